@@ -9,6 +9,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import border
-from rounds import COMPLETE, QUICK, RANDOM, TIER, rounds
+from rounds import COMPLETE, QUICK, RANDOM, TIER, is_law, rounds, rounds_of
 from running_threads import pytest_runtest_setup  # noqa: F401
 from servers import (  # noqa: F401
     azure,
@@ -43,14 +44,35 @@ from unwaited import fsync
 ENGINES = ("native", "reference_engine")
 COMPARED = {"laws"}  # folders whose tests run on both engines, beside that of the engines; in a storm all do
 
-settings.register_profile(
-    "tfrecord_io",
-    max_examples=rounds(100),
-    derandomize=not RANDOM,
-    deadline=None,
-    suppress_health_check=[HealthCheck.differing_executors],  # several classes inherit the tests of a suite
-)
-settings.load_profile("tfrecord_io")
+for kind in ("laws", "others"):
+    with rounds_of(kind):
+        settings.register_profile(
+            kind,
+            max_examples=rounds(100),
+            derandomize=not RANDOM,
+            deadline=None,
+            suppress_health_check=[HealthCheck.differing_executors],  # several classes inherit the tests of a suite
+        )
+
+
+@contextmanager
+def examples_of(path: Path) -> Iterator[None]:
+    """Import or run a file of tests with the rounds and examples of its folder."""
+    with rounds_of(path.parent.name):
+        settings.load_profile("laws" if is_law() else "others")
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    with examples_of(collector.path):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    with examples_of(item.path):
+        return (yield)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is loaded now stays: nothing looks for garbage in it, while it grows and when a test collects some."""
+    """Freeze the objects loaded so far, which garbage collections then skip, while tests are loaded and run."""
     gc.disable()
     result = yield
     gc.freeze()
@@ -98,7 +120,7 @@ def data() -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def own_garbage(request: pytest.FixtureRequest) -> None:
-    """Tests that collect garbage do not go through what thousands of others have loaded, for a second each time."""
+    """Freeze the objects of earlier tests, which a test that collects garbage would search for a second each time."""
     if "gc" in vars(request.module):
         gc.collect()
         gc.freeze()
@@ -128,7 +150,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(autouse=True)
 def chosen_engine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test with the name of an engine as its parameter `engine` runs on that, in each of its examples."""
+    """Run a test with a parameter `engine` on the engine of that name, in all of its examples."""
     callspec = getattr(request.node, "callspec", None)
     name = callspec.params.get("engine") if callspec else None
     if name not in ENGINES:

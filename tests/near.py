@@ -21,7 +21,7 @@ IMPORT = re.compile(r"^ *(?:from ([\w.]+) )?import (\([^)]*\)|.*)", re.MULTILINE
 
 @cache
 def imported(path: Path) -> frozenset[str]:
-    """The dotted names that a file imports, in functions and programs, too, and the modules that they are in."""
+    """Dotted names that a file imports, also in functions and programs, and the modules that have these names."""
     names: set[str] = set()
     for module, given in IMPORT.findall(path.read_text(encoding="utf-8")):
         words = re.findall(r"([\w.]+)(?: as \w+)?", re.sub("#.*", "", given))

@@ -303,6 +303,7 @@ def write_tfrecord(
     partition_by: str | Sequence[str] | None = None,
     overwrite_where: Mapping[str, Any] | None = None,
     embed_schema: bool = True,
+    metadata: Mapping[str, str] | None = None,
     threads: int | None = None,
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
@@ -398,6 +399,11 @@ def write_tfrecord(
     embed_schema : bool, default True
         Store the schema in the first record of each file, in a field that TensorFlow ignores. ``mode="append"``
         compares it with that of the dataset, and needs it.
+    metadata : dict of str to str, optional
+        Texts by name, such as ``{"source": "crawl of 2026-11"}``, which the manifest of a dataset keeps and
+        `read_metadata` returns. Rows that are appended, or replace folders, add theirs: an entry with a name that the
+        dataset has replaces it. "overwrite" leaves none of the old ones. One file has no manifest: with a path of one,
+        this is a ValueError. Other values than texts are a TypeError.
     threads : int, optional
         Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
         it.
@@ -451,6 +457,7 @@ def write_tfrecord(
         partition_by=partition_by,
         overwrite_where=overwrite_where,
         embed_schema=embed_schema,
+        metadata=metadata,
         threads=threads,
         storage_options=storage_options,
         filesystem=filesystem,
@@ -490,6 +497,7 @@ def open_writer(
     evolve: bool = False,
     partition_by: str | Sequence[str] | None = None,
     embed_schema: bool = True,
+    metadata: Mapping[str, str] | None = None,
     threads: int | None = None,
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
@@ -511,9 +519,9 @@ def open_writer(
         exception ends it.
     schema, record_type, column_encoding, float64, nan_to_null, index, compression, compression_level, shards
         As in `write_tfrecord`.
-    max_shard_bytes, write_index, mode, evolve, partition_by, embed_schema, threads, storage_options, filesystem
+    max_shard_bytes, write_index, mode, evolve, partition_by, embed_schema, metadata, threads, storage_options
         As in `write_tfrecord`.
-    progress
+    filesystem, progress
         As in `write_tfrecord`.
 
     Returns
@@ -550,6 +558,7 @@ def open_writer(
         evolve=evolve,
         partition_by=partition_by,
         embed_schema=embed_schema,
+        metadata=metadata,
         threads=threads,
         storage_options=storage_options,
         filesystem=filesystem,

@@ -566,11 +566,11 @@ class MixedDataset(Mixture, _DerivedDataset):
 
     def select(self, columns: Sequence[str] | str) -> MixedDataset:
         """Only some of the columns of the parts; see `Dataset.select`."""
-        return self.each(lambda part: part.select(columns))
+        return self.map_scans(lambda part: part.select(columns))
 
     def filter(self, filters: Any) -> MixedDataset:
         """Only the rows of the parts that meet a condition; see `Dataset.filter`. The weights stay as they are."""
-        return self.each(lambda part: apply_filter(part, filters)).rebalanced()
+        return self.map_scans(lambda part: apply_filter(part, filters)).rebalance()
 
 
 class WindowedDataset(Windows, _DerivedDataset):
@@ -749,7 +749,7 @@ def mix(
             raise TypeError(f"{keyword}={name!r}: expected the name of a column")
     mixed = MixedDataset(same_columns(parts, source_column), row_shares, seed, stop, source_column)
     check_equal([part.options for part in parts], ["on_error"])
-    return mixed if balance is None else mixed.balanced(balance)
+    return mixed if balance is None else mixed.balance(balance)
 
 
 def _scan_of(source: Any) -> LazyScan:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.adapters.masked_arrays import without_masks
+from tfrecord_io.adapters.masked_arrays import split_masks
 
 
 def test_each_masked_array_has_its_mask_next_to_it() -> None:
     masked = np.ma.MaskedArray([[1, 2], [3, 4]], [[False, True], [False, False]])
     plain, objects = np.arange(2), np.array([None, "a"], object)
-    pairs = without_masks({"plain": plain, "masked": masked, "objects": objects, "ragged": (plain, plain)})
+    pairs = split_masks({"plain": plain, "masked": masked, "objects": objects, "ragged": (plain, plain)})
     assert list(pairs) == ["plain", "masked", "masked/mask", "objects", "ragged"]
     assert pairs["plain"] is plain
     assert pairs["objects"] is objects
@@ -21,9 +21,9 @@ def test_each_masked_array_has_its_mask_next_to_it() -> None:
 
 
 def test_a_mask_without_missing_values() -> None:
-    assert without_masks({"x": np.ma.MaskedArray([1, 2])})["x/mask"].tolist() == [False, False]
+    assert split_masks({"x": np.ma.MaskedArray([1, 2])})["x/mask"].tolist() == [False, False]
 
 
 def test_a_name_that_is_taken() -> None:
     with pytest.raises(tfr.errors.SchemaError, match="x/mask"):
-        without_masks({"x/mask": np.arange(2), "x": np.ma.MaskedArray([1, 2])})
+        split_masks({"x/mask": np.arange(2), "x": np.ma.MaskedArray([1, 2])})

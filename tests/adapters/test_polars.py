@@ -149,7 +149,7 @@ def test_a_column_in_a_zone_that_polars_cannot_hold_can_be_declared(tmp_path: Pa
 
 
 def test_decimals_of_few_bits(tmp_path: Path) -> None:
-    """polars reads the numbers of any decimals of Arrow as such of 128 bits, with what is behind them in memory."""
+    """polars reads decimals of any width as 128 bits, with the bytes behind them in memory."""
     values = [Decimal("1.25"), None, Decimal("-3.50")]
     small, medium = pa.array(values, pa.decimal32(5, 2)), pa.array(values, pa.decimal64(12, 2))
     table = pa.table(
@@ -287,8 +287,8 @@ def test_what_is_translated(files: list[Path], condition: pl.Expr, translated: s
 
     pushed: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        original = polars._translated
-        patch.setattr(polars, "_translated", lambda *given: pushed.append(original(*given)))
+        original = polars._translate_predicate
+        patch.setattr(polars, "_translate_predicate", lambda *given: pushed.append(original(*given)))
         tfr.scan_polars(files).filter(condition).collect()
     assert [None if found is None else SWAPPED.get(found.text, found.text) for found in pushed] == [translated]
 

@@ -33,7 +33,7 @@ def test_memory_is_used_again_only_after_its_tensors_are_dropped(steps: list[tup
     held: list[tuple[int, Any]] = []
     for number, (size, kept) in enumerate(steps):
         arrays = {"n": np.full(size, number), "x": np.array([number, number], np.uint8), "none": np.zeros((2, 0))}
-        batch = WorkerBatch.of_arrays(arrays) if number % 2 else WorkerBatch.of_tensors(tensors_of(arrays))
+        batch = WorkerBatch.from_arrays(arrays) if number % 2 else WorkerBatch.from_tensors(tensors_of(arrays))
         sent = ForkingPickler.dumps(batch)
         batch = ForkingPickler.loads(sent)
         assert [tensor.shape for tensor in batch.values()] == [(size,), (2,), (2, 0)]
@@ -44,7 +44,7 @@ def test_memory_is_used_again_only_after_its_tensors_are_dropped(steps: list[tup
 
 
 def received(array: Any) -> Any:
-    return ForkingPickler.loads(ForkingPickler.dumps(WorkerBatch.of_arrays({"x": array})))
+    return ForkingPickler.loads(ForkingPickler.dumps(WorkerBatch.from_arrays({"x": array})))
 
 
 def test_a_process_that_is_forked_does_not_end_the_use_of_memory() -> None:
@@ -136,7 +136,7 @@ def with_classes(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 class OfLoader(torch.utils.data.IterableDataset):  # type: ignore[misc]
-    """What a DataLoader within a worker yields."""
+    """Batches of a DataLoader within a worker."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream

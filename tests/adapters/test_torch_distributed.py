@@ -54,7 +54,7 @@ def test_the_ranks_share_the_rows(library: str, ranks: int, data: Path, tmp_path
 
 
 def check(case: str, parts: list[list[int]]) -> None:
-    """What each rank has of an epoch."""
+    """Check the rows that each rank gets of an epoch."""
     times, ranks = Counter(n for part in parts for n in part), len(parts)
     rule, workers = case.split("-")[0], 2 if "-2" in case else 1
     most_added = {"dispatch": ranks - 1, "shard": (BATCH * ranks - 1) * workers, "pad": ranks * workers - 1}

@@ -89,7 +89,7 @@ def test_workers_agree_on_the_epoch(numbers: tfr.Dataset, workers: int, persiste
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_process_that_gets_a_stream_counts_epochs_by_itself(numbers: tfr.Dataset, start: str, workers: int) -> None:
-    """Ranks that one process starts have the same epochs, though it has made the stream."""
+    """Ranks have the same epochs as each other, though the process that starts them has made the stream."""
     stream, other = (numbers.to_torch(batch_size=5, shuffle_buffer=20, seed=1, uneven="drop") for _ in range(2))
     expected = [seen(other, workers) for _ in range(2)]
     context: Any = multiprocessing.get_context(start)
@@ -105,7 +105,7 @@ def test_a_process_that_gets_a_stream_counts_epochs_by_itself(numbers: tfr.Datas
 @pytest.mark.parametrize("seeded", ["global", "generator"])
 @pytest.mark.parametrize("taken", [1, 99])
 def test_epochs_of_one_seed_of_the_loader(numbers: tfr.Dataset, seeded: str, taken: int) -> None:
-    """Epochs follow each other where the loader has one seed in each, also if one ends before all its workers begin."""
+    """Epochs count on if the loader has the same seed in each, also if an epoch ends before all its workers begin."""
     stream = numbers.to_torch(batch_size=5, shuffle_buffer=20, seed=1, uneven="pad")
     expected = []
     for epoch in range(4):
@@ -177,7 +177,7 @@ def epoch_of(numbers: tfr.Dataset, epoch: int) -> list[int]:
 
 
 def test_workers_that_begin_at_the_same_moment_agree() -> None:
-    """Each iteration of a loader has one epoch, the next one, whichever worker is the first to note it."""
+    """Each iteration of a loader is the next epoch, whichever worker is first to note it."""
     context = multiprocessing.get_context("fork")
     numbers, barrier, found = _EpochNumbers(torch.zeros(1026, dtype=torch.int64)), context.Barrier(3), context.Queue()
 
@@ -314,7 +314,7 @@ def test_arranged_batches_resume(tmp_path: Path, workers: int, options: dict[str
 
 @pytest.fixture
 def forgotten_state() -> Iterator[None]:
-    """A Trainer makes a state of accelerate, which says of processes that are forked later that each is the first."""
+    """Forget the state of accelerate that a Trainer makes: it calls each process forked later the first."""
     state = pytest.importorskip("accelerate.state")
     yield
     state.AcceleratorState._reset_state(reset_partial_state=True)

@@ -72,7 +72,7 @@ def test_a_rank_has_its_part_and_what_accelerate_deals_out_is_all(numbers: tfr.D
 @pytest.mark.usefixtures("second_of_two")
 @pytest.mark.parametrize("workers", [0, 2])
 def test_accelerate_cannot_deal_out_batches_to_ranks_that_each_read_all(numbers: tfr.Dataset, workers: int) -> None:
-    """It would fail where it multiplies the batch size of the loader, which is None."""
+    """Accelerate would fail when it multiplies the batch size of the loader, which is None."""
     accelerate = pytest.importorskip("accelerate.data_loader")
     stream = numbers.to_torch(batch_size=4, workers=workers)
     loader = torch.utils.data.DataLoader(stream, batch_size=None, num_workers=workers)

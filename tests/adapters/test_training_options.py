@@ -234,7 +234,7 @@ ARRANGEMENTS = [VALUES["bucket_by"], {"pack": {"t": 16}}]
 
 
 def arrangements_of(derived: Any) -> list[dict[str, Any]]:
-    """Those that the columns allow: single values and windows are not packed."""
+    """Arrangements that the columns allow: single values and windows are not packed."""
     return ARRANGEMENTS if derived.columns == ["t"] else ARRANGEMENTS[:1]
 
 

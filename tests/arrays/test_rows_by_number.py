@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from arrow_tables import batches
 from reading_modes import matching_records_only
-from tfrecord_io.training.batches_by_number import by_number
+from tfrecord_io.training.batches_by_number import open_by_number
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_rows_of_a_part(
 ) -> None:
     part = tfr.dataset(dataset.files, offset=offset, limit=limit).select(["list", "n"])
     part = part if least is None else part.filter([("n", ">", least)])
-    rows = pickle.loads(pickle.dumps(by_number(part)))
+    rows = pickle.loads(pickle.dumps(open_by_number(part)))
     assert len(rows) == len(expected)
     chosen = np.arange(len(expected))[::-1]
     arrays = rows.arrays(chosen)
@@ -64,7 +64,7 @@ def test_a_single_row_is_that_of_the_arrays(engine: str, batch: pa.RecordBatch, 
         path = Path(folder) / "a.tfrecord"
         try:
             tfr.write_tfrecord(batch, path, float64="round")
-            rows = by_number(tfr.dataset(path), missing=missing)
+            rows = open_by_number(tfr.dataset(path), missing=missing)
         except (tfr.TFRecordError, NotImplementedError, ValueError):
             return
         for number in range(-len(rows), len(rows)):
@@ -80,12 +80,12 @@ def test_a_single_row_is_that_of_the_arrays(engine: str, batch: pa.RecordBatch, 
 
 
 def test_plain_columns_need_no_arrays(dataset: tfr.Dataset) -> None:
-    rows = by_number(dataset.select(["n", "list"]))
+    rows = open_by_number(dataset.select(["n", "list"]))
     row = rows.row(3)
     assert row is not None
     assert (type(row["n"]), row["n"], row["list"].tolist()) == (np.int64, 3, [0, 1, 2])
     assert rows.row(10) is rows.row(-11) is None
-    assert by_number(dataset).row(1) is None  # which has a missing value
+    assert open_by_number(dataset).row(1) is None  # which has a missing value
 
 
 @pytest.mark.parametrize("indexed", [[0], [1], [0, 1]])
@@ -96,7 +96,7 @@ def test_rows_that_a_column_index_finds(
     tfr.build_index([dataset.files[at] for at in indexed], columns=["n"])
     part = tfr.dataset(dataset.files, offset=offset, limit=limit).filter([("n", "in", [1, 3, 4, 8])]).select(["n"])
     with matching_records_only() as used:
-        rows = by_number(part)
+        rows = open_by_number(part)
     assert bool(used) == (0 in indexed or not offset)
     expected = [n for n in (1, 3, 4, 8) if n >= offset][:limit]
     assert rows.arrays(np.arange(len(rows)))["n"].tolist() == expected
@@ -104,21 +104,21 @@ def test_rows_that_a_column_index_finds(
 
 def test_missing_values(dataset: tfr.Dataset) -> None:
     some = dataset.select(["some"])
-    assert by_number(some, missing="mask").arrays(np.array([6, 7]))["some"].tolist() == [None, 3]
+    assert open_by_number(some, missing="mask").arrays(np.array([6, 7]))["some"].tolist() == [None, 3]
     with pytest.raises(tfr.errors.DecodeError) as caught:
-        by_number(some).arrays(np.array([7, 6]))
+        open_by_number(some).arrays(np.array([7, 6]))
     assert (caught.value.path, caught.value.record) == (dataset.files[1], 1)
 
 
 def test_numbers_out_of_range(dataset: tfr.Dataset) -> None:
     for number in (10, -11):
         with pytest.raises(IndexError, match=f"row {number} is out of range: there are 10 rows"):
-            by_number(dataset).arrays(np.array([0, number]))
+            open_by_number(dataset).arrays(np.array([0, number]))
 
 
 def test_rows_without_a_number(dataset: tfr.Dataset, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"rows that are left out have none; keep .* tfr\.salvage\("):
-        by_number(tfr.dataset(dataset.files, on_error="skip"))
+        open_by_number(tfr.dataset(dataset.files, on_error="skip"))
     tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord.gz")
     with pytest.raises(ValueError, match="is compressed"):
-        by_number(tfr.dataset(tmp_path / "x.tfrecord.gz"))
+        open_by_number(tfr.dataset(tmp_path / "x.tfrecord.gz"))

@@ -443,7 +443,7 @@ def test_sql_writes_its_result_to_stdout(words: Path) -> None:
 )
 @pytest.mark.parametrize("target", ["LOCAL.parquet", "LOCAL.tfrecord", "s3://B/out.parquet", "s3://B/out/"])
 def test_sql_passes_storage_options_to_all_files(run, s3: Bucket, tmp_path: Path, query: str, target: str) -> None:
-    """Those that DuckDB reads itself, too, wherever they are in the query."""
+    """Files that DuckDB reads itself get the options, too, wherever they are in the query."""
     pytest.importorskip("duckdb")
     local, table, storage = tmp_path / "local", pa.table({"x": [1, 2]}), {"storage_options": s3.storage_options}
     query, target = (text.replace("LOCAL", str(local)).replace("//B/", f"//{s3.name}/") for text in (query, target))

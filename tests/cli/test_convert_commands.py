@@ -291,7 +291,7 @@ def test_modes_are_for_tfrecord(run, doubles: Path, tmp_path: Path) -> None:
     assert run("convert", tmp_path / "a.tfrecord", "-", "--append").exit_code == 2
     for more in (["-o", tmp_path / "a.parquet"], []):
         shown = run("sql", "SELECT 1 AS x", "--append", *more)
-        assert (shown.exit_code, "--partition-by and --evolve are" in shown.stderr) == (2, True)
+        assert (shown.exit_code, "--evolve and --metadata are" in shown.stderr) == (2, True)
 
 
 def test_a_target_with_a_slash_is_a_folder_of_tables(run, tmp_path: Path) -> None:
@@ -310,3 +310,17 @@ def test_a_target_with_a_slash_is_a_folder_of_tables(run, tmp_path: Path) -> Non
     assert len([*(tmp_path / "parts").iterdir()]) == 3
     assert run("convert", source, f"{tmp_path}/sized/", "--to", "jsonl", "--max-file-bytes", "20").exit_code == 0
     assert len([*(tmp_path / "sized").iterdir()]) > 1
+
+
+def test_metadata_of_a_manifest(run, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("x\n1\n")
+    arguments = ["convert", f"{tmp_path}/x.csv", f"{tmp_path}/d/", "--metadata", "source=https://example.com/?a=b"]
+    assert run(*arguments, "--metadata", "empty=").exit_code == 0
+    assert tfr.read_metadata(f"{tmp_path}/d/").metadata == {"source": "https://example.com/?a=b", "empty": ""}
+    for bad in ("source", "=x"):
+        refused = run(*arguments, "--metadata", bad)
+        assert (refused.exit_code, "expected NAME=TEXT" in refused.stderr) == (2, True)
+    refused = run("convert", f"{tmp_path}/x.csv", f"{tmp_path}/x.tfrecord", "--metadata", "a=b")
+    assert (refused.exit_code, "or leave out --metadata" in refused.stderr) == (2, True)
+    refused = run("convert", f"{tmp_path}/d/", f"{tmp_path}/y.csv", "--metadata", "a=b")
+    assert (refused.exit_code, "--metadata is only for TFRecord targets" in refused.stderr) == (2, True)

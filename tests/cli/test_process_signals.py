@@ -136,7 +136,7 @@ def test_an_ignored_signal_stays_ignored(source: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("of_files", [False, True])
 @pytest.mark.parametrize("number", SIGNALS[:2], ids=lambda number: number.name)
 def test_a_signal_ends_a_query(source: Path, number: signal.Signals, of_files: bool, delay: float) -> None:
-    """Also one that DuckDB computes for hours, and one that reads files when the signal arrives."""
+    """The signal ends a query that DuckDB computes for hours, too, and one that is reading files."""
     pytest.importorskip("duckdb")
     a, b = (f"'{source}' a", f"'{source}' b") if of_files else ("range(100000000) a(x)", "range(100000000) b(x)")
     query = f"SELECT count(*) FROM {a}, {b} WHERE (CAST(a.x AS HUGEINT) * b.x) % 7 = 3"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example as explicit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ COLUMNS = (
 )
 SCHEMA = {"n": "int64", "x": "list<float32>", "t": "string"}
 PASSING = 1
+PLAIN = example(n=int64s(0), x=floats(0.0), t=blobs(b"a"))
 BAD_WIRE = field(2, b"\x0a\xff")  # a feature whose values end in the middle
 engines = pytest.mark.parametrize("engine", [NATIVE, REFERENCE], ids=["native", "reference"])
 
@@ -111,6 +113,7 @@ def rows_of(decoder: FilteringDecoder) -> tuple[list[int], list[dict[str, Any]]]
     most=st.sampled_from([-1, 1, 4]),
     most_bytes=st.sampled_from([-1, 0, 120]),
 )
+@explicit(records=[(PLAIN, False)] * 9, ways=[(True, 1), (True, None)], sizes=[1000], most=4, most_bytes=-1)
 def test_the_rows_and_the_fault_do_not_depend_on_the_way(
     engine: Engine,
     records: list[tuple[bytes, bool]],
@@ -127,6 +130,7 @@ def test_the_rows_and_the_fault_do_not_depend_on_the_way(
         end = min(end + next(steps), len(data))
         progress = decoder.feed(data[:end], at, max_records=most, max_bytes=most_bytes, final=end == len(data))
         fault, at = progress.fault, at + progress.consumed
+        assert most < 0 or progress.records <= most
         assert decoder.value_bytes == sum(len(p) for p, _ in records[begun : begun + decoder.rows])
         if decoder.rows and (most_bytes >= 0 or fault is not None or at == len(data)):
             rows = decoder.rows

@@ -1,4 +1,4 @@
-"""What all file formats have in common, for each of them."""
+"""Run the suite of file formats for each format."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NUMBERS = pa.table({"n": pa.array([3, 1, 2], pa.int64())})
 
 
 class Format(FormatSuite):
-    """Of these, only the complete run starts the command: standard input and output are the same for all formats."""
+    """Suite without the tests that start the command: standard input and output are the same for all formats."""
 
     @pytest.mark.complete
     def test_standard_input_and_output(self, records: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `convert` reads: columns of every source, and the keywords of TFRecord sources."""
+"""Reading by `convert`: columns of every source, and the keywords of TFRecord sources."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from reading_modes import matching_records_only
 from rounds import rounds
 from servers import Bucket
 from tfrecord_io.index import find_index, record_index
-from tfrecord_io.training.batches_by_number import by_number
+from tfrecord_io.training.batches_by_number import open_by_number
 
 SCHEMA = {"id": "int64", "label": "int64", "pad": "bytes"}
 Ids = list[int]
@@ -122,7 +122,9 @@ READERS: dict[str, Callable[..., Ids]] = {
         tfr.dataset(path, **options).filter(both(label)).to_table()
     ),
     "pieces": of_dataset(lambda dataset: [n for piece in dataset.pieces(1) for n in ids(piece.read())]),
-    "rows by number": of_dataset(lambda dataset: by_number(dataset).arrays(range(dataset.count_rows()))["id"].tolist()),
+    "rows by number": of_dataset(
+        lambda dataset: open_by_number(dataset).arrays(range(dataset.count_rows()))["id"].tolist()
+    ),
     "scan_polars": of_polars("polars", "scan"),
     "to_polars": of_polars("polars", "dataset"),
     "duckdb": of_duckdb,

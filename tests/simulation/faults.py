@@ -29,6 +29,7 @@ from tfrecord_io.storage.paths import manifest, resolve
 from tfrecord_io.storage.read import source
 from tfrecord_io.storage.system import System
 from tfrecord_io.storage.write import atomic_local, place_remote
+from tfrecord_io.storage.write.change import Whole
 from tfrecord_io.storage.write.old_files import OldFiles
 from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.tools import file_check, leftovers
@@ -105,7 +106,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "an overwrite deletes the shards of an append": (
         ("s3", "disk"),
-        edited(Publication, "_next_manifest", "(name in named or not id_in(name))", "True"),
+        edited(Whole, "next", "(name in named or not id_in(name))", "True"),
     ),
     "two new datasets mix their shards": (
         ("s3",),
@@ -113,7 +114,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "a new dataset hides that of another writer": (
         ("s3",),
-        edited(Publication, "_begin", "manifest is not None or self._existing", "False"),
+        edited(Publication, "_begin", "manifest is not None or self.old.existing", "False"),
     ),
     "a first append is foreign to another": (
         ("s3", "disk"),
@@ -136,7 +137,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "a compaction removes what is written again": (
         ("s3", "gcs", "azure"),
-        edited(OldFiles, "is_numbered", "self._place.is_conditional", "self._place.is_conditional and not self._grows"),
+        edited(OldFiles, "is_numbered", "self.place.is_conditional", "self.place.is_conditional and not self._grows"),
     ),
     "a copy stores over what is there": (
         ("s3", "gcs", "azure"),

@@ -13,7 +13,7 @@ TEXT_DTYPE = str(pd.Series(["a"], dtype="str").dtype)  # of text in a DataFrame:
 
 
 def assert_equal(got: pa.Table, expected: pa.Table) -> None:
-    """The same schema, with its metadata, and the same values: NaN, too, and zeros with their signs."""
+    """Assert equal schemas, with metadata, and equal values: NaN equals NaN, and zeros have signs."""
     assert got.schema.equals(expected.schema, check_metadata=True)
     assert repr(got.to_pylist()) == repr(expected.to_pylist())
 
@@ -110,7 +110,7 @@ def list_arrays(draw: st.DrawFn, rows: int, nulls: bool = True, depth: int = 1) 
 
 
 def children(rows: int, depth: int) -> st.SearchStrategy[pa.Array]:
-    """What a list may hold: no nulls, no lists."""
+    """Values that a list may hold: no nulls, no lists."""
     leaf = leaf_arrays(rows, nulls=False)
     return st.one_of(leaf, struct_arrays(rows, nulls=False, lists=False, depth=depth - 1)) if depth else leaf
 

@@ -27,7 +27,7 @@ _SAID = f"tfrecord_io.plugins.{WITHOUT}, which this installation does not have"
 
 
 def public(name: str) -> Any:
-    """What a public name stands for, whichever module shows it."""
+    """Object of a public name, whichever module shows it."""
     return attrgetter(FULL_NAMES[name])(tfr)
 
 

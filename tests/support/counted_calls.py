@@ -8,7 +8,7 @@ from typing import Any
 
 
 def calls(act: Callable[[], Any]) -> int:
-    """The number of functions, those of C among them, that are called in this thread."""
+    """Count the calls of functions in this thread, of C functions, too."""
     count = 0
 
     def note(frame: Any, event: str, argument: Any) -> None:

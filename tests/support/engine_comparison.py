@@ -40,7 +40,7 @@ def comparable(value: Any) -> Any:
 
 
 def essence(fault: Fault | None) -> Any:
-    """What must agree: framing in full, of the wire format only that it is broken, of values which and where."""
+    """Parts of a fault that must agree: framing in full, a broken wire format as such, values with their place."""
     if fault is None:
         return None
     if FaultCode.VARINT_TRUNCATED <= fault.code <= FaultCode.WIRE:

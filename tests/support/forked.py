@@ -63,7 +63,7 @@ def relay(address: str, arguments: list[str]) -> None:
 
 
 def import_all() -> None:
-    """What calls import late. Nothing is called, so that no process begins with what others have done."""
+    """Import the modules that calls import late, without a call: no process begins with what others have done."""
     import importlib
     import pkgutil
 

@@ -63,7 +63,7 @@ class Answer:
 
 @dataclass
 class Fault:
-    """What becomes of requests whose line, ``method path?query``, matches a pattern.
+    """Fault that requests get whose line, ``method path?query``, matches a pattern.
 
     Attributes
     ----------
@@ -374,7 +374,7 @@ def served(server: GcsServer) -> Iterator[GcsServer]:
 
 
 def _kind(line: str) -> str:
-    """What a request does: "upload", "rewrite", "batch", "delete", "list", "get", or "info"."""
+    """Kind of a request: "upload", "rewrite", "batch", "delete", "list", "get", or "info"."""
     method, _, rest = line.partition(" ")
     path, _, query = rest.rpartition("?")
     if path.startswith("/upload/"):

@@ -18,13 +18,13 @@ else:
 
 
 def in_other_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of this module gives in a process that has nothing of this one."""
+    """Run a function of this module in a fresh process, and return its result."""
     with OTHERS.Pool(1) as pool:
         return pool.apply(function, arguments)
 
 
 def in_killed_process(function: Callable[..., Any], *arguments: Any) -> None:
-    """Run a function of this module, which kills its process, in a process that has nothing of this one."""
+    """Run a function of this module that kills its process, in a fresh process."""
     process = OTHERS.Process(target=function, args=arguments)
     process.start()
     process.join()
@@ -93,7 +93,7 @@ def rows_of_piece(pickled: bytes) -> list[dict[str, Any]]:
 
 
 def parts_of_tasks(pickled: bytes, tasks: range) -> list[bytes]:
-    """What some tasks of a pickled DistributedWriter wrote, each pickled."""
+    """Run tasks of a pickled DistributedWriter; return the pickled parts that they wrote."""
     return [pickle.dumps(pickle.loads(pickled).write_part(task, [{"n": [task]}, {"n": [task]}])) for task in tasks]
 
 

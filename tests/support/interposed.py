@@ -19,7 +19,7 @@ from tfrecord_io.storage.write.output_file import OutputFile
 
 
 def on_commit(patch: pytest.MonkeyPatch, step: Callable[[Any, Callable[[], None]], None]) -> None:
-    """Let `step` take each output file that is complete, and the function that publishes it."""
+    """Call `step` with each complete output file and the function that publishes the file."""
     real = OutputFile.commit
     patch.setattr(OutputFile, "commit", lambda output: step(output, partial(real, output)))
 

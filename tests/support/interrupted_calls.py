@@ -1,4 +1,4 @@
-"""Repeats a call, and each time raises KeyboardInterrupt at another place, one of those at which Python handles Ctrl-C.
+"""Repeat a call, with a KeyboardInterrupt at each place in turn where Python handles Ctrl-C.
 
 These are the begin of a Python function and the end of a call of a C function: what a profiler sees. It is run as a
 program, as an interrupt may leave the process unfit for other tests: CODE PATH OUT FIRST EVERY.
@@ -38,7 +38,7 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def outcome(self, call: Callable[[], object]) -> str:
-        """What became of a call, in which the interrupt is raised at `at`, if that is set."""
+        """Outcome of a call; with `at` set, the interrupt is raised there."""
         self.passed = False
         faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
         sys.setprofile(self)

@@ -1,4 +1,4 @@
-"""Other limits than the tuned ones, with which small files are read and written in many parts."""
+"""Set small limits in place of the tuned ones, so that small files are read and written in many parts."""
 
 from __future__ import annotations
 

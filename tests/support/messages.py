@@ -1,4 +1,4 @@
-"""What messages name: keywords of calls, options of commands."""
+"""Find keywords of calls and options of commands in messages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def mentions(text: str) -> list[str]:
 
 
 def foreign_keywords(text: str, own: set[str]) -> list[str]:
-    """The keywords of other calls that a message names as if the caller had them."""
+    """Keywords in a message that the caller's function does not have."""
     return [name for name in mentions(text) if name in ALL_KEYWORDS - own]
 
 
@@ -59,7 +59,7 @@ def unknown_options(text: str, group: click.Group) -> list[str]:
 
 
 def published_by(error: BaseException) -> Published | None:
-    """The remark by which an error says that what was written can be read."""
+    """Remark of an error that says which files were published before it."""
     remark: Published | None = getattr(error, "published", None)
     return remark
 

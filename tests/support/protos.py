@@ -55,7 +55,7 @@ def content(data: bytes) -> bytes:
 
 
 def bits(array: Any) -> bytes:
-    """What is compared of two arrays: the raw bytes, as NaN != NaN."""
+    """Raw bytes of an array, for comparisons, as NaN != NaN."""
     return np.ascontiguousarray(array).tobytes()
 
 

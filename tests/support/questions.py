@@ -1,4 +1,4 @@
-"""What users ask, in the words that they type, and the pages that answer."""
+"""Questions of users, in their words, with the pages that answer."""
 
 from __future__ import annotations
 

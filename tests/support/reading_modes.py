@@ -44,7 +44,7 @@ def blocks_of(size: int) -> Iterator[None]:
 
 
 def pieces_of(source: Source, n: int) -> list[Source]:
-    """Those of `n` pieces of a file in which a record begins."""
+    """Split a file into `n` pieces, and keep those in which a record begins."""
     return [part for run in split_sources([source], n) for part in align_sources(run)]
 
 

@@ -1,4 +1,4 @@
-"""Columns as plain Python rows, so that a test can say what it expects."""
+"""Convert columns to plain Python rows, for a test to state expected values."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def pytest_runtest_setup() -> None:
 
 
 def running(name: str = "") -> list[threading.Thread]:
-    """Those whose name begins like this."""
+    """Running threads whose name begins like this."""
     threads = [thread for thread in threading.enumerate() if thread not in _earlier]
     return [thread for thread in threads if thread.name.startswith(f"tfrecord_io {name}")]
 
@@ -63,7 +63,7 @@ def tasks_until_ctrl_c() -> Iterator[Callable[[], int]]:
 
 
 def ends_by_ctrl_c(results: Iterator[Any]) -> None:
-    """Check that Ctrl-C is raised while all results are taken, and that none comes after it."""
+    """Check that Ctrl-C is raised while results are taken, and that no result comes afterwards."""
     # A shell starts processes in the background with this signal ignored.
     earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -62,7 +62,7 @@ class Bucket:
 
     @property
     def lost(self) -> Exception:
-        """What the library of the store receives where the answer to a request is lost."""
+        """Error that the library of the store gets when the answer to a request is lost."""
         if self.protocol != "abfs":
             return ConnectionResetError("the answer is lost")
         from azure.core.exceptions import ServiceResponseError

@@ -1,4 +1,4 @@
-"""Calls that take a source, and the kinds of sources that each of them takes, or refuses."""
+"""Calls that take a source, with the kinds of sources that each call takes or refuses."""
 
 from __future__ import annotations
 

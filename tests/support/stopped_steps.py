@@ -1,4 +1,4 @@
-"""A process that is stopped before one of its changes of a directory."""
+"""Stop a process before one of its changes to a directory."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ byte_values = (
 
 @st.composite
 def unknown_fields(draw: Draw, depth: int = 0) -> bytes:
-    """A field that the messages around do not know, or one that they know with another wire type."""
+    """Draw a field that is unknown to messages, or has another wire type there."""
     number = draw(st.sampled_from([4, 5, 15, 16, 2047, 2**29 - 1, EMBEDDED, 1, 2, 3]))
     wire_type = draw(st.sampled_from([0, 1, 2, 5] if depth > 2 else [0, 1, 2, 3, 5]))
     pad = draw(st.integers(0, 1))
@@ -109,7 +109,7 @@ def unknown_fields(draw: Draw, depth: int = 0) -> bytes:
 
 
 def spoiled(draw: Draw, parts: list[bytes]) -> bytes:
-    """The fields one after the other, seldom with an unknown one among them."""
+    """Join fields, seldom with an unknown field among them."""
     if draw(seldom()):
         parts.insert(draw(st.integers(0, len(parts))), draw(unknown_fields()))
     return b"".join(parts)

@@ -22,7 +22,7 @@ class Given:
 
 @st.composite
 def layouts(draw: st.DrawFn, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The same values, laid out in another way."""
+    """Lay out the values in another way."""
     form = draw(st.sampled_from(["as it is", "fortran", "strided", "swapped", "backwards"]))
     if form == "fortran":
         return np.asfortranarray(values)
@@ -35,7 +35,7 @@ def layouts(draw: st.DrawFn, values: np.ndarray[Any, Any]) -> np.ndarray[Any, An
 
 @st.composite
 def columns(draw: st.DrawFn, rows: int) -> Given:
-    """An array, a masked one, or a list of arrays of one rank with None in it."""
+    """Draw an array, a masked array, or a list of arrays of one rank and None."""
     name = draw(st.sampled_from(NAMES))
     seed = draw(st.integers(0, 2**32 - 1))
     shape = tuple(draw(st.lists(st.integers(0, 3), max_size=3)))

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def peak(act: Callable[[], Any]) -> int:
-    """The most bytes that are allocated at a time during a call, beyond those before it."""
+    """Peak of the bytes that a call allocates, beyond those allocated before."""
     tracemalloc.start()
     try:
         act()

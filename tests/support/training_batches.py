@@ -100,7 +100,7 @@ def is_an_epoch(mixture: tfr.typing.MixedDataset, rows: Rows, of_parts: set[tupl
 
 
 def is_continued(mixture: tfr.typing.MixedDataset, at: int, **keywords: Any) -> None:
-    """Check that a state after so many batches goes on with those that follow, and that a copy begins alike."""
+    """Check that a state after `at` batches continues with the next ones, and that a copy begins alike."""
     keywords |= {"seed": 3, "epochs": 2}
     whole = mixture.iter_arrays(**keywords)
     before = rows_of(itertools.islice(whole, at))

@@ -14,7 +14,7 @@ _SHARED = inspect.signature(tfr.convert).parameters
 
 
 def transfer(source: Any, own: dict[str, Any] | None, target: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
-    """What to pass as the source, and which keywords, where the storage of both has these options."""
+    """Choose the source to pass, and the keywords, for storage options of source and target."""
     if own is None or target is None or own == target:
         return source, {"storage_options": own or target}
     return tfr.dataset(source, storage_options=own, record_type="bytes"), {"storage_options": target}

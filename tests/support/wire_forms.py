@@ -34,7 +34,7 @@ _FAR_FIELDS = [15, 16, 100, 2047, 2048, 2**29 - 1]
 
 
 def is_text(value: bytes) -> bool:
-    """Whether the design reads such values as text."""
+    """True if the design reads such values as text."""
     try:
         text = value.decode()
     except UnicodeDecodeError:

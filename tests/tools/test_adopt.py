@@ -30,7 +30,7 @@ def spark_name(number: int, compression: str | None) -> str:
 def spark_tree(
     root: Path, folders: dict[str, list[pa.Table]], compression: str | None = "gzip", **keywords: Any
 ) -> None:
-    """What spark-tfrecord leaves: folders, parts with ids, files of tools."""
+    """Make the files that spark-tfrecord leaves: folders, parts with ids, files of tools."""
     number = 0
     for folder, tables in folders.items():
         (root / folder).mkdir(parents=True, exist_ok=True)

@@ -393,7 +393,7 @@ def test_a_dataset_whose_overwriter_was_killed_is_completed_by_the_call_that_the
 def test_an_error_after_publishing_names_what_removes_the_old_files(
     call: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same call finds nothing to do."""
+    """A second call finds nothing to do."""
     path = f"{tmp_path}/d/"
     tfr.write_tfrecord({"x": [1, 2]}, path, shards=2)
 

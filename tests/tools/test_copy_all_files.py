@@ -201,7 +201,7 @@ def test_an_update_of_a_directory_without_a_manifest_removes_what_is_gone(tmp_pa
 
 @pytest.mark.parametrize("store", STORES, indirect=True)
 def test_files_without_a_manifest_are_not_copied_into_a_dataset(store: Store, tmp_path: Path) -> None:
-    """Its readers would not see them, and an update would remove the files that its manifest names."""
+    """Readers of the dataset would not see the files, and an update would remove files that the manifest names."""
     (tmp_path / "files").mkdir()
     source = Store(str(tmp_path), None)
     source.write("files/b.tfrecord")

@@ -29,9 +29,9 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve_output import identity
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.tools import copy as copy_module
 from tfrecord_io.tools import store_copy
-from tfrecord_io.tools.copied_dataset import CopiedDataset
 from tfrecord_io.tools.file_transfer import Traffic
 
 pytestmark = pytest.mark.matrix
@@ -89,16 +89,16 @@ def test_what_a_store_has_copied_is_not_in_the_way_of_a_copy_that_begins_again(
         store.write(f"d/{name}.tfrecord")
     real, traffic, tries = store_copy.copy_within, [], []
 
-    def copy_within(source: Source, *arguments: Any, **keywords: Any) -> int | None:
+    def copy_within(source: Source, *arguments: Any, **keywords: Any) -> store_copy.StoreCopy:
         tries.append(source.path)
         if source.path.endswith("/a.tfrecord") and len(traffic) == 1:
             raise tfr.errors.ReplacedError(errno.ESTALE, "replaced", source.path)
-        crc = real(source, *arguments, **keywords)
+        answer = real(source, *arguments, **keywords)
         end = time.monotonic() + 10
         while len(traffic) == 1 and not traffic[0].stopped.is_set:
             assert time.monotonic() < end
             time.sleep(0.01)
-        return crc
+        return answer
 
     monkeypatch.setattr(copy_module, "copy_within", copy_within)
     monkeypatch.setattr(copy_module, "Traffic", lambda *each: traffic.append(Traffic(*each)) or traffic[-1])
@@ -113,7 +113,7 @@ def test_an_error_after_a_copy_is_published_says_so(step: str, tmp_path: Path, m
     def fail(*_: Any) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    owner, name = {"settle": (CopiedDataset, "_settle"), "indexes": (copy_module._Mover, "_move_indexes")}[step]
+    owner, name = {"settle": (Publication, "_settle"), "indexes": (copy_module._Mover, "_move_indexes")}[step]
     monkeypatch.setattr(owner, name, fail)
     with pytest.raises(OSError, match="error; the new dataset is published nevertheless, and can be read") as caught:
         tfr.copy(tmp_path / "d", tmp_path / "e")
@@ -131,14 +131,14 @@ def test_a_copy_that_is_replaced_before_it_has_its_names_claims_nothing(
     store = Store(s3.url("root"), s3.storage_options)
     store.write("d/train@4")
     store.write("e/train@4", TABLE.slice(500))
-    real = CopiedDataset._settle
+    real = Publication._settle
 
-    def settle(self: CopiedDataset, *arguments: Any) -> None:
+    def settle(self: Publication, *arguments: Any) -> None:
         monkeypatch.undo()
         store.write("e/train@4", TABLE.slice(900), mode="overwrite")
         real(self, *arguments)
 
-    monkeypatch.setattr(CopiedDataset, "_settle", settle)
+    monkeypatch.setattr(Publication, "_settle", settle)
     with pytest.raises(OSError, match="another writer has written this dataset meanwhile: copy it again"):
         copied(store, "d/", store, "e/", mode="overwrite")
     assert store.read("e/") == TABLE.slice(900)
@@ -181,7 +181,7 @@ def test_a_store_copies_large_objects_in_parts(s3: Bucket) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_copy._S3Copy, "_call", call)
         patch.setattr(store_copy, "_PART", 5 * MIB)
-        assert store_copy.copy_within(source, fs, name, largest=6 * MIB) == crc32c.crc32c(content)
+        assert store_copy.copy_within(source, fs, name, largest=6 * MIB).crc32c == crc32c.crc32c(content)
     assert s3.fs.cat_file(name) == content
     assert not s3.uploads()
     assert {arguments.get("CopySourceIfMatch") for arguments in sent} == {(source.info or {})["ETag"], None}
@@ -191,7 +191,7 @@ def test_a_store_copies_large_objects_in_parts(s3: Bucket) -> None:
 def test_what_google_received_is_compared_with_what_was_sent(
     google: Bucket, gcs_server: GcsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, megabytes: int
 ) -> None:
-    """Of objects of one request by the store, of larger ones by what it states; 8 MiB end with a block."""
+    """Objects of one request are compared by the store, larger ones by its checksum; 8 MiB end with a block."""
     payload = os.urandom(megabytes * MIB - 16)
     with tfr.RecordWriter(tmp_path / "a.tfrecord") as writer:
         writer.write(payload)
@@ -293,29 +293,69 @@ def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:
 
 
 @pytest.fixture
-def without_checksums(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stores answer copies without a checksum, as older servers do."""
+def without_crc32c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores answer copies without the CRC32C that is asked for, as Ceph and older servers do, but with the MD5."""
     monkeypatch.setattr(store_copy, "_stated", lambda answer: None)
-    monkeypatch.setattr(store_copy, "_STATED", WeakKeyDictionary())
+    monkeypatch.setattr(store_copy, "_PROOFS", WeakKeyDictionary())
 
 
-@pytest.mark.usefixtures("without_checksums")
-@pytest.mark.parametrize("way", ["dataset", "files"])
-def test_the_first_answer_without_a_checksum_decides_for_the_store(
-    s3: Bucket, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
-    """It is copied twice, all others are read and stored: by two requests."""
-    store, count = Store(s3.url("root"), s3.storage_options), 24
-    store.write("d/", shards=count)
-    if way == "files":
-        s3.fs.rm_file(f"{s3.name}/root/d/_MANIFEST.json")
+@pytest.fixture
+def without_checksums(without_crc32c: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores state an ETag that is no MD5, as of objects that are encrypted with a key of the user."""
+    monkeypatch.setattr(store_copy, "stated_digests", lambda info: {})
+
+
+def counted_requests(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """The requests to a bucket from now on, by their name in S3."""
     asked = Counter[str]()
 
     async def handle(name: str, key: str, request: Callable[[], Awaitable[Any]]) -> Any:
         asked[name] += 1
         return await request()
 
-    around_requests(s3, monkeypatch, handle)
+    around_requests(bucket, monkeypatch, handle)
+    return asked
+
+
+def dataset_or_files(bucket: Bucket, way: str, count: int) -> Store:
+    """A store with many files in `d/`: those of a dataset, or with way "files" of no manifest."""
+    store = Store(bucket.url("root"), bucket.storage_options)
+    store.write("d/", shards=count)
+    if way == "files":
+        bucket.fs.rm_file(f"{bucket.name}/root/d/_MANIFEST.json")
+    return store
+
+
+@pytest.mark.parametrize("states", ["crc32c", "md5"])
+@pytest.mark.parametrize("way", ["dataset", "files"])
+def test_a_store_copies_each_file_by_one_request(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch, way: str, states: str, request: pytest.FixtureRequest
+) -> None:
+    """Also the first one, by whose answer a store is known to state no CRC32C; 24 more requests are for all of them."""
+    if states == "md5":
+        request.getfixturevalue("without_crc32c")
+    count = 64
+    store = dataset_or_files(s3, way, count)
+    asked = counted_requests(s3, monkeypatch)
+    for target in ("e/", "f/"):
+        asked.clear()
+        report = copied(store, "d/", store, target)
+        assert (len(report.copied), report.records) == (count, None)
+        assert asked["copy_object"] == count
+        assert asked["get_object"] + asked["put_object"] + asked["delete_object"] < 8, "of manifests alone"
+        assert asked.total() <= count + 24, asked
+        assert store.read(target).equals(TABLE)
+
+
+@pytest.mark.usefixtures("without_checksums")
+@pytest.mark.parametrize("way", ["dataset", "files"])
+def test_the_first_answer_that_proves_no_copy_decides_for_the_store(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """It is copied twice, all others are read and stored: by two requests."""
+    count = 24
+    store = dataset_or_files(s3, way, count)
+    asked = counted_requests(s3, monkeypatch)
     for target, most in (("e/", 25), ("f/", 15)):
         asked.clear()
         report = copied(store, "d/", store, target)
@@ -323,6 +363,37 @@ def test_the_first_answer_without_a_checksum_decides_for_the_store(
         assert asked["copy_object"] <= (3 if target == "e/" else 0)
         assert asked.total() <= 2 * count + most, asked
         assert store.read(target).equals(TABLE)
+
+
+@pytest.mark.usefixtures("without_crc32c")
+def test_an_object_of_several_parts_has_no_md5_and_is_read(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not decide for the others, whose MD5 is stated."""
+    store = dataset_or_files(s3, "files", 4)
+    name = sorted(s3.fs.ls(f"{s3.name}/root/d", detail=False))[0]
+    content = s3.fs.cat_file(name)
+    place = dict(zip(("Bucket", "Key"), s3.fs.split_path(name)[:2], strict=True))
+    place["UploadId"] = s3.fs.call_s3("create_multipart_upload", **place)["UploadId"]
+    part = s3.fs.call_s3("upload_part", **place, PartNumber=1, Body=content)
+    tags = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]}
+    s3.fs.call_s3("complete_multipart_upload", **place, MultipartUpload=tags)
+    s3.fs.invalidate_cache()
+    assert "-" in s3.fs.info(name)["ETag"]
+    asked = counted_requests(s3, monkeypatch)
+    for target, made in (("e/", 4), ("f/", 3)):
+        asked.clear()
+        copied(store, "d/", store, target)
+        assert (asked["copy_object"], asked["get_object"], asked["put_object"]) == (made, 1, 1)
+        assert store.files(target) == store.files("d/")
+
+
+@pytest.mark.usefixtures("without_crc32c")
+def test_a_copy_of_another_size_than_the_manifest_states_is_an_error(s3: Bucket) -> None:
+    """By the size of the object: its MD5 is that of the source, as the damage was there before."""
+    store = dataset_or_files(s3, "dataset", 4)
+    name = next(name for name in sorted(s3.fs.ls(f"{s3.name}/root/d", detail=False)) if "00002" in name)
+    s3.fs.pipe_file(name, s3.fs.cat_file(name)[:-1])
+    with pytest.raises(tfr.errors.CorruptRecordError, match="00002"):
+        copied(store, "d/", store, "e/")
 
 
 @pytest.mark.usefixtures("without_checksums")
@@ -348,7 +419,7 @@ def test_from_a_web_server(web: Web, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_dataset_of_a_web_server_that_was_appended_to(web: Web, tmp_path: Path, times: int) -> None:
-    """Its manifest has the names of all shards, as no folder can be listed."""
+    """The manifest has the names of all shards, as no folder can be listed."""
     for at in range(times + 1):
         tfr.write_tfrecord(TABLE.slice(100 * at, 100), tmp_path / "d/t@2", mode="append" if at else "error")
     web.files.update((path.name, path.read_bytes()) for path in (tmp_path / "d").iterdir())

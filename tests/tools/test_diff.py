@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.tools.diff import _digest, _in_both, _is_equal
+from tfrecord_io.tools.diff import _common_columns, _digest, _is_equal
 from traced import peak
 
 ROWS = st.lists(st.tuples(st.integers(-2, 2), st.lists(st.sampled_from([0.5, float("nan")]), max_size=2)), max_size=12)
@@ -65,6 +65,14 @@ def test_values_are_shown(tmp_path: Path) -> None:
     assert report.differing == 2
     assert [d.record for d in tfr.diff(tmp_path / "a", tmp_path / "b", limit=1).values] == [1, 1]
     assert "3 records and 3 records, 2 records differ" in str(report)
+
+
+@pytest.mark.parametrize("any_order", [False, True])
+def test_values_of_later_batches_are_shown(any_order: bool, tmp_path: Path) -> None:
+    for name, last in ("a", -1), ("b", -2):
+        tfr.write_tfrecord({"n": [*range(70_000), last]}, tmp_path / name)  # a batch has 65,536
+    report = tfr.diff(tmp_path / "a", tmp_path / "b", any_order=any_order)
+    assert {(d.record, value) for d in report.values for value in (d.a, d.b)} >= {(70_000, "-1"), (70_000, "-2")}
 
 
 def test_columns_and_counts(tmp_path: Path) -> None:
@@ -173,5 +181,5 @@ def test_memory_of_a_record_is_the_documented_one(tmp_path: Path) -> None:
 def test_the_time_for_names_is_in_proportion_to_their_number() -> None:
     schema = pa.schema([(f"x{i}", pa.int8()) for i in range(10_000)])
     begin = time.process_time()
-    assert _in_both(schema, schema) == schema.names
+    assert _common_columns(schema, schema) == schema.names
     assert time.process_time() - begin < 0.5  # some seconds where the names are listed for each of them

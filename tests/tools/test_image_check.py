@@ -92,7 +92,7 @@ def test_good_images(tmp_path: Path) -> None:
 
 
 def test_a_shard_whose_images_are_all_broken(tmp_path: Path) -> None:
-    """Of a column without a name or declaration that says so: the other shards have images in it."""
+    """Neither a name nor a declaration says that the column has images, but the other shards have images in it."""
     for shard, content in enumerate((encoded("PNG"), b"\0" * 50)):
         data = {"picture": [content] * 3, "vector": [b"\xff\0\1"] * 3}
         tfr.write_tfrecord(data, tmp_path / f"a-{shard}.tfrecord", embed_schema=False)
@@ -193,7 +193,7 @@ def test_buckets(bucket: Bucket) -> None:
 
 @pytest.mark.parametrize("call", ["read_arrays", "iter_arrays"])
 def test_the_warning_about_images_names_the_way(tmp_path: Path, call: str) -> None:
-    """It named ``tfr verify``, which said "good", and the report of `open_reader`, which decodes none."""
+    """The warning once named ``tfr verify``, which said "good", and `open_reader`, which decodes no images."""
     write(tmp_path / "a.tfrecord", *[{}, {"image/encoded": GOOD[:-200]}] * 2)
     dataset = tfr.dataset(tmp_path / "a.tfrecord", schema={"image/encoded": tfr.image()}, on_error="skip")
     reads: dict[str, Any] = {

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from limited import limited
 from rounds import rounds
-from tfrecord_io.tools.join import _check_columns, _Keys, _taken
+from tfrecord_io.tools.join import _check_columns, _Keys, _take_rows
 
 INTEGERS = st.none() | st.integers(-2, 5)
 TEXTS = st.none() | st.sampled_from(["", "a", "b", "c"])
@@ -221,7 +221,9 @@ def test_rows_are_taken_from_chunks_that_are_too_large_to_join(
     column = pa.chunked_array(chunks, pa.string())
     rows = pa.array(data.draw(st.lists(st.none() | st.integers(0, max(len(column) - 1, 0)))), pa.int64())
     rows = rows if len(column) else pa.nulls(len(rows), pa.int64())
-    assert _taken(column, rows).to_pylist() == [None if at is None else column[at].as_py() for at in rows.to_pylist()]
+    assert _take_rows(column, rows).to_pylist() == [
+        None if at is None else column[at].as_py() for at in rows.to_pylist()
+    ]
 
 
 @pytest.mark.parametrize("value", ["x" * 1000, [7] * 125, b"x" * 1000])

@@ -152,7 +152,7 @@ def test_unpublished_shards_are_found_unless_a_manifest_lists_them(tmp_path: Pat
 
 @pytest.mark.parametrize("content", [b"[", b"\0" * 10, None], ids=["not JSON", "zeros", "a directory"])
 def test_a_damaged_manifest_does_not_stop_the_search(tmp_path: Path, content: bytes | None) -> None:
-    """Staged shards next to it are kept, as it may list them; everything else is found."""
+    """Staged shards next to the manifest are kept, as it may list them; everything else is found."""
     damaged = tmp_path / "a" / "_MANIFEST-train.json"
     damaged.parent.mkdir()
     damaged.mkdir() if content is None else damaged.write_bytes(content)
@@ -167,7 +167,7 @@ def test_a_damaged_manifest_does_not_stop_the_search(tmp_path: Path, content: by
 
 
 def test_an_empty_path_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of a variable that is not set is not the working directory."""
+    """The empty path of an unset variable does not stand for the working directory."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".a.tfrecord.0123456789abcdef.tmp").touch()
     with pytest.raises(FileNotFoundError):

@@ -91,7 +91,7 @@ def test_a_file_inside_a_damaged_payload_does_not_surface(engine: str, tmp_path:
 @pytest.mark.fault(28)
 @pytest.mark.parametrize("records", [20, 600])
 def test_a_compressed_file_inside_a_payload_does_not_surface(tmp_path: Path, records: int) -> None:
-    """Its bytes stand unchanged in the outer file, where they cannot be compressed further."""
+    """The bytes of the inner file stand unchanged in the outer one, as they cannot be compressed further."""
     rng = random.Random(records)
     deflate = zlib.compressobj(wbits=31)
     inner = b"".join(

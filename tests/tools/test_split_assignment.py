@@ -50,7 +50,7 @@ HALVES = st.tuples(
 
 
 def rows_of(table: pa.Table, *names: str) -> list[tuple[Any, ...]]:
-    """The keys as Python has them, with one value for what compares as equal."""
+    """Keys as Python values, with one representative of equal values."""
 
     def canonical(value: Any) -> Any:
         return "nan" if value != value else value
@@ -135,7 +135,7 @@ def test_records_that_are_added_change_the_part_of_no_other(
 @example((pa.float16(), [np.float16(0.1), np.float16(-0.0)]), 0, 1, 65_536)
 @example((pa.date32(), [2**30]), 0, 1, 65_536)
 def test_equal_values_are_one_group_and_one_class(keys: Any, seed: int, files: int, batch_size: int) -> None:
-    """Of any type, in any number of files and batches; a missing value and an empty text are equal here."""
+    """Values of any type, in any number of files and batches; a missing value and an empty text are equal here."""
     type_, values = keys
     if not values:
         return

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -119,7 +119,7 @@ def test_equal_parts_are_resumed(
 
 
 def test_equal_parts_of_an_epoch_are_of_the_shuffled_files() -> None:
-    """So all records occur within some epochs, also those that one epoch drops."""
+    """All records occur within a few epochs, also those that one epoch drops."""
     with numbered([3, 3, 3, 2]) as paths:
         options: dict[str, Any] = {"uneven": "drop", "batch_size": 1, "shuffle_buffer": 2, "seed": 0, "epochs": 20}
         got = {x for i in range(4) for x in joined(values(paths, worker=(i, 4), **options))}
@@ -181,7 +181,7 @@ def test_files_that_changed_after_they_were_counted(
 @pytest.mark.parametrize("uneven", ["pad", "drop"])
 @pytest.mark.parametrize("count", [9, 12, 30])
 def test_a_last_file_that_changed_after_it_was_counted(tmp_path: Path, uneven: str, count: int) -> None:
-    """Also if the rows do not divide evenly, so that its last ones are in no part."""
+    """The change is found even if the last rows of the file are in no part, as rows do not divide evenly."""
     paths = [tmp_path / f"{number}.tfrecord" for number in range(2)]
     for path in paths:
         tfr.write_tfrecord({"x": range(11)}, path)
@@ -225,7 +225,7 @@ def test_records_are_counted_only_where_that_is_needed(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("uneven", ["drop", "pad"])
 @pytest.mark.parametrize("windowed", [False, True])
 def test_one_worker_may_leave_out_records(tmp_path: Path, uneven: Any, windowed: bool) -> None:
-    """Which was refused as a file that had changed since its records were counted."""
+    """A left-out record was once refused as a file that had changed since its records were counted."""
     records = [example(**{"x": int64s(i), "steps/n": int64s(i, i)}) for i in range(9)]
     damaged = flip(written(tmp_path / "a.tfrecord", records), len(framed(*records[:4])) + 14)
     schema = {"x": "int64", "steps/n": "list<int64>"}
@@ -332,6 +332,7 @@ def test_workers_that_share_files_shuffle_them_in_each_epoch(
     counts: list[int], workers: int, filtered: bool, taken: int
 ) -> None:
     """Together they have each record once in each epoch, and each state continues exactly."""
+    assume(sum(counts) or not filtered)  # without a record, a filter has no column
     rows = [n for n in range(sum(counts)) if not filtered or n >= 3]
     asked: dict[str, Any] = {"batch_size": 2, "shuffle_buffer": 1, "epochs": 1}  # each worker draws a seed
     with numbered(counts) as paths:
@@ -339,7 +340,7 @@ def test_workers_that_share_files_shuffle_them_in_each_epoch(
         for epoch in range(3):
             seen = []
             for worker in range(workers):
-                batches = data.iter_arrays(**asked, worker=(worker, workers)).begun_at(epoch, epochs=epoch + 1)
+                batches = data.iter_arrays(**asked, worker=(worker, workers)).begin_epoch(epoch, epochs=epoch + 1)
                 own = joined([batch["x"].tolist() for batch in islice(batches, taken)])
                 again = data.iter_arrays(
                     **{**asked, "epochs": epoch + 1}, worker=(worker, workers), state=batches.state()

@@ -158,7 +158,7 @@ def test_a_row_that_is_no_array_is_named_by_its_record(tmp_path: Path) -> None:
 @pytest.mark.parametrize("uneven", ["pad", "drop"])
 @pytest.mark.parametrize("rows", [range(-3, 6), range(12), range(8)])
 def test_files_that_changed_are_reported(tmp_path: Path, uneven: str, rows: range) -> None:
-    """Whether fewer rows fulfil the filter, or more, of which the last ones would not be read."""
+    """Fewer rows fulfil the filter, or more, of which the last ones would not be read."""
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(9)])
     data = tfr.dataset(path).filter([("x", ">", 3)])
     parts = [data.iter_arrays(batch_size=2, worker=(worker, 2), uneven=uneven) for worker in range(2)]

@@ -103,7 +103,7 @@ def test_lists_of_one_length_in_the_sample_are_stacked_throughout(tmp_path: Path
 
 @pytest.mark.parametrize("last", [[1.0], [1.0, 2.0, 3.0]])
 def test_lists_of_an_embedded_schema_are_not_stacked(tmp_path: Path, last: list[float]) -> None:
-    """Its lists have any length, whatever a sample has; those that it states to have one are stacked."""
+    """Lists of the schema have any length, whatever a sample has; lists of a stated length are stacked."""
     rows = [[float(n), float(n)] for n in range(6000)] + [last]
     columns = {"x": rows, "n": list(range(6001)), "pair": pa.array(rows[:-1] + rows[:1], pa.list_(pa.float32(), 2))}
     tfr.write_tfrecord(columns, tmp_path / "a.tfrecord", float64="round")

@@ -39,11 +39,11 @@ def balanced(folder: Path, *names: str, **keywords: Any) -> tfr.typing.MixedData
 
 
 def expected(mixture: tfr.typing.MixedDataset) -> Rows:
-    """The rows of an epoch that is not shuffled, one by one, by what the documentation says."""
+    """Compute the rows of an unshuffled epoch, one by one, as the documentation says."""
     classes = mixture.classes
     assert classes is not None
     own = [
-        [(int(part), int(n)) for n in np.split(classes.rows, classes.ends[1:-1])[i]]
+        [(int(part), int(n)) for n in np.split(classes.rows, classes.bounds[1:-1])[i]]
         for i, part in enumerate(classes.parts)
     ]
     choices, taken, rows = mixture.choices(), Counter[int](), Rows()
@@ -243,5 +243,5 @@ def test_records_and_bytes_are_counted(folder: Path) -> None:
 
 def test_rows_of_much_text_are_several_pools(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = balanced(folder, stop="all").to_table()
-    monkeypatch.setattr("tfrecord_io.training.mixture._MOST_TAKEN", 1)
+    monkeypatch.setattr("tfrecord_io.training.mixture._MOST_ORDERED_BYTES", 1)
     assert balanced(folder, stop="all").to_table().equals(whole)

@@ -32,7 +32,7 @@ WEIGHTS = [0.6, 0.3, 0.1]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Datasets a, b and c of five files each, and one file of each that is called like `a-one`."""
+    """Write datasets a, b and c of five files each, and a single file of each, such as `a-one`."""
     folder = tmp_path_factory.mktemp("mixture")
     for name, size in SIZES.items():
         table = pa.table({"n": range(size), "name": [f"{name}{n}" for n in range(size)]})
@@ -47,7 +47,7 @@ def mixed(folder: Path, form: str = "", **keywords: Any) -> tfr.typing.MixedData
 
 
 def expected(sizes: Sequence[int], weights: Sequence[float], seed: int, stop: str) -> Rows:
-    """The rows of an epoch, one by one, by what the documentation says."""
+    """Compute the rows of an epoch, one by one, as the documentation says."""
     mixture = tfr.typing.MixedDataset((), tuple(np.array(weights) / sum(weights)), seed, stop)  # type: ignore[arg-type]
     choices = mixture.choices()
     stream, rows, taken = choices.stream(0), Rows(), Counter[int]()
@@ -154,12 +154,12 @@ def test_ranks_with_workers_of_their_own_need_one_seed(folder: Path) -> None:
     of_rank = mixture.iter_arrays(
         worker=(1, 2), **asked
     )  # five files are enough for two ranks, but not for six workers
-    of_rank.begun_at(0, worker=(3, 4), seed=1)
+    of_rank.begin_epoch(0, worker=(3, 4), seed=1)
     with pytest.raises(ValueError, match="needs the same seed= in all workers"):
-        of_rank.begun_at(0, worker=(3, 6), seed=1)
-    mixture.iter_arrays(worker=(1, 2), seed=1, **asked).begun_at(0, worker=(3, 6), seed=1)
+        of_rank.begin_epoch(0, worker=(3, 6), seed=1)
+    mixture.iter_arrays(worker=(1, 2), seed=1, **asked).begin_epoch(0, worker=(3, 6), seed=1)
     alone = mixture.iter_arrays(worker=(0, 1), **asked)  # its workers share the seed that it drew
-    parts = [rows_of(alone.begun_at(0, worker=(i, 6), seed=alone.seed)) for i in range(6)]
+    parts = [rows_of(alone.begin_epoch(0, worker=(i, 6), seed=alone.seed)) for i in range(6)]
     assert max(Counter(row for part in parts for row in part).values()) == 1
 
 
@@ -284,7 +284,7 @@ def test_a_part_whose_filter_excludes_all_files_has_no_rows(tmp_path: Path, leng
 
 @pytest.mark.parametrize("on_error", ["skip", "stop"])
 def test_parts_that_treat_damage_in_two_ways_are_refused(folder: Path, on_error: Any) -> None:
-    """One of them would decide for the rows of the other."""
+    """The on_error of one part would decide about the rows of the other."""
     parts = [tfr.dataset(folder / "a@5"), tfr.dataset(folder / "b@5", on_error=on_error)]
     for mixed in (parts, parts[::-1]):
         with pytest.raises(ValueError, match="the datasets differ in on_error=: open them with the same"):
@@ -483,7 +483,7 @@ def test_rows_by_number_are_brought_in_order_in_parts(folder: Path, stop: str, m
     lookup = unwrap_scans(mixed(folder, stop=stop)).lookup()
     numbers = np.random.default_rng(0).integers(0, len(lookup), 50)
     whole = lookup.table(numbers)
-    monkeypatch.setattr("tfrecord_io.training.mixture._MOST_TAKEN", 1)
+    monkeypatch.setattr("tfrecord_io.training.mixture._MOST_ORDERED_BYTES", 1)
     assert lookup.table(numbers).equals(whole)
     assert lookup.table(numbers).column(0).num_chunks == 50
     assert lookup.table(numbers[:0]).equals(whole[:0])

@@ -24,7 +24,7 @@ from limited import set_limits
 from records import example, int64s, written
 from rounds import rounds
 from tfrecord_io.read.scan import unwrap_scans
-from tfrecord_io.training.batches_by_number import by_number
+from tfrecord_io.training.batches_by_number import open_by_number
 from training_batches import going_on
 
 RANDOM = np.random.default_rng(3)
@@ -309,11 +309,11 @@ def test_lists_of_episodes_in_windows_by_number(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"goal": [[1, 2], [3]], "steps/x": [[1, 2, 3], [4, 5]]}, path)
     windowed = tfr.windows(tfr.dataset(path), length=2)
-    arrays = by_number(windowed, pad_to={"goal": 3}, pad_value=-1).arrays(np.array([2, 0]))
+    arrays = open_by_number(windowed, pad_to={"goal": 3}, pad_value=-1).arrays(np.array([2, 0]))
     assert arrays["goal"].tolist() == [[3, -1, -1], [1, 2, -1]]
     assert arrays["goal/length"].tolist() == [1, 2]
     with pytest.raises(ValueError, match="a row by its number has a length of its own"):
-        by_number(windowed, pad_to=(3, "multiple"))
+        open_by_number(windowed, pad_to=(3, "multiple"))
 
 
 @settings(max_examples=rounds(30))
@@ -421,7 +421,7 @@ def test_mixtures_draw_the_windows_of_their_parts(dataset: tfr.Dataset, form: di
         own = [row for source, row in got if source == number]
         assert own == list(itertools.islice(itertools.cycle(part), len(own)))
     assert mixed.count_rows() == len(got) == len(mixed.to_table())
-    assert drawn_from([by_number(mixed).arrays(range(len(got)))]) == got
+    assert drawn_from([open_by_number(mixed).arrays(range(len(got)))]) == got
     source = mixed.to_grain()
     assert [
         (row["source"], (row["id"], row["steps/n"].tolist())) for row in map(source.__getitem__, range(len(source)))
@@ -506,7 +506,7 @@ def test_windows_by_number_are_made_in_parts(dataset: tfr.Dataset, monkeypatch: 
 
 
 def test_classes_of_windows_may_be_more_text_than_offsets_reach(tmp_path: Path) -> None:
-    """That of an episode is repeated in each of its windows."""
+    """The class of an episode is repeated in each of its windows."""
     rows = {"label": ["a" * (32 << 20), "b"], "steps/n": [[*range(80)], [1, 2]]}
     tfr.write_tfrecord(rows, tmp_path / "a.tfrecord")
     balanced = tfr.mix(tfr.windows(tmp_path / "a.tfrecord", length=1), balance="label", stop="all")
@@ -521,7 +521,7 @@ def test_windows_are_balanced_by_a_column_of_their_episodes(dataset: tfr.Dataset
     windowed = tfr.windows(tfr.dataset(path), length=3, stride=2)
     mixed = tfr.mix(windowed, balance="kind", stop="all")
     rows = rows_of(mixed.iter_arrays(batch_size=9))
-    assert rows == rows_of([by_number(mixed).arrays(range(len(rows)))])
+    assert rows == rows_of([open_by_number(mixed).arrays(range(len(rows)))])
     assert set(map(repr, rows)) == set(map(repr, expected(EPISODES, 3, 2, "none")))
     rare = sum(kinds[number].as_py() == "rare" for number, _ in rows)
     assert 0.35 < rare / len(rows) < 0.65

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
@@ -126,10 +126,10 @@ def to_duckdb(dataset: ScanHolder, connection: duckdb.DuckDBPyConnection | None 
 
 @contextmanager
 def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Iterator[pa.RecordBatchReader]:
-    """The result of an SQL query whose tables are the paths of TFRecord files, as a stream.
+    """Run an SQL query whose tables are paths of TFRecord files; its result is a stream.
 
-    Paths of files that DuckDB itself reads, such as Parquet files, may stand among them, also as arguments of its
-    functions. Storage options hold for all that are URLs; `target`, where the result is written to, may be one, too.
+    Paths of files that DuckDB itself reads, such as Parquet files, may stand in the query, too, also as arguments of
+    functions. Storage options hold for all URLs; `target`, the path that the result is written to, may be a URL.
 
     ValueError if DuckDB does not accept the query, or two paths differ only in case; EncodeError if a column of the
     result has a type whose values Arrow does not have: ``CAST`` makes it another one. Errors of `tfrecord_io.dataset`
@@ -142,7 +142,7 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
     with duckdb.connect() as connection:
         connection.execute("SET python_enable_replacements = false")  # variables of this program are not tables
         try:
-            names, urls = _named_in(connection, sql)
+            names, urls = _find_tables(connection, sql)
             local = replace(options, storage_options=None) if urls or is_url(target or "") else options
             paths = list(filter(_is_path, names))
             for i, name in enumerate(paths):
@@ -174,14 +174,23 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
 
 
 def _interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[..., T], *arguments: Any) -> T:
-    """The result of a call that runs in a thread: in that of Python's signals, DuckDB may go on after Ctrl-C."""
+    """Run a call in a thread, so that Ctrl-C interrupts DuckDB, which may go on in the thread of Python's signals."""
+    future: Future[T] = Future()  # not that of the pool: an interrupt of `submit` itself may leave a call that runs
+
+    def run() -> None:
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(call(*arguments))
+            except BaseException as error:
+                future.set_exception(error)
+
     with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(call, *arguments)
         try:
+            pool.submit(run)
             while not future.done():
                 wait([future], timeout=WAIT_SECONDS)
         except BaseException:
-            while not future.done():
+            while not (future.cancel() or future.done()):
                 connection.interrupt()
                 wait([future], timeout=WAIT_SECONDS)
             raise
@@ -189,7 +198,7 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[..., T]
 
 
 def _stream(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """The batches of a result, which can be interrupted."""
+    """Make a stream of the batches of a result that Ctrl-C interrupts."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         while True:
@@ -222,18 +231,18 @@ def _fold_case(name: str) -> bytes:
     return name.encode().lower()
 
 
-def _check_case(others: Iterable[str], name: str) -> None:
-    """ValueError if DuckDB takes one of the other names for this one."""
-    for other in others:
-        if _fold_case(other) == _fold_case(name):
-            reason = f"DuckDB takes {other!r} and {name!r} for the same table, as its names ignore case"
+def _check_case(tables: Iterable[str], name: str) -> None:
+    """ValueError if a name differs from that of a table only in case, which DuckDB ignores."""
+    for table in tables:
+        if _fold_case(table) == _fold_case(name):
+            reason = f"DuckDB takes {table!r} and {name!r} for the same table, as its names ignore case"
             raise ValueError(f"{reason}; rename a file, or use register_duckdb(name=…)")
 
 
-def _named_in(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[str]]:
-    """The tables of a SELECT, without its CTEs, and the URLs among them and in the arguments of functions for tables.
+def _find_tables(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[str]]:
+    """Find the tables of a SELECT, without CTEs, and the URLs among tables and arguments of table functions.
 
-    Of another statement, which DuckDB does not take apart, there are no tables, and the URLs are all that it quotes.
+    DuckDB does not parse other statements for us: they have no tables here, and their URLs are all that they quote.
     """
     (text,) = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()[0]
     names: dict[str, None] = {}
@@ -255,7 +264,7 @@ def _named_in(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str
 
 
 def _texts_in(node: Any) -> list[str]:
-    """All texts in a node of a query."""
+    """Collect the texts in a node of a query."""
     if isinstance(node, str):
         return [node]
     children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
@@ -263,9 +272,9 @@ def _texts_in(node: Any) -> list[str]:
 
 
 def _children(node: dict[str, Any], ctes: frozenset[bytes]) -> Iterator[tuple[Any, frozenset[bytes]]]:
-    """The values of a node of a query, each with the names of the CTEs that it sees.
+    """Values of a node of a query, each with the names of the CTEs visible to it.
 
-    A CTE sees those before it, and itself only if it is recursive.
+    Visible to a CTE are the earlier ones, and to a recursive CTE itself.
     """
     if node.get("type") == "RECURSIVE_CTE_NODE":
         ctes |= {_fold_case(node["cte_name"])}
@@ -276,7 +285,7 @@ def _children(node: dict[str, Any], ctes: frozenset[bytes]) -> Iterator[tuple[An
 
 
 def _is_path(name: str) -> bool:
-    """True if a table is a path of TFRecord files: no name of a table or view, and no file that DuckDB reads."""
+    """True if a table is a path of TFRecord files: not the name of a table or view, nor a file that DuckDB reads."""
     plain = without_compression(name)
     if plain.endswith(".xlsx") or any(plain.endswith(row.sql) for row in FORMATS):
         return False
@@ -286,7 +295,7 @@ def _is_path(name: str) -> bool:
 class _Scanner:
     """Object that DuckDB takes for a pyarrow Scanner: a stream, whose errors keep their text.
 
-    Streams are appended to `streams`: they know the errors themselves.
+    Each stream is appended to `streams`, for its error: DuckDB passes on only the text.
     """
 
     def __init__(self, scan: Scan, streams: list[BatchStream] | None) -> None:
@@ -300,7 +309,9 @@ class _Scanner:
         stream = open_scan(self._scan, whole=self._scan.options.limit is None)
         if self._streams is not None:
             self._streams.append(stream)
-        return pa.RecordBatchReader.from_stream(stream) if _is_before_2() else stream  # older ones take pyarrow's alone
+        return (
+            pa.RecordBatchReader.from_stream(stream) if _is_before_2() else stream
+        )  # older versions take pyarrow's alone
 
 
 def _is_before_2() -> bool:
@@ -309,9 +320,9 @@ def _is_before_2() -> bool:
     return int(duckdb.__version__.partition(".")[0]) < 2
 
 
-def _with_nan(part: Condition) -> Condition:
-    """The condition with rows of NaN, DuckDB's greatest number, which its conditions leave out before version 2."""
-    part = part.replace_arguments([_with_nan(argument) for argument in part.arguments])
+def _include_nan(part: Condition) -> Condition:
+    """Include rows of NaN, which DuckDB sorts as the greatest number but leaves out of conditions before version 2."""
+    part = part.replace_arguments([_include_nan(argument) for argument in part.arguments])
     if part.name not in ("greater", "greater_equal"):
         return part
     field, bound = part.arguments
@@ -321,7 +332,7 @@ def _with_nan(part: Condition) -> Condition:
 
 
 def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None, live: LiveScan | None = None) -> Any:
-    """The rows of a query as a pyarrow Dataset, for DuckDB alone; float16, which it does not have, becomes float32."""
+    """Present rows as a pyarrow Dataset, for DuckDB alone; float16, which DuckDB does not have, becomes float32."""
     if not len(scan.schema):
         planned = plan_scan(scan.sources, scan.options, only_sample=True)
         planned.close()
@@ -343,7 +354,7 @@ def _prepare_for_duckdb(scan: Scan) -> Scan:
 
 
 def _wider(type_: pa.DataType) -> pa.DataType:
-    """The type with float32 instead of float16, but for parts that are stored as the bytes of their own type."""
+    """Replace float16 by float32 in a type, except in parts that are stored as the bytes of the type."""
     if pa.types.is_struct(type_):
         return pa.struct([f if encoding_of(f) else f.with_type(_wider(f.type)) for f in type_])
     if is_list_like(type_):
@@ -354,11 +365,11 @@ def _wider(type_: pa.DataType) -> pa.DataType:
 def _is_absent(field: pa.Field) -> bool:
     """True if DuckDB has no such type: a query that uses the column fails."""
     return unknown_dtype(field) is not None or any(
-        pa.types.is_float16(each)
-        or pa.types.is_decimal256(each)
-        or (pa.types.is_decimal(each) and each.scale < 0)
-        or (pa.types.is_union(each) and (each.mode == "dense" or each.type_codes != list(range(each.num_fields))))
-        for each in types_within(field.type, storage=True)
+        pa.types.is_float16(part)
+        or pa.types.is_decimal256(part)
+        or (pa.types.is_decimal(part) and part.scale < 0)
+        or (pa.types.is_union(part) and (part.mode == "dense" or part.type_codes != list(range(part.num_fields))))
+        for part in types_within(field.type, storage=True)
     )
 
 
@@ -373,8 +384,9 @@ def _dataset_class() -> type[Any]:
             self._given, self._streams, self._live = given, streams, live
             self._scan = scan = _prepare_for_duckdb(given)
             self._absent = {field.name: field for field in scan.schema if _is_absent(field)}
-            held = [field for field in scan.schema if field.name not in self._absent]  # first: count(*) reads the first
-            self._schema = pa.schema(held + [field.with_type(pa.null()) for field in self._absent.values()])
+            present = [field for field in scan.schema if field.name not in self._absent]
+            absent = [field.with_type(pa.null()) for field in self._absent.values()]
+            self._schema = pa.schema(present + absent)  # in this order: count(*) reads the first column
 
         @property
         def schema(self) -> pa.Schema:
@@ -387,9 +399,9 @@ def _dataset_class() -> type[Any]:
                 reason = f"DuckDB has no type for this column of {type_name}"
                 raise SchemaError(reason, feature=used[0].name, got=type_name, hint="leave it out of the query")
             if filter is not None and _is_before_2():
-                filter = _with_nan(condition_of(filter))
+                filter = _include_nan(condition_of(filter))
             scan = self._scan if self._live is None else _prepare_for_duckdb(self._live.current())
-            if filter is not None:  # of the rows that a limit leaves
+            if filter is not None:  # holds for the rows within a limit
                 scan = (scan if scan.options.limit is None else unite_parts(scan)).filter(filter)
             return _Scanner(scan if columns is None else scan.only(columns), self._streams)
 

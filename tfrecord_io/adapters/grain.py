@@ -11,11 +11,11 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from tfrecord_io.adapters.masked_arrays import without_masks
+from tfrecord_io.adapters.masked_arrays import split_masks
 from tfrecord_io.arrays.rows_by_number import ArraysByNumber
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.read.scan import ScanHolder
-from tfrecord_io.training.batches_by_number import BatchesByNumber, by_number
+from tfrecord_io.training.batches_by_number import BatchesByNumber, open_by_number
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import Lengths, Missing
 
@@ -37,12 +37,12 @@ class GrainSource:
         index = operator.index(number)
         if isinstance(self._rows, BatchesByNumber):
             (batch,) = self._rows.take(np.array([index]))
-            return without_masks(batch)
+            return split_masks(batch)
         row = self._rows.row(index)
         if row is not None:
             return row
         arrays = self._rows.arrays(np.array([index]))
-        return {name: values[0] for name, values in without_masks(arrays).items()}
+        return {name: values[0] for name, values in split_masks(arrays).items()}
 
     def arrays(self, numbers: Sequence[int]) -> dict[str, Any]:
         """The rows of these numbers, in this order, as arrays by column: a batch as those of `iter_arrays`."""
@@ -98,7 +98,7 @@ def to_grain(
         A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
     """
     return GrainSource(
-        by_number(
+        open_by_number(
             dataset,
             batch_size=batch_size,
             seed=seed,

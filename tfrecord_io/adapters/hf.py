@@ -142,44 +142,44 @@ def to_hf(
 
 
 def _features(schema: pa.Schema) -> datasets.Features:
-    """The features of the columns of a dataset.
+    """Features of the columns of a dataset.
 
-    Of what the files say about them, labels and arrays alone are taken: an ``Image``, say, would open any path in its
+    Only labels and arrays are taken from the descriptions in the files: an ``Image``, say, would open any path in its
     values.
     """
     import datasets
 
     features = datasets.Features.from_arrow_schema(_plain(empty_table(schema)).schema)
-    for name, stated in feature_descriptions(schema).items():
-        features[name] = _labelled(features[name], stated)
+    for name, description in feature_descriptions(schema).items():
+        features[name] = _apply_description(features[name], description)
     return features
 
 
-def _labelled(feature: Any, stated: Any) -> Any:
-    """A feature as its description, in JSON, states it: integers as labels with names, lists as an ``Array2D``."""
+def _apply_description(feature: Any, description: Any) -> Any:
+    """Turn a feature into labels with names, or an ``Array2D``, if its description, from JSON, says so and fits."""
     import datasets
 
-    if not isinstance(stated, dict):
+    if not isinstance(description, dict):
         return feature
-    if str(stated.get("_type")) in ("Array2D", "Array3D", "Array4D", "Array5D"):
+    if str(description.get("_type")) in ("Array2D", "Array3D", "Array4D", "Array5D"):
         lengths, inner = list[int](), feature
         while hasattr(inner, "feature"):
             lengths, inner = [*lengths, inner.length], inner.feature
-        is_same = lengths == stated.get("shape") and inner == datasets.Value(str(stated.get("dtype")))
-        return getattr(datasets, stated["_type"])(tuple(lengths), inner.dtype) if is_same else feature
+        is_same = lengths == description.get("shape") and inner == datasets.Value(str(description.get("dtype")))
+        return getattr(datasets, description["_type"])(tuple(lengths), inner.dtype) if is_same else feature
     if isinstance(feature, dict):
-        return {name: _labelled(child, stated.get(name)) for name, child in feature.items()}
+        return {name: _apply_description(child, description.get(name)) for name, child in feature.items()}
     if hasattr(feature, "feature"):  # a list, whose class has another name in datasets 3
-        return replace(feature, feature=_labelled(feature.feature, stated.get("feature")))
-    names = stated.get("names")
-    if stated.get("_type") != "ClassLabel" or feature != datasets.Value("int64") or not isinstance(names, list):
+        return replace(feature, feature=_apply_description(feature.feature, description.get("feature")))
+    names = description.get("names")
+    if description.get("_type") != "ClassLabel" or feature != datasets.Value("int64") or not isinstance(names, list):
         return feature
     is_valid = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
     return datasets.ClassLabel(names=names) if is_valid else feature
 
 
 class _ListLengths:
-    """Lists of the lengths that options state, with a column ``<name>/length`` where they are padded."""
+    """Truncates and pads lists by options; padded lists get a column ``<name>/length``."""
 
     def __init__(self, schema: pa.Schema, options: RepresentationOptions, images: ImageColumns) -> None:
         representation = TableRepresentation(schema, options, complete=False)  # refuses names and types
@@ -198,23 +198,23 @@ class _ListLengths:
                 raise ValueError("pad_to=(length, 'multiple'): a row has a length of its own; pass an integer")
 
     def apply(self, table: pa.Table) -> pa.Table:
-        """The table with these lists."""
+        """Truncate and pad the lists of a table."""
         for name, layout in self._layouts.items():
             at, column = table.schema.get_field_index(name), table.column(name).combine_chunks()
-            lists, lengths = _cut(column, layout, table.schema.field(name))
+            lists, lengths = _cut_lists(column, layout, table.schema.field(name))
             table = table.set_column(at, pa.field(name, lists.type, metadata=table.schema.field(name).metadata), lists)
             if layout.length is not None:
                 table = table.append_column(f"{name}/length", pa.array(lengths))
         return table
 
 
-def _cut(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[pa.Array, Array]:
-    """Truncated, and padded if the layout has a length, and how many values each list has."""
+def _cut_lists(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[pa.Array, Array]:
+    """Truncate lists, and pad them if the layout has a length; with the number of values of each list."""
     import pyarrow.compute as pc
 
-    own = list_lengths(lists)
-    lengths = own if layout.max_length is None else np.minimum(own, layout.max_length)
-    begins = np.cumsum(own) - (lengths if layout.from_left else own)
+    full_lengths = list_lengths(lists)
+    lengths = full_lengths if layout.max_length is None else np.minimum(full_lengths, layout.max_length)
+    begins = np.cumsum(full_lengths) - (lengths if layout.from_left else full_lengths)
     values, missing = selectable(lists.flatten()), lists.is_null()
     if layout.length is None:
         at = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
@@ -231,24 +231,22 @@ def _cut(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[pa.Arr
         pad_value(layout.pad_value, to_rows(values.slice(0, 0), field.type.value_field).values.dtype, field.name),
         values.type,
     )
-    taken = values.take(pa.array(at, mask=padding))
-    return pa.FixedSizeListArray.from_arrays(
-        pc.if_else(pa.array(padding), fill, taken), layout.length, mask=missing
-    ), lengths
+    padded = pc.if_else(pa.array(padding), fill, values.take(pa.array(at, mask=padding)))
+    return pa.FixedSizeListArray.from_arrays(padded, layout.length, mask=missing), lengths
 
 
 def _tables(pieces: Sequence[Any], lists: _ListLengths, images: ImageColumns) -> Iterator[tuple[int, pa.Table]]:
-    """The numbered tables of some pieces."""
+    """Read pieces of a dataset as numbered tables."""
     number = count()
     for piece in pieces:
         with closing(piece.batches()) as batches:
             tables = (lists.apply(pa.Table.from_batches([batch])) for batch in batches)
-            decoded = _decoded(tables, images, batches, piece) if images else tables
+            decoded = _decode_images(tables, images, batches, piece) if images else tables
             yield from ((next(number), _plain(table)) for table in decoded)
 
 
-def _decoded(tables: Iterator[pa.Table], images: ImageColumns, batches: Any, piece: Any) -> Iterator[pa.Table]:
-    """The tables of a piece with pixels; of a reader, with what its ``on_error`` does about images that are damaged."""
+def _decode_images(tables: Iterator[pa.Table], images: ImageColumns, batches: Any, piece: Any) -> Iterator[pa.Table]:
+    """Decode the images in the tables of a piece; damaged ones are left out if the ``on_error`` of a reader says so."""
     reader = batches if isinstance(batches, Reader) else None
     if reader is not None:
         reader.warns_of_damage = False
@@ -271,7 +269,7 @@ def _decoded(tables: Iterator[pa.Table], images: ImageColumns, batches: Any, pie
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """A table with the types that datasets has."""
+    """Convert a table to types that datasets has."""
     columns = [
         pa.chunked_array(
             [_plain_array(c, field) for c in column.chunks], _plain_array(pa.nulls(0, field.type), field).type
@@ -287,15 +285,15 @@ def _plain_array(array: pa.Array, field: pa.Field) -> pa.Array:
     if not isinstance(array, pa.ExtensionArray):
         return array
     storage = array.storage
-    if (field.metadata or {}).get(DTYPE_KEY) == b"bool":  # which tensors have as uint8
+    if (field.metadata or {}).get(DTYPE_KEY) == b"bool":  # tensors have bools as uint8
         bools = pa.list_(pa.bool_(), getattr(storage.type, "list_size", -1))
         is_fixed = isinstance(array.type, pa.FixedShapeTensorType)
         storage = storage.cast(bools if is_fixed else pa.struct([("data", bools), storage.type.field("shape")]))
-    return _nested(storage, array.type.shape) if isinstance(array.type, pa.FixedShapeTensorType) else storage
+    return _nest_lists(storage, array.type.shape) if isinstance(array.type, pa.FixedShapeTensorType) else storage
 
 
-def _nested(storage: pa.Array, shape: Sequence[int]) -> pa.Array:
-    """The values of tensors as lists of fixed length, nested to their shape."""
+def _nest_lists(storage: pa.Array, shape: Sequence[int]) -> pa.Array:
+    """Nest the values of tensors as lists of fixed length, to their shape."""
     import pyarrow.compute as pc
 
     size = storage.type.list_size

@@ -11,12 +11,12 @@ from tfrecord_io.arrays.representation import MASK
 from tfrecord_io.errors import SchemaError
 
 
-def without_masks(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays by name, of a masked one its values and its mask, named ``<name>/mask``.
+def split_masks(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Split each masked array into its values and its mask, named ``<name>/mask``; other arrays stay.
 
     SchemaError if there is another array of that name.
 
-    >>> without_masks({"x": np.ma.MaskedArray([1, 0], [False, True])})
+    >>> split_masks({"x": np.ma.MaskedArray([1, 0], [False, True])})
     {'x': array([1, 0]), 'x/mask': array([False,  True])}
     """
     pairs: dict[str, Any] = {}

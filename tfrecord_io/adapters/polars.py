@@ -84,39 +84,39 @@ def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
         from polars.io.plugins import register_io_source
     refuse_nuls(scan.schema)
     absent = [field.name for field in scan.schema if _is_absent(field)]
-    held = pa.schema([field.with_type(_held(field.type)) for field in scan.schema if field.name not in absent])
-    empty = empty_batch(held)
-    others = dict.fromkeys(absent, pl.Unknown())  # last: pl.len() reads the first
-    schema = pl.Schema(dict(pl.DataFrame(empty).schema) | others)
+    present = [field for field in scan.schema if field.name not in absent]
+    empty = empty_batch(pa.schema([field.with_type(_widen_decimals(field.type)) for field in present]))
+    unknown = dict.fromkeys(absent, pl.Unknown())
+    schema = pl.Schema(dict(pl.DataFrame(empty).schema) | unknown)  # in this order: pl.len() reads the first column
     return register_io_source(partial(_frames, read), schema=schema)
 
 
 def _is_absent(field: pa.Field) -> bool:
     """True if polars has no such type, or panics at its values: a query that uses the column fails."""
     return unknown_dtype(field) is not None or any(
-        t.is_interval(each)
-        or t.is_union(each)
-        or t.is_decimal256(each)
-        or (t.is_decimal(each) and each.scale < 0)
-        or (t.is_fixed_size_list(each) and not each.list_size)
-        or (t.is_fixed_size_binary(each) and not each.byte_width)
-        or (isinstance(each, pa.BaseExtensionType) and _held(each.storage_type) != each.storage_type)
-        or (t.is_timestamp(each) and each.tz is not None and not _has_zone(each.tz))
-        for each in types_within(field.type, storage=True)
+        t.is_interval(part)
+        or t.is_union(part)
+        or t.is_decimal256(part)
+        or (t.is_decimal(part) and part.scale < 0)
+        or (t.is_fixed_size_list(part) and not part.list_size)
+        or (t.is_fixed_size_binary(part) and not part.byte_width)
+        or (isinstance(part, pa.BaseExtensionType) and _widen_decimals(part.storage_type) != part.storage_type)
+        or (t.is_timestamp(part) and part.tz is not None and not _has_zone(part.tz))
+        for part in types_within(field.type, storage=True)
     )
 
 
-def _held(type_: pa.DataType) -> pa.DataType:
-    """The type with wider decimals: polars takes all for such of 128 bits, also where Arrow has fewer."""
+def _widen_decimals(type_: pa.DataType) -> pa.DataType:
+    """Replace decimals of 32 and 64 bits in a type: polars reads all decimals as if they had 128."""
     if t.is_decimal32(type_) or t.is_decimal64(type_):
         return pa.decimal128(type_.precision, type_.scale)
     if t.is_dictionary(type_):
-        return pa.dictionary(type_.index_type, _held(type_.value_type), type_.ordered)
-    return map_fields(type_, lambda field: field.with_type(_held(field.type)))
+        return pa.dictionary(type_.index_type, _widen_decimals(type_.value_type), type_.ordered)
+    return map_fields(type_, lambda field: field.with_type(_widen_decimals(field.type)))
 
 
 def _has_zone(name: str) -> bool:
-    """True if polars knows a time zone; it knows no offset such as +05:30."""
+    """True if polars knows a time zone; offsets such as +05:30 are unknown to it."""
     import polars as pl
 
     try:
@@ -133,7 +133,7 @@ def _frames(
     rows: int | None,
     batch_size: int | None,
 ) -> Iterator[pl.DataFrame]:
-    """The frames of a scan; polars expects the first `rows` rows, and of these those that fulfil the predicate."""
+    """Read the frames of a scan: the rows among the first `rows` that fulfil the predicate, as polars expects."""
     import polars as pl
 
     scan = read.current() if isinstance(read, LiveScan) else read
@@ -149,17 +149,17 @@ def _frames(
         reason = f"polars has no type for this column of {type_name}"
         raise SchemaError(reason, feature=absent.name, got=type_name, hint=advice, hint_cli=advice_cli)
     if predicate is not None and rows is None and scan.options.limit is None:
-        condition = _translated(predicate, scan.schema)
+        condition = _translate_predicate(predicate, scan.schema)
         scan = scan if condition is None else exclude_rows(scan, condition)
     if rows is not None:
         scan = scan.limit_rows(rows)
         size = max(1, min(scan.options.batch_size, batch_size or rows, rows))
         scan = scan.with_options(batch_size=size)
     with open_scan(scan, whole=rows is None) as reader:
-        held = pa.schema([field.with_type(_held(field.type)) for field in scan.schema])
-        is_held = held.equals(scan.schema)
+        wide = pa.schema([field.with_type(_widen_decimals(field.type)) for field in scan.schema])
+        is_wide = wide.equals(scan.schema)
         for batch in reader:
-            frame = pl.DataFrame(batch if is_held else batch.cast(held))
+            frame = pl.DataFrame(batch if is_wide else batch.cast(wide))
             yield frame if predicate is None else frame.filter(predicate)
 
 
@@ -170,14 +170,14 @@ class _Untranslated(Exception):
     """A condition that is left to polars."""
 
 
-def _translated(predicate: pl.Expr, schema: pa.Schema) -> Condition | None:
-    """A condition in pyarrow that all rows fulfil which fulfil that of polars; None if it cannot be translated.
+def _translate_predicate(predicate: pl.Expr, schema: pa.Schema) -> Condition | None:
+    """Translate a predicate into a condition that excludes only rows which the predicate excludes, or None.
 
-    What polars pushes down has literals of the types of the columns.
+    Literals in the predicates that polars pushes down have the types of the columns.
     """
     import polars as pl
 
-    if ".()" in str(predicate):  # a function in Python, which would be pickled with all that it refers to
+    if ".()" in str(predicate):  # a Python function, which serialize would pickle with all objects it refers to
         return None
     try:
         node = json.loads(predicate.meta.serialize(format="json"))
@@ -189,7 +189,7 @@ def _translated(predicate: pl.Expr, schema: pa.Schema) -> Condition | None:
 
 
 def _condition(node: Any, schema: pa.Schema) -> pc.Expression:
-    """The condition of a node of the expression's JSON: an object with one key, its kind."""
+    """Condition of a node of the expression's JSON: an object with one key, the kind of the node."""
     import pyarrow.compute as pc
 
     kind, content = _only(node)
@@ -224,7 +224,7 @@ def _either_or_both(left: Any, right: Any, schema: pa.Schema) -> pc.Expression:
 
 
 def _function(content: dict[str, Any], schema: pa.Schema) -> pc.Expression:
-    """Tests for null; polars turns negated comparisons into others, and leaves ``not`` to columns."""
+    """Condition of a function: a test for null, or a negated column (polars turns other negations into comparisons)."""
     import pyarrow.compute as pc
 
     inputs, function = content["input"], content["function"]
@@ -261,11 +261,11 @@ _SCALARS: dict[str, Callable[[pa.DataType], bool]] = {
 
 
 def _comparison(column: Any, op: str, literal: Any, schema: pa.Schema) -> pc.Expression:
-    """A column compared with a literal of its type; in polars, NaN is greater than all numbers and equal to itself."""
+    """Compare a column with a literal of its type; in polars, NaN is greater than all numbers and equals itself."""
     import pyarrow.compute as pc
 
-    (kind, name), (other, content) = _only(column), _only(literal)
-    if (kind, other) != ("Column", "Literal") or name not in schema.names:
+    (kind, name), (literal_kind, content) = _only(column), _only(literal)
+    if (kind, literal_kind) != ("Column", "Literal") or name not in schema.names:
         raise _Untranslated
     kind, content = _only(content)
     scalar, value = _only(content) if kind == "Scalar" else ("", None)
@@ -280,7 +280,7 @@ def _comparison(column: Any, op: str, literal: Any, schema: pa.Schema) -> pc.Exp
 
 
 def _only(node: Any) -> tuple[str, Any]:
-    """The kind and content of a node."""
+    """Kind and content of a node."""
     if not isinstance(node, dict) or len(node) != 1:
         raise _Untranslated
     (item,) = node.items()

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.adapters.libraries import needs
-from tfrecord_io.adapters.masked_arrays import without_masks
+from tfrecord_io.adapters.masked_arrays import split_masks
 from tfrecord_io.arrays.image_decoding import ImageDecoder
 from tfrecord_io.arrays.representation import BatchForm, ColumnRepresentation, varies
 from tfrecord_io.arrow.buffers import offsets_of
@@ -109,24 +109,24 @@ def to_tf(
     if iteration.options.seed is None:  # the epochs are shuffled differently, by one seed
         with tf.init_scope():
             drawn = tf.random.uniform((), maxval=2**_SEED_BITS, dtype=tf.int64)
-        iteration = iteration.begun_at(0, seed=int(drawn))
+        iteration = iteration.begin_epoch(0, seed=int(drawn))
     columns = _Columns(iteration)
     epochs = count()
 
     def batches() -> Iterator[dict[str, Any]]:
         epoch = next(epochs)
-        with iteration.begun_at(epoch, epochs=epoch + 1) as iterator:
+        with iteration.begin_epoch(epoch, epochs=epoch + 1) as iterator:
             for batch in iterator:
-                yield columns.converted(batch)
+                yield columns.convert(batch)
 
     batched = tf.data.Dataset.from_generator(batches, output_signature=columns.spec)
-    if (worker or (0, 1))[1] > 1:  # a strategy of several workers would give each a part of its part
+    if (worker or (0, 1))[1] > 1:  # a strategy of several workers would split the part of each worker again
         options = tf.data.Options()
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
         batched = batched.with_options(options)
     try:
         batch_count = len(iteration)
-    except TypeError:  # it is not known without reading the files
+    except TypeError:  # unknown without reading the files
         return batched
     if not raises(iteration.options.on_error):
         return batched
@@ -134,7 +134,7 @@ def to_tf(
 
 
 class _Columns:
-    """How the arrays of a batch become tensors."""
+    """Converts the arrays of a batch to tensors, and describes these by a `spec`."""
 
     def __init__(self, iteration: ArrayIterator) -> None:
         options = iteration.options
@@ -182,25 +182,26 @@ class _Columns:
         shape = (self._rows, None, *values.shape[1:])
         self.spec[name] = tf.RaggedTensorSpec(shape, _dtype(name, values), ragged_rank=1)
 
-    def converted(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """The tensors of a batch, in the order of the spec."""
+    def convert(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Convert a batch to tensors, in the order of the spec."""
         tensors: dict[str, Any] = {}
-        for name, array in without_masks(
-            {name: self._with_mask(name, values) for name, values in batch.items()}
+        for name, array in split_masks(
+            {name: self._mask_missing(name, values) for name, values in batch.items()}
         ).items():
-            tensors[name] = self._tensor(name, array if isinstance(array, tuple) else self._shaped(name, array))
+            tensors[name] = self._tensor(name, array if isinstance(array, tuple) else self._restore_shape(name, array))
         return {name: tensors[name] for name in self.spec}
 
-    def _shaped(self, name: str, array: Array) -> Array:
-        """An array of no value, all rows of a batch missing, with the axes that the type states."""
-        known = self.spec[name].shape.as_list()[1:] if name not in self._ragged else []
-        shape = [own if length is None else length for own, length in zip(array.shape[1:], known, strict=False)]
+    def _restore_shape(self, name: str, array: Array) -> Array:
+        """Give an array without a value, as all rows of a batch lack one, the axes of the spec."""
+        spec_shape = self.spec[name].shape.as_list()[1:] if name not in self._ragged else []
+        pairs = zip(array.shape[1:], spec_shape, strict=False)
+        shape = [actual if length is None else length for actual, length in pairs]
         if array.size or shape == [*array.shape[1 : len(shape) + 1]]:
             return array
         return np.full((len(array), *shape), name.endswith("/mask"), array.dtype)
 
-    def _with_mask(self, name: str, array: Any) -> Any:
-        """An array whose missing values are masked, or an error if that is not allowed."""
+    def _mask_missing(self, name: str, array: Any) -> Any:
+        """Mask missing values; DecodeError without ``missing="mask"``."""
         if name not in self._text and not (name in self._ragged and not isinstance(array, tuple)):
             return array
         cells, missing = _cells(array)
@@ -235,13 +236,13 @@ class _Columns:
 
 
 def _cells(array: Array) -> tuple[Array, Array]:
-    """Text, bytes or lists as objects, and which of them are None."""
+    """Text, bytes or lists as objects, and a mask of the cells that are None."""
     cells = np.ma.getdata(array).astype(object)
     return cells, np.fromiter((cell is None for cell in cells.flat), np.bool_, cells.size).reshape(cells.shape)
 
 
 def _list_values(field: pa.Field) -> Array:
-    """No values of a column of lists, for their dtype; SchemaError if its rows are not lists of numbers or times."""
+    """Empty array with the dtype of the values of lists; SchemaError if rows are not lists of numbers or times."""
     values = field.type.value_type if t.is_list(field.type) or t.is_large_list(field.type) else None
     array = None if values is None else pa.nulls(0, values).to_numpy(zero_copy_only=False)
     if array is None or array.dtype.kind == "O":
@@ -254,7 +255,7 @@ def _list_values(field: pa.Field) -> Array:
 
 
 def _image_values(decoder: ImageDecoder) -> Array:
-    """No images of a column of lists of them; SchemaError if their size varies, or they are not in lists."""
+    """Empty array with the shape of the images in lists; SchemaError if sizes vary, or images are not in lists."""
     if decoder.in_lists and decoder.size is not None:
         return np.empty((0, *decoder.size), np.uint8)
     advice = 'declare tfr.image(resize=(height, width)), or its whole shape; or pass ragged="pad"'
@@ -268,7 +269,7 @@ def _image_values(decoder: ImageDecoder) -> Array:
 
 
 def _padded_shape(array: Array, field: pa.Field, layout: ColumnLayout) -> tuple[int | None, ...]:
-    """The shape of padded rows; None where it is that of the longest row of each batch, or of its bucket."""
+    """Shape of padded rows; None for a length that depends on the longest row of a batch, or on the bucket."""
     if is_variable_shape_tensor(field.type):
         declared: Sequence[int | None] = axes_of(field.type)
     else:
@@ -286,5 +287,5 @@ def _dtype(name: str, array: Array) -> Any:
 
 
 def _numbers(array: Array) -> Array:
-    """Times as counts of their unit."""
+    """View times as counts of their unit."""
     return array.view(np.int64) if array.dtype.kind in "mM" else array

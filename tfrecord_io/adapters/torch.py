@@ -11,7 +11,7 @@ from tfrecord_io.options import check_integer
 from tfrecord_io.options.arrays import refuse_matrices
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.scan import ScanHolder
-from tfrecord_io.training.batches_by_number import by_number
+from tfrecord_io.training.batches_by_number import open_by_number
 from tfrecord_io.training.iterator import iterate
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
@@ -157,7 +157,7 @@ def to_torch_map(
     with needs("torch"):
         from tfrecord_io.adapters.torch_datasets import TFRecordRows
     return TFRecordRows(
-        by_number(
+        open_by_number(
             dataset,
             batch_size=batch_size,
             seed=seed,

@@ -1,6 +1,6 @@
-"""How the workers of a DataLoader send batches: their arrays in shared memory that is used again, or in one buffer.
+"""Send the batches of the workers of a DataLoader: all arrays in shared memory that is used again, or in one buffer.
 
-By itself, torch sends each tensor as a new file of shared memory, and lists after a look at each of their values.
+By itself, torch sends each tensor as a new file of shared memory, and looks at each value of a list.
 """
 
 from __future__ import annotations
@@ -16,33 +16,35 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from tfrecord_io.adapters.masked_arrays import without_masks
+from tfrecord_io.adapters.masked_arrays import split_masks
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.dtypes import extension_of
 
 _ALIGNMENT = 64
-# Of a batch: without shared memory, tensors of more bytes are better sent by torch.
+# Without shared memory, torch sends batches of more bytes in less time.
 _BUFFER_BYTES = 1 << 20
-# Of a worker. A DataLoader asks for two batches in advance, and the loop that reads it holds one or two.
+# For each worker: a DataLoader asks for two batches in advance, and the loop that reads from it holds one or two.
 _SHARED_MEMORIES = 6
-_FREE, _LENT, _LEFT = range(3)  # the first byte of a shared memory, which is left to processes that may still read it
-_WORKER_LOOP, _FETCH = "_worker_loop", "fetch"  # functions of torch: of a worker, and what it calls for each batch
+_FREE, _LENT, _LEFT = range(
+    3
+)  # first byte of a shared memory; one that is left is never used again, as processes may still read it
+_WORKER_LOOP, _FETCH = "_worker_loop", "fetch"  # functions of torch: the loop of a worker, and its call for each batch
 _TORCH_KINDS = "biufcmMV"  # of arrays that become tensors; V is for dtypes of ml_dtypes
 
-_Key = tuple[str] | tuple[str, int]  # of an array in a batch: the name, and its number if it is in a list
+_Key = tuple[str] | tuple[str, int]  # key of an array in a batch: the name, and the index in a list
 _Form = tuple[_Key, np.dtype[Any], tuple[int, ...], int]  # key, dtype and shape of an array, and its offset
 
 
 def tensors_of(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays as tensors and lists, by name."""
+    """Convert arrays to tensors and lists, by name."""
     return {
         name: tuple(map(tensor_of, array)) if isinstance(array, tuple) else tensor_of(array)
-        for name, array in without_masks(arrays).items()
+        for name, array in split_masks(arrays).items()
     }
 
 
 def tensor_of(array: Array) -> torch.Tensor | list[Any]:
-    """A tensor of an array, without a copy of writable memory; a list of what torch has no type for."""
+    """Convert an array to a tensor, without a copy of writable memory; to a list if torch has no such type."""
     kind = array.dtype.kind
     if kind == "O":
         return [tensor_of(cell) if isinstance(cell, np.ndarray) else cell for cell in array.tolist()]
@@ -63,34 +65,34 @@ def tensor_of(array: Array) -> torch.Tensor | list[Any]:
 
 
 class WorkerBatch:
-    """A batch that the process of the DataLoader gets as a dict of tensors: no other code of the worker gets it.
+    """A batch of a worker that arrives in the process of the DataLoader as a dict of tensors.
 
-    It is made before it is pickled, which is done by a thread whose errors are lost.
+    Values are converted when the instance is made, not when it is pickled: a thread does that, whose errors are lost.
     """
 
     def __init__(self, arrays: dict[str, Array], values: Mapping[str, Any]) -> None:
         self.arrays: dict[_Key, Array] = {(name,): array for name, array in arrays.items()}
-        self.values = {**values}  # all names, with what is not sent as tensors
+        self.values = {**values}  # all names; None for values sent as arrays
         for name, value in values.items():
             if type(value) is list and torch.Tensor in {*map(type, value)}:
-                found = [_array_of(item) for item in value]
-                self.arrays |= {(name, i): array for i, array in enumerate(found) if array is not None}
-                self.values[name] = [item if array is None else None for item, array in zip(value, found, strict=True)]
+                items = [_array_of(item) for item in value]
+                self.arrays |= {(name, i): array for i, array in enumerate(items) if array is not None}
+                self.values[name] = [item if array is None else None for item, array in zip(value, items, strict=True)]
 
     @classmethod
-    def of_arrays(cls, arrays: Mapping[str, Any]) -> Self:
-        """Of a batch as those of `iter_arrays`."""
-        given = without_masks(arrays)
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
+        """Make the batch of arrays from `iter_arrays`."""
+        plain = split_masks(arrays)
         sent = {
             name: array
-            for name, array in given.items()
+            for name, array in plain.items()
             if isinstance(array, np.ndarray) and array.dtype.kind in _TORCH_KINDS
         }
-        return cls(sent, {name: None if name in sent else _converted(array) for name, array in given.items()})
+        return cls(sent, {name: None if name in sent else _convert_value(array) for name, array in plain.items()})
 
     @classmethod
-    def of_tensors(cls, batch: Mapping[str, Any]) -> Self:
-        """Of a dict of tensors and other values."""
+    def from_tensors(cls, batch: Mapping[str, Any]) -> Self:
+        """Make the batch of a dict of tensors and other values."""
         sent = {name: array for name, value in batch.items() if (array := _array_of(value)) is not None}
         return cls(sent, {name: None if name in sent else value for name, value in batch.items()})
 
@@ -103,14 +105,14 @@ class _Collated:
 
     def __call__(self, data: Any) -> Any:
         batch = self._collate(data)
-        return WorkerBatch.of_tensors(batch) if type(batch) is dict else batch
+        return WorkerBatch.from_tensors(batch) if type(batch) is dict else batch
 
 
 def is_sent(caller: FrameType, collate: Callable[[Any], Any]) -> bool:
-    """True if a worker sends what `caller` gets, with this `collate_fn`: no other code of it gets the batch.
+    """True if a worker sends the batch that `caller` gets at once, with this `collate_fn`, to no other code before.
 
-    Other code of the worker gets dicts, as torch looks for tensors in no other class. If that is another `collate_fn`,
-    it is wrapped here, so that the dicts that it returns are sent as `WorkerBatch`.
+    Other code of the worker must get a dict, as torch looks for tensors in no other class. Another `collate_fn` is
+    wrapped here, so that dicts from it are sent as `WorkerBatch`.
     """
     fetch: FrameType | None = caller
     while fetch is not None and (fetch.f_back is None or fetch.f_back.f_code.co_name != _WORKER_LOOP):
@@ -125,31 +127,31 @@ def is_sent(caller: FrameType, collate: Callable[[Any], Any]) -> bool:
     return False
 
 
-def _converted(array: Any) -> Any:
-    """Result of torch's default_convert for batch values other than tensors, without a look at each text."""
-    made = tuple(map(tensor_of, array)) if isinstance(array, tuple) else tensor_of(array)
-    if isinstance(made, list) and {*map(type, made)} <= {str, bytes, NoneType, torch.Tensor}:
-        return made
-    return torch.utils.data.default_convert(made)
+def _convert_value(array: Any) -> Any:
+    """Convert a batch value as torch's default_convert does, without a look at each text."""
+    value = tuple(map(tensor_of, array)) if isinstance(array, tuple) else tensor_of(array)
+    if isinstance(value, list) and {*map(type, value)} <= {str, bytes, NoneType, torch.Tensor}:
+        return value
+    return torch.utils.data.default_convert(value)
 
 
 def _array_of(value: Any) -> Array | None:
-    """The array of a tensor, of the same memory; None if torch has to send the value."""
+    """View a tensor as an array; None if torch has to send the value."""
     if type(value) is not torch.Tensor:
         return None
     try:
-        array: Array = value.resolve_conj().resolve_neg().numpy()  # torch sends no sign of these
+        array: Array = value.resolve_conj().resolve_neg().numpy()  # torch, too, resolves these
     except (TypeError, RuntimeError):  # NumPy has no such dtype or layout, or the value needs a gradient
         return None
     return array
 
 
-def _sent(batch: WorkerBatch) -> tuple[Any, ...]:
-    """How a batch is pickled for another process."""
+def _reduce_batch(batch: WorkerBatch) -> tuple[Any, ...]:
+    """Pickle a batch for another process."""
     arrays, values = batch.arrays, batch.values
     size = sum(map(_room, arrays.values()))
     memory = _shared.lend(size) if arrays else None
-    if memory is None and size > _BUFFER_BYTES:  # torch opens a file for each: too many for those of a list
+    if memory is None and size > _BUFFER_BYTES:  # torch opens a file for each tensor: too many for lists
         values = values | {name: tensor_of(array) for (name, *number), array in arrays.items() if not number}
         arrays = {key: array for key, array in arrays.items() if len(key) > 1}
     if not arrays:
@@ -165,23 +167,23 @@ def _sent(batch: WorkerBatch) -> tuple[Any, ...]:
 
 
 def _room(array: Array) -> int:
-    """How many bytes an array takes where several are sent."""
+    """Bytes that an array takes among several."""
     return -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
 
 
-reduction.ForkingPickler.register(WorkerBatch, _sent)
+reduction.ForkingPickler.register(WorkerBatch, _reduce_batch)
 
 
 class _SharedMemory:
-    """A memory that a worker lends to the process of the DataLoader, until that process has dropped what was sent."""
+    """Memory that a worker lends to the process of the DataLoader, until the arrays in it are dropped there."""
 
     def __init__(self, number: int, size: int) -> None:
         self.number = number
         file = os.memfd_create("tfrecord_io")
         try:
-            os.ftruncate(file, size + _ALIGNMENT)  # what is not written to takes no memory
+            os.ftruncate(file, size + _ALIGNMENT)  # pages without data take no memory
             self._mapped = mmap.mmap(file, 0)
-            self._handle: Any = reduction.DupFd(file)  # what another process opens it by
+            self._handle: Any = reduction.DupFd(file)  # by which another process opens the file
         finally:
             os.close(file)
 
@@ -204,8 +206,8 @@ class _SharedMemory:
     def __reduce__(self) -> tuple[Any, ...]:
         handle, self._handle = self._handle, None
         if handle is None:
-            return _known, (os.getpid(), self.number)
-        return _opened, (os.getpid(), self.number, handle)
+            return _view_memory, (os.getpid(), self.number)
+        return _open_memory, (os.getpid(), self.number, handle)
 
 
 class _SharedMemories:
@@ -215,10 +217,10 @@ class _SharedMemories:
         self._process, self._all = -1, list[_SharedMemory]()
 
     def lend(self, size: int) -> _SharedMemory | None:
-        """One that is free and has this size; None if all are lent, or the system has none that other processes get."""
+        """Lend a free memory of at least this size; None if all are lent, or the system has no shared memory."""
         if sys.platform != "linux":
             return None
-        if self._process != os.getpid():  # not those of the process that this one was forked from
+        if self._process != os.getpid():  # forked: the memories belong to the parent process
             self._process, self._all = os.getpid(), []
         unused = [memory for memory in self._all if memory.state != _LENT]
         large = [memory for memory in unused if memory.state == _FREE and memory.size >= size]
@@ -231,11 +233,11 @@ class _SharedMemories:
         else:
             return None
         try:
-            made = _SharedMemory(number, 1 << max(size - 1, 0).bit_length())
+            memory = _SharedMemory(number, 1 << max(size - 1, 0).bit_length())
         except OSError:  # too many open files, or no memory
             return None
-        self._all[number : number + 1] = [made]
-        return made.lend()
+        self._all[number : number + 1] = [memory]
+        return memory.lend()
 
 
 _shared = _SharedMemories()
@@ -248,7 +250,7 @@ _mapped: dict[tuple[int, int], mmap.mmap] = {}  # by process and number
 
 
 class _Lent:
-    """The content of a shared memory, which is free once the last array of it is dropped."""
+    """Content of a shared memory, which is free again once the last array of it is dropped."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         _lent[id(self)] = memory
@@ -261,7 +263,7 @@ class _Lent:
 
 
 def _leave_all() -> None:
-    """Have no memory used again that a process is about to share with one that it forks."""
+    """Mark lent memories as left: the process is about to fork, and its child may read them."""
     for memory in list(_lent.values()):
         memory[0] = _LEFT
 
@@ -270,8 +272,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_leave_all)
 
 
-def _opened(process: int, number: int, handle: Any) -> Array:
-    """The content of a shared memory that a worker made."""
+def _open_memory(process: int, number: int, handle: Any) -> Array:
+    """Open a new shared memory of a worker."""
     for key in list(_mapped):
         if not _runs(key[0]):
             _mapped.pop(key, None)
@@ -280,19 +282,19 @@ def _opened(process: int, number: int, handle: Any) -> Array:
         _mapped[process, number] = mmap.mmap(file, 0)
     finally:
         os.close(file)
-    return _known(process, number)
+    return _view_memory(process, number)
 
 
 def _runs(process: int) -> bool:
     try:
         os.kill(process, 0)
     except OSError as error:
-        return not isinstance(error, ProcessLookupError)  # one of another user may have got its number
+        return not isinstance(error, ProcessLookupError)  # a process of another user may have got the number
     return True
 
 
-def _known(process: int, number: int) -> Array:
-    """The content of a shared memory that a worker has lent before."""
+def _view_memory(process: int, number: int) -> Array:
+    """View the content of a shared memory that is open."""
     return np.asarray(_Lent(_mapped[process, number]))
 
 
@@ -301,7 +303,7 @@ def _views(content: Any, forms: Iterable[_Form]) -> list[Array]:
 
 
 def _rebuild_batch(values: dict[str, Any], forms: list[_Form], content: Any) -> dict[str, Any]:
-    """The batch that a worker sent."""
+    """Rebuild the batch that a worker sent."""
     for ((name, *number), *_), view in zip(forms, _views(content, forms), strict=True):
         if number:
             values[name][number[0]] = tensor_of(view)

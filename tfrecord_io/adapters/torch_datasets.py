@@ -1,4 +1,7 @@
-"""The classes of `to_torch` and `to_torch_map`: a module that imports torch, and is imported when they are called."""
+"""Datasets of `to_torch` and `to_torch_map`: a stream of epochs for ranks and workers, and rows by number.
+
+The module imports torch, and is imported by these calls only.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +27,18 @@ from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import INT64_MAX, check_integer
 from tfrecord_io.training.batches_by_number import BatchesByNumber
-from tfrecord_io.training.checkpoint import parts_of
+from tfrecord_io.training.checkpoint import workers_in_state
 from tfrecord_io.training.iterator import ArrayIterator
 
 _SEED_BITS = 48
 _EPOCH_SLOTS = 1024
 _BITS = 32
 _LOW = 2**_BITS - 1
-_FIRST_BITS = 16  # of the number of the first process of an iteration; the other bits are of its loader
+_FIRST_BITS = 16  # of an iteration number: lower bits for its first process, the upper ones for its loader
 _FIRST = 2**_FIRST_BITS - 1
 _LOADERS = 2**15 - 1
-# What of accelerate, or of older versions of transformers, distributes among ranks: batches that rank 0 gets, or rows
-# that each rank gets.
+# Classes of accelerate, or of older versions of transformers, that distribute among ranks: the first the batches of
+# rank 0, the second the rows that each rank gets.
 _DISPATCHER, _SHARD = "DataLoaderDispatcher", "IterableDatasetShard"
 
 
@@ -49,30 +52,30 @@ def _row(tensors: Mapping[str, Any], row: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The part of the rows that a process reads."""
+    """Part of the rows that a process reads."""
 
     rank: tuple[int, int] = (0, 1)  # the index of the part, and the number of parts
     dealer: str = ""  # the class that distributes among the ranks what this process reads
-    # How many rows it distributes at a time, which it completes at the end; -1 times that if it omits the rest.
+    # Rows that the dealer distributes at a time. At the end it fills up the block, or if negative, drops it.
     block: int = 0
 
     @classmethod
-    def found(cls, given: tuple[int, int] | None) -> Self | None:
-        """The one of this process, by the `rank` that was given, if any; None without ``torch.distributed``."""
+    def of_process(cls, rank: tuple[int, int] | None) -> Self | None:
+        """Part of this process, or of the `rank` that the caller states; None without ``torch.distributed``."""
         if not (distributed.is_available() and distributed.is_initialized()):
             return None
         ranks = distributed.get_world_size()
         dealer, block = _dealer() if ranks > 1 else ("", 0)
         if not dealer:
-            return cls(given or (distributed.get_rank(), ranks))
-        if given is not None and given[1] > 1:
-            reason = f"rank={given!r}: {dealer} of accelerate splits the batches among {ranks} processes again"
+            return cls(rank or (distributed.get_rank(), ranks))
+        if rank is not None and rank[1] > 1:
+            reason = f"rank={rank!r}: {dealer} of accelerate splits the batches among {ranks} processes again"
             raise ValueError(f"{reason}; omit rank=, or use the loader without accelerator.prepare")
         return cls(dealer=dealer, block=block)
 
 
 def _only_rank() -> tuple[int, int]:
-    """That of a process without ``torch.distributed``; ValueError if a launcher, such as torchrun, started several."""
+    """Rank of a process without ``torch.distributed``; ValueError if a launcher, such as torchrun, started several."""
     ranks = os.environ.get("WORLD_SIZE", "1")
     if ranks.isdecimal() and int(ranks) > 1:
         reason = f"WORLD_SIZE={ranks}, but torch.distributed is not initialized: each process would read all rows"
@@ -82,9 +85,9 @@ def _only_rank() -> tuple[int, int]:
 
 
 def _dealer() -> tuple[str, int]:
-    """The class that distributes among the ranks what it gets from a stream, or its length, and its block; "" if none.
+    """Name and block of the class that distributes the rows or the length of a stream among ranks; "" if none does.
 
-    Neither reaches the stream. Workers that are forked have the frames of the process that began them.
+    The stream is told neither, so the frames of the callers are searched; forked workers have those of their parent.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -116,8 +119,8 @@ class _TensorIterator:
             raise ValueError(f"workers={dataset.workers}, but {reason}: pass the same to to_torch")
         place = dataset.place(is_worker=info is not None)
         self._iteration, self._by_row, self._epochs = dataset.iteration_at(place), dataset.by_row, dataset.epochs
-        given = self._iteration.options.seed
-        self._seed = self._epochs.seed if given is None else given
+        seed = self._iteration.options.seed
+        self._seed = self._epochs.seed if seed is None else seed
         self._is_idle = place.dealer == _DISPATCHER and index > 0
         if place.dealer == _DISPATCHER:
             index, count = 0, 1
@@ -128,11 +131,11 @@ class _TensorIterator:
         self._slot, self._epoch = self._epochs.begin(info)
         self._chosen = self._epochs.chosen
         self._may_change = info is None  # workers begin at once, and have to agree
-        self._collate = None if info is None else default_convert  # what changes nothing in a batch that a worker sends
+        self._collate = None if info is None else default_convert  # changes nothing in a batch that a worker sends
         self._arrays: ArrayIterator = self._begin(seed=self._seed)
 
     def _begin(self, **changes: Any) -> ArrayIterator:
-        return self._iteration.begun_at(self._epoch, epochs=self._epoch + 1, **self._changes, **changes)
+        return self._iteration.begin_epoch(self._epoch, epochs=self._epoch + 1, **self._changes, **changes)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         iter(self._arrays)  # ValueError if they have been consumed
@@ -150,16 +153,16 @@ class _TensorIterator:
         if self._by_row:
             return _row(tensors_of(arrays), 0)
         if self._collate is not None and is_sent(sys._getframe(1), self._collate):
-            return WorkerBatch.of_arrays(arrays)  # type: ignore[return-value]  # the loop gets a dict
+            return WorkerBatch.from_arrays(arrays)  # type: ignore[return-value]  # the loop gets a dict
         return tensors_of(arrays)
 
     def state_dict(self) -> dict[str, Any]:
-        """The position after the last batch or row, as numbers and text."""
+        """Position after the last batch or row, as numbers and text."""
         return {"epoch": self._epoch, "position": self._arrays.state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue at a position; ValueError if it is that of other files, options, ranks or workers."""
-        before, now = parts_of(state["position"]), self._changes["worker"][1]
+        before, now = workers_in_state(state["position"]), self._changes["worker"][1]
         if before != now:
             reason = f"the state was made with {counted(before, 'worker')} in all ranks, and this is one of {now}"
             raise ValueError(f"{reason}; pass the same num_workers to the DataLoader, in as many ranks")
@@ -172,13 +175,13 @@ class _TensorIterator:
 
 
 class _EpochNumbers:
-    """Which epoch an iteration is: the one after the last, which the workers of a DataLoader have to agree on.
+    """Numbers the epochs of a stream: an iteration is the epoch after the last one, on which all workers have to agree.
 
-    `table` is shared with them. Its first item is the seed that was drawn, the second one the epoch that `set` chose;
-    the others are of iterations, each of one worker, which writes no other: in the upper half the iteration, and in the
-    lower half the number of the epoch plus 1, in one store, so that no lock is needed: workers that do not find their
-    iteration yet count alike. A process that is not a worker counts by itself: ranks that get the numbers of the
-    process which started them would take the epochs of each other for earlier ones.
+    `table` is shared with the workers of a DataLoader. Its first item is the seed that was drawn, the second the epoch
+    that `set` chose. Each further item is a note of one worker, and only that worker writes it: the iteration in the
+    upper half, the number of the epoch plus 1 in the lower half. Both are stored at once, so no lock is needed; workers
+    that do not find their iteration in the notes yet count alike. A process that is not a worker has a table of its
+    own: ranks that shared the table of the process which started them would take each other's epochs for earlier ones.
     """
 
     def __init__(self, table: torch.Tensor, process: int | None = None) -> None:
@@ -191,18 +194,18 @@ class _EpochNumbers:
         self.table, self._process = table.share_memory_(), process
         self._items = self.table.numpy()[1:]
 
-    def own(self) -> None:
-        """Count on in a table of this process, unless that is a worker."""
+    def unshare(self) -> None:
+        """Continue in a table of this process alone, unless the process is a worker."""
         if self._process != os.getpid() and get_worker_info() is None:
             self._share(self.table.clone(), os.getpid())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        self.own()
+        self.unshare()
         return _EpochNumbers, (self.table, self._process)
 
     @property
     def seed(self) -> int:
-        """The one of all epochs, if none was given."""
+        """Seed of all epochs, if the caller stated none."""
         return int(self.table[0])
 
     @seed.setter
@@ -211,49 +214,49 @@ class _EpochNumbers:
         self.table[0] = seed
 
     def set(self, epoch: int) -> None:
-        """Choose the next one."""
-        self.own()
+        """Choose the number of the next epoch."""
+        self.unshare()
         self.chosen += 1
         self._items[1:] = 0
         self._items[0] = epoch
 
     def begin(self, info: Any) -> tuple[tuple[int, int], int]:
-        """Begin an iteration, of a worker with this `info` if it has one: its place and name there, and its epoch."""
+        """Begin an iteration, in a worker with its `info`; return the slot and iteration of its note, and its epoch."""
         if info is None:
-            self.own()
+            self.unshare()
         self._begun += 1
-        # One copy: between two looks, another worker could note this iteration, which would seem to be an earlier one.
-        noted, slot, iteration = self._items[1:].copy(), 1, 0
-        same = noted[:0]
+        # A copy: if notes changed between two looks, a note of this iteration could seem to be of an earlier one.
+        notes, slot, iteration = self._items[1:].copy(), 1, 0
+        of_iteration = notes[:0]
         if info is not None:
             iteration = self._iteration(info)
             slot = 1 + hash((iteration, info.id)) % _EPOCH_SLOTS
-            same = noted[self._is_same(noted, iteration, info.num_workers)] & _LOW
-        if len(same):
-            epoch = int(same[0]) - 1
+            of_iteration = notes[self._mask_iteration(notes, iteration, info.num_workers)] & _LOW
+        if len(of_iteration):
+            epoch = int(of_iteration[0]) - 1
         else:
-            epoch = int((noted & _LOW).max()) if noted.any() else int(self._items[0])
+            epoch = int((notes & _LOW).max()) if notes.any() else int(self._items[0])
         self._items[slot] = iteration << _BITS | epoch + 1
         return (slot, iteration), epoch
 
     def _iteration(self, info: Any) -> int:
-        """A number of the iteration of a worker.
+        """Number of the iteration that a worker belongs to.
 
-        The seed of the loader says little, as it may be the same in each iteration. But the processes of an iteration
-        have numbers in sequence: those of the next one come after all of them. Workers that persist count iterations.
+        The seed of the loader says little, as it may be the same in each iteration. But processes are numbered in
+        sequence: those of the next iteration come after all of this one. Workers that persist count iterations.
         """
         *parents, number = multiprocessing.current_process()._identity or (0,)
         of_loader = hash((info.seed - info.id, self._begun, *parents)) % _LOADERS + 1
         return of_loader << _FIRST_BITS | (number - info.id) & _FIRST
 
     @staticmethod
-    def _is_same(noted: Array, iteration: int, workers: int) -> Array:
-        """Which notes are of an iteration; a process that another thread began meanwhile has one of its numbers."""
-        of_loader, first = (noted >> _BITS) ^ iteration, (noted >> _BITS) - iteration & _FIRST
+    def _mask_iteration(notes: Array, iteration: int, workers: int) -> Array:
+        """Mask of the notes of an iteration, with tolerance for processes that another thread began meanwhile."""
+        of_loader, first = (notes >> _BITS) ^ iteration, (notes >> _BITS) - iteration & _FIRST
         return (of_loader >> _FIRST_BITS == 0) & (np.minimum(first, _FIRST + 1 - first) < workers)
 
     def note(self, place: tuple[int, int], epoch: int) -> None:
-        """Note that an iteration goes on with another epoch, which those after it follow."""
+        """Note that an iteration continues with another epoch, after which later iterations count on."""
         slot, iteration = place
         self._items[1:][self._items[1:] >> _BITS != iteration] = 0
         self._items[slot] = iteration << _BITS | epoch + 1
@@ -262,14 +265,14 @@ class _EpochNumbers:
 _all_numbers: weakref.WeakSet[_EpochNumbers] = weakref.WeakSet()
 
 
-def _own_all() -> None:
-    """Have the numbers of each stream in tables of this process, which is about to fork: perhaps workers."""
+def _unshare_all() -> None:
+    """Give each stream a table of this process, which is about to fork, perhaps workers."""
     for numbers in list(_all_numbers):
-        numbers.own()
+        numbers.unshare()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_own_all)
+    os.register_at_fork(before=_unshare_all)
 
 
 class TFRecordStream(IterableDataset):  # type: ignore[misc]
@@ -280,7 +283,7 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         iteration: ArrayIterator,
         by_row: bool,
         workers: int | None,
-        # Those of the process that pickled it, for workers that are spawned.
+        # For spawned workers: the values of the process that pickled the stream.
         epochs: _EpochNumbers | None = None,
         place: _Place | None = None,
     ) -> None:
@@ -295,36 +298,36 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         self._lengths: dict[_Place, int] = {}
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the number of the next iteration, or of one without a batch yet; those after it follow."""
+        """Choose the epoch of the next iteration, or of one without a batch yet; later iterations count on."""
         epoch = check_integer("epoch", epoch, 0, _LOW - 1)
-        _dealer()  # raises an error before accelerate counts rows that a loader has not
+        _dealer()  # raises an error before accelerate counts rows that the loader lacks
         self.epochs.set(epoch)
 
     def place(self, *, is_worker: bool = False) -> _Place:
-        """Share of this process, or worker, if an iteration begins now."""
+        """Part of the rows that this process, or worker, would read if an iteration began now."""
         rank = self.iteration.options.worker
-        if (found := _Place.found(rank)) is not None:
-            return found
+        if (place := _Place.of_process(rank)) is not None:
+            return place
         if not is_worker or self._place is None:
             return _Place(rank or _only_rank())
         dealer, block = _dealer()  # a shard is iterated over in the worker
         return _Place(dealer=dealer, block=block) if dealer else self._place
 
     def iteration_at(self, place: _Place) -> ArrayIterator:
-        """Share of a process, before its workers split it; ValueError if the ranks need one seed, but draw it."""
+        """Part of a process, before its workers split it; ValueError if ranks that need one seed would draw several."""
         options = self.iteration.options
         if place.dealer == _SHARD and options.shuffle_buffer and options.seed is None:
             reason = f"needs the same seed= in all ranks: {_SHARD} of accelerate takes the part of each from all"
             raise ValueError(f"shuffle_buffer= {reason} rows, in an order that they share")
         if place.rank == (options.worker or (0, 1)):
             return self.iteration
-        return self.iteration.begun_at(0, worker=place.rank)
+        return self.iteration.begin_epoch(0, worker=place.rank)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return _TensorIterator(self)
 
     def __len__(self) -> int:
-        """The number of batches, or rows, of an epoch, all workers together."""
+        """Number of batches, or rows, of an epoch, all workers together."""
         place = self.place()
         if place not in self._lengths:
             self._lengths[place] = self._count(place)
@@ -339,7 +342,7 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         ):
             raise TypeError("the number of batches depends on the workers: pass workers=, num_workers of the loader")
         parts = ((rank * workers + i, ranks * workers) for i in range(workers))
-        counts = [len(iteration.begun_at(0, epochs=1, worker=part)) for part in parts]
+        counts = [len(iteration.begin_epoch(0, epochs=1, worker=part)) for part in parts]
         if place.block:  # each worker distributes by itself
             counts = [count // -place.block * -place.block for count in counts]
         return sum(counts)
@@ -348,7 +351,7 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         return True  # without looking up the length
 
     def __reduce__(self) -> tuple[Any, ...]:
-        place = _Place.found(self.iteration.options.worker)
+        place = _Place.of_process(self.iteration.options.worker)
         return TFRecordStream, (self.iteration, self.by_row, self.workers, self.epochs, place)
 
 
@@ -356,7 +359,7 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
 
 
 class _LazyBatch(Sequence[dict[str, Any]]):
-    """The rows of a batch, which are made once one is asked for; `_collate` asks for none."""
+    """Rows of a batch, made when the first one is asked for; `_collate` needs none."""
 
     def __init__(self, tensors: dict[str, Any], count: int) -> None:
         self.tensors, self._count = tensors, count
@@ -373,13 +376,13 @@ class _LazyBatch(Sequence[dict[str, Any]]):
 
 
 def _collate(rows: Any) -> dict[str, Any] | WorkerBatch:
-    """The batch that rows are those of, as to_torch makes it: a `collate_fn` that copies nothing."""
+    """Return the batch that rows belong to, as to_torch makes it: a `collate_fn` that copies nothing."""
     if not isinstance(rows, _LazyBatch):
         reason = "it takes the rows that a DataLoader gets of to_torch_map by one call, with batch_size= of the loader"
         advice = "leave it out where rows come one by one, as from a ConcatDataset"
         raise TypeError(f"collate_fn: {reason}; got {type(rows).__name__}; {advice}")
     if get_worker_info() is not None and is_sent(sys._getframe(1), _collate):
-        return WorkerBatch.of_tensors(rows.tensors)
+        return WorkerBatch.from_tensors(rows.tensors)
     return rows.tensors
 
 

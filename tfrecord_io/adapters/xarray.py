@@ -48,9 +48,9 @@ def to_xarray(dataset: ScanHolder | Scan) -> xr.Dataset:
     error when it is read. Tensors and lists of one length have further dimensions: those of the variable or file that
     was written, else ``image_0``, ``image_1``.
 
-    Plain files are read at the indexed records alone; of compressed files, the records before them are skipped. The
-    rows of a filter, `offset`, `limit` or another `on_error` than "raise" are not known by number: such a dataset is
-    read at once.
+    Plain files are read at the indexed records alone; of compressed files, the records before them are skipped. A
+    dataset with a filter, `offset`, `limit` or another `on_error` than "raise" is read at once, as its rows have no
+    known numbers.
     """
     scan: Scan = unwrap_scans(dataset)
     with needs("xarray"):
@@ -62,24 +62,23 @@ def to_xarray(dataset: ScanHolder | Scan) -> xr.Dataset:
     variables = {}
     sizes = {RECORD: len(rows)}
     for column in scan.schema.names:
-        field, own = scan.schema.field(column), rows.rescan(scan.only([column]))
+        field, of_column = scan.schema.field(column), rows.rescan(scan.only([column]))
         for name, empty in _arrays(empty_table(pa.schema([field])), scan).items():
             shape = (len(rows), *empty.shape[1:])
             inner = dimension_names(name, shape[1:], dimensions_of(field) if name == column else [], sizes)
-            array = _backend_array()(_Column(own, scan, name), shape, empty.dtype)
+            array = _backend_array()(_Column(of_column, scan, name), shape, empty.dtype)
             values = array.read((slice(None),) * len(shape)) if is_part else LazilyIndexedArray(array)
-            variables[name] = xr.Variable(
-                (RECORD, *inner), values, attributes_of(field), fastpath=True
-            )  # else None among text becomes NaN
+            # Without fastpath, None among text becomes NaN.
+            variables[name] = xr.Variable((RECORD, *inner), values, attributes_of(field), fastpath=True)
     return xr.Dataset(variables)
 
 
-# ---- rows by number, as a `ScanLookup` has them
+# ---- rows by number, with the methods of a `ScanLookup`
 
 
 @dataclass(slots=True)
 class _TableLookup:
-    """The rows of a table."""
+    """Rows of a table by number."""
 
     rows: pa.Table
 
@@ -98,7 +97,7 @@ class _TableLookup:
 
 @dataclass(slots=True)
 class _SequentialLookup:
-    """The rows of files of which some are compressed: those before the first one are skipped."""
+    """Rows of files of which some are compressed: the rows before the first wanted one are skipped."""
 
     scan: Scan
     count: int
@@ -137,26 +136,26 @@ def _is_compressed(source: Source) -> bool:
 
 
 def _arrays(table: pa.Table, scan: Scan) -> dict[str, Array]:
-    """The arrays of a column, by name: several for a struct."""
+    """Arrays of a column by name; a struct has several."""
     options = RepresentationOptions.from_read(scan.options, ragged="object", missing="mask")
     representation = TableRepresentation(table.schema, options, complete=False)
     empty = empty_batch(table.schema)
     arrays = slice_columns(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)
     for column in representation.images & {*arrays}:
         _refuse_missing(arrays.pop(f"{column}/{MASK}", np.zeros(0, np.bool_)), column, arrays[column].dtype)
-    return {name: _filled(array, name) for name, array in arrays.items()}
+    return {name: _fill_missing(array, name) for name, array in arrays.items()}
 
 
 def _refuse_missing(without: Array, name: str, dtype: Any) -> None:
-    """RowFault for the first row without a value."""
+    """Raise RowFault for the first row without a value."""
     if without.any():
         declared = "declare a default, as in schema={'x': tfr.scalar('int64', default=-1)}"
         reason = f"it has no value, which an array of {dtype} cannot represent"
         raise RowFault(int(without.argmax()), reason, feature=name, hint=f"{declared}, or leave it out")
 
 
-def _filled(array: Any, name: str) -> Array:
-    """An array with its missing values as xarray has them."""
+def _fill_missing(array: Any, name: str) -> Array:
+    """Fill missing values with NaN or NaT, as xarray has them; RowFault for a dtype that has neither."""
     if array.dtype.kind == "T":
         array = array.astype(object)
     if array.dtype == "datetime64[D]":  # xarray has times from seconds on
@@ -174,9 +173,9 @@ def _filled(array: Any, name: str) -> Array:
 
 @dataclass(slots=True)
 class _Column:
-    """A variable: which arrays of which rows it is."""
+    """Data of a variable: an array of some rows."""
 
-    rows: ScanLookup | _TableLookup | _SequentialLookup  # of the column that has it
+    rows: ScanLookup | _TableLookup | _SequentialLookup  # of the column that the array belongs to
     scan: Scan
     name: str
 
@@ -193,7 +192,7 @@ def _backend_array() -> type[Any]:
     from xarray.core.indexing import IndexingSupport, explicit_indexing_adapter
 
     class TFRecordArray(BackendArray):
-        """A variable that is not read yet."""
+        """Array of a variable, which is read when it is indexed."""
 
         def __init__(self, column: _Column, shape: tuple[int, ...], dtype: Any) -> None:
             self.column, self.shape, self.dtype = column, shape, dtype
@@ -203,12 +202,12 @@ def _backend_array() -> type[Any]:
             return values
 
         def read(self, key: tuple[Any, ...]) -> Array:
-            """The values at a slice, an integer or an array of integers for each axis."""
+            """Read the values at a slice, an integer or an array of integers for each axis."""
             numbers = np.arange(self.shape[0])[key[0]]
             values = self.column.read(np.atleast_1d(numbers))
             for axis in range(len(key) - 1, 0, -1):  # from the last one, as an integer removes its axis
                 values = values[(slice(None),) * axis + (key[axis],)]
-            return values if numbers.ndim else values.reshape(values.shape[1:])  # also of an object
+            return values if numbers.ndim else values.reshape(values.shape[1:])
 
         def __reduce__(self) -> tuple[Any, ...]:
             return _make_backend_array, (self.column, self.shape, self.dtype)

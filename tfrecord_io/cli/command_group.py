@@ -1,4 +1,4 @@
-"""The group of commands, which turns errors, warnings and signals into lines on stderr and exit codes."""
+"""Group of the commands of ``tfr``: turns errors, warnings and signals into lines on stderr and exit codes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _USAGE_ERRORS = FeatureNotFoundError | MissingDependencyError | _PATH_ERRORS  # 
 
 
 def exit_code(error: Exception) -> int | None:
-    """The exit code for an error; None for an unexpected one, whose traceback is shown.
+    """Exit code for an error; None for an unexpected error, whose traceback is shown.
 
     >>> exit_code(FileNotFoundError("no such file")), exit_code(PermissionError("denied")), exit_code(KeyError("x"))
     (2, 3, None)
@@ -56,7 +56,7 @@ def exit_code(error: Exception) -> int | None:
 
 
 def report_exit_code(files: Sequence[FileCheck]) -> int:
-    """The exit code for files of which some are not good: damage before files that cannot be read."""
+    """Exit code for a report with problems; damaged files take precedence over files that cannot be read."""
     if any(file.status == "damaged" for file in files):
         return INVALID_DATA
     unreadable = next(file.error for file in files if file.error is not None)
@@ -64,7 +64,7 @@ def report_exit_code(files: Sequence[FileCheck]) -> int:
 
 
 def error_line(error: BaseException) -> str:
-    """Word an error, or a warning, in one line, as the command says it, control characters escaped."""
+    """Word an error or a warning in one line for the command, with control characters escaped."""
     if isinstance(error, TFRecordError):
         return error.text_cli()
     message = str(error.args[0] if len(error.args) == 1 else error)
@@ -86,10 +86,10 @@ def print_error(text: str) -> None:
 
 
 ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context: its exit code for all errors
-DEBUG = "tfrecord_io.debug"  # in the same: whether errors are printed with their tracebacks
-AS_JSON = "tfrecord_io.as_json"  # in the same: whether errors and warnings are printed as JSON
+DEBUG = "tfrecord_io.debug"  # also in ``meta``: true if errors are printed with their tracebacks
+AS_JSON = "tfrecord_io.as_json"  # also in ``meta``: true if errors and warnings are printed as JSON
 
-_OTHER_COMMANDS = {  # what other programs call them
+_OTHER_COMMANDS = {  # commands of other programs, with the command that does the same here
     "help": "tfr --help",
     **dict.fromkeys(("info", "stat", "stats", "ls", "inspect"), "describe"),
     **dict.fromkeys(("check", "validate", "test", "fsck"), "verify"),
@@ -117,7 +117,7 @@ SECTIONS = ("Show", "Check and repair", "Write")  # of the help
 
 
 def debug_option() -> click.Option:
-    """The option ``--debug``, which is taken before the command and after it."""
+    """Make the option ``--debug``, which may stand before the command and after it."""
 
     def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.meta[DEBUG] = value or ctx.meta.get(DEBUG, False)
@@ -127,7 +127,7 @@ def debug_option() -> click.Option:
 
 
 def verbose_option() -> click.Option:
-    """The option ``--verbose``, which is taken as ``--debug`` is."""
+    """Make the option ``--verbose``, which may stand before the command and after it."""
 
     def show(_ctx: click.Context, _: click.Parameter, value: int) -> None:
         if value:
@@ -149,7 +149,7 @@ class _ToStderr(logging.Handler):
 class CommandGroup(click.Group):
     """A command group that ends every failure with an exit code and one line on stderr.
 
-    When the reading end of a pipe on stdout is closed, it ends silently.
+    A command ends silently when the reading end of a pipe on stdout is closed.
     """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
@@ -175,12 +175,12 @@ class CommandGroup(click.Group):
     def declare(self, section: str, **keywords: Any) -> Callable[[Callable[..., Any]], click.Command]:
         """Declare a command, which the help lists in a section."""
 
-        def listed(function: Callable[..., Any]) -> click.Command:
+        def add(function: Callable[..., Any]) -> click.Command:
             command = self.command(**keywords)(function)
             self.sections[section].append(command)
             return command
 
-        return listed
+        return add
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Add a command, with ``--verbose`` and ``--debug`` as its last options."""
@@ -190,25 +190,25 @@ class CommandGroup(click.Group):
         super().add_command(cmd, name)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command; where this package has none of that name, of another package."""
+        """Get a command of this package, or else of another package."""
         if cmd_name not in self.commands:
             for point in own_points(COMMANDS):
                 if point.name == cmd_name:
-                    point.load()  # it is of a plugin that is not there: the error says so
+                    point.load()  # raises an error that names the library which the plugin lacks
             self._declare_others()
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of this name, else the one that other programs call so."""
+        """Resolve a command; for a name from another program, fail with the name of the command here."""
         name = args[0]
         if name in _OTHER_COMMANDS and self.get_command(ctx, name) is None:
             ctx.fail(f"No such command {name!r}. Did you mean {_OTHER_COMMANDS[name]!r}?")
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands, those of other packages among them."""
+        """List the names of all commands, including commands of other packages."""
         self._declare_others()
         return super().list_commands(ctx)
 
@@ -217,7 +217,7 @@ class CommandGroup(click.Group):
         for point in () if self._has_others else other_points(COMMANDS):
             try:
                 point.load()
-            except Exception as error:  # it may raise anything: the commands of this package go on without it
+            except Exception as error:  # a module may raise anything: the commands of this package go on without it
                 reason = f"{point.value!r} cannot be loaded ({type(error).__name__}: {printable(error)})"
                 what = f"the command {point.name!r} of the package {point.package!r}"
                 warnings.warn(f"{what} is left out: {reason}", RuntimeWarning, stacklevel=2)
@@ -260,8 +260,8 @@ class CommandGroup(click.Group):
                 warnings.showwarning = warn
                 yield
         except click.ClickException as error:
-            if isinstance(error, click.NoSuchOption) and (meant := _meant_option(error)) is not None:
-                text = f"No such option {error.option_name!r}. Did you mean {meant!r}?"
+            if isinstance(error, click.NoSuchOption) and (similar := _find_similar_option(error)) is not None:
+                text = f"No such option {error.option_name!r}. Did you mean {similar!r}?"
                 error = click.NoSuchOption(error.option_name, text, ctx=error.ctx)
             if as_json:
                 report(error.format_message(), "error", type(error).__name__, error.exit_code)
@@ -288,8 +288,8 @@ class CommandGroup(click.Group):
             raise click.exceptions.Exit(code) from None
 
 
-def _meant_option(error: click.NoSuchOption) -> str | None:
-    """The option of the command that other programs call like this one, or write like ``-20``."""
+def _find_similar_option(error: click.NoSuchOption) -> str | None:
+    """Find the option for a name or form (``-20``) from other programs."""
     params = [] if error.ctx is None else error.ctx.command.params
     option = error.option_name.lstrip("-").replace("-", "_")
     if option.isdecimal():
@@ -315,14 +315,14 @@ tfr.params += [verbose_option(), debug_option()]
 
 
 def all_commands() -> CommandGroup:
-    """The group, once the modules of this package that end with "commands", and its plugins, have declared commands.
+    """Return the group with all commands declared by the modules ``*commands`` of this package, and by its plugins.
 
-    Those of other packages do so where a command is not known, and where all are listed.
+    Commands of other packages are declared when a command is unknown, or when all are listed.
     """
     for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
         if module.name.endswith("commands"):
             importlib.import_module(f"tfrecord_io.cli.{module.name}")
     for point in own_points(COMMANDS):
-        with suppress(MissingDependencyError):  # it is raised where the command is called
+        with suppress(MissingDependencyError):  # raised when the command is called
             point.load()
     return tfr

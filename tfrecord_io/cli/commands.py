@@ -59,19 +59,19 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
 
     is_read_twice = not keywords["filters"] and raises(keywords["on_error"]) and STDIN not in path
     if is_read_twice:
-        own = ("compression", "split", "allow_missing_shards", "storage_options")
-        counting = {name: keywords[name] for name in own}
+        names = ("compression", "split", "allow_missing_shards", "storage_options")
+        counting = {name: keywords[name] for name in names}
         number = number_of_records(read_from(path, counting, number_of_records), progress=True, **counting)
         keywords["offset"] = max(number - count, 0)
         records = read_table(read_from(path, keywords, read_table), **keywords)
     else:
         with open_reader(read_from(path, keywords, open_reader), **keywords) as reader:
-            held: list[pa.RecordBatch] = []
+            batches: list[pa.RecordBatch] = []
             for batch in reader:
-                held.append(batch)
-                while sum(map(len, held[1:])) >= count and len(held) > 1:
-                    del held[0]
-            records = pa.Table.from_batches(held, reader.schema)
+                batches.append(batch)
+                while sum(map(len, batches[1:])) >= count and len(batches) > 1:
+                    del batches[0]
+            records = pa.Table.from_batches(batches, reader.schema)
             records = records[max(len(records) - count, 0) :]
     value = record_dicts(records) if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(records))
@@ -123,22 +123,22 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywor
     from tfrecord_io.cli import output
     from tfrecord_io.tools.count import count as number_of_records
 
-    several = isinstance(path, list)
-    given = path if isinstance(path, list) else [path]
-    if several and index and len(index) != len(given):
-        raise click.UsageError(f"--index is given {len(index)} times for {len(given)} PATHs: pass it once for each")
-    indexes = [[file] for file in index] if several and index else [list(index) or None] * len(given)
-    both = zip(given, indexes, strict=True)
+    is_list = isinstance(path, list)
+    paths = path if isinstance(path, list) else [path]
+    if is_list and index and len(index) != len(paths):
+        raise click.UsageError(f"--index is given {len(index)} times for {len(paths)} PATHs: pass it once for each")
+    indexes = [[file] for file in index] if is_list and index else [list(index) or None] * len(paths)
     counts = []
-    for one, file in both:
-        own = dict(keywords)
-        counts.append(number_of_records(read_from(one, own, number_of_records), index=file, progress=True, **own))
+    for single_path, files in zip(paths, indexes, strict=True):
+        options = dict(keywords)
+        source = read_from(single_path, options, number_of_records)
+        counts.append(number_of_records(source, index=files, progress=True, **options))
     total = sum(counts)
-    value = {"records": total, "paths": [{"path": p, "records": n} for p, n in zip(given, counts, strict=True)]}
-    lines = [(n, printable(p, 1024)) for n, p in zip(counts, given, strict=True)]
+    value = {"records": total, "paths": [{"path": p, "records": n} for p, n in zip(paths, counts, strict=True)]}
+    lines = [(n, printable(p, 1024)) for n, p in zip(counts, paths, strict=True)]
     width = len(str(total))
     text = "\n".join(f"{n:>{width}}  {name}" for n, name in [*lines, (total, "total")])
-    output.print_result(as_json, value, text if several else total)
+    output.print_result(as_json, value, text if is_list else total)
 
 
 @inspection(
@@ -220,7 +220,7 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
     from tfrecord_io.cli import output as printed
     from tfrecord_io.storage.filesystem.locate import is_url
 
-    names = ("mode", "partition_by", "overwrite_where", "evolve")
+    names = ("mode", "partition_by", "overwrite_where", "evolve", "metadata")
     writing = {name: value for name in names if (value := keywords.pop(name)) is not None}
     _check_target(output, writing)
     output, on_stderr = (None, False) if output is None else output_path(output)
@@ -241,19 +241,20 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
 
 
 def _check_target(target: str | None, writing: Mapping[str, Any]) -> None:
-    """Raise an error for options of writing where nothing is written, or a file that is not TFRecord."""
+    """Raise UsageError for options of writing without a target, or with a target that is not TFRecord."""
     from tfrecord_io.file_formats.format_of_path import format_of_target
 
     if writing and target is None:
-        raise click.UsageError("--mode, --partition-by and --evolve are for -o TARGET, which is missing")
+        raise click.UsageError("--mode, --partition-by, --evolve and --metadata are for -o TARGET, which is missing")
     of_files = {**writing, "mode": None} if writing.get("mode") in get_args(FileMode) else writing
     if target is not None and any(of_files.values()) and format_of_target(target) is not None:
-        text = f"--append, --partition-by and --evolve are only for TFRecord, and '{target}' is another format"
+        options = "--append, --partition-by, --evolve and --metadata"
+        text = f"{options} are only for TFRecord, and '{target}' is another format"
         raise click.UsageError(text)
 
 
 def _write_rows(rows: Any, target: str, writing: dict[str, Any], storage_options: dict[str, Any] | None) -> Any:
-    """Write a stream to any target of ``tfr convert``; all but TFRecord by a temporary file."""
+    """Write a stream to any target of ``tfr convert``: TFRecord at once, other formats by way of temporary files."""
     from tempfile import TemporaryDirectory
 
     from tfrecord_io.api import write_tfrecord
@@ -355,7 +356,7 @@ def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> N
     with open_random(read_from(path, keywords, open_random), **keywords) as records:
         try:
             by_key = keywords["key"] is not None
-            table = _looked_up(records, wanted) if by_key else records[list(map(_number, wanted))]
+            table = _lookup(records, wanted) if by_key else records[list(map(_number, wanted))]
         except IndexError as error:
             raise click.UsageError(str(error)) from None
         except KeyError as error:
@@ -370,8 +371,8 @@ def _number(text: str, expected: str = "the number of a record; --key takes keys
         raise click.UsageError(f"'{printable(text)}' is not {expected}") from None
 
 
-def _looked_up(records: Any, texts: tuple[str, ...]) -> Any:
-    """The records with some keys, as values of the type that the column has."""
+def _lookup(records: Any, texts: tuple[str, ...]) -> Any:
+    """Look up records by keys, converted from text to the type of the column."""
     for convert in (str, str.encode):
         try:
             return records.lookup(list(map(convert, texts)))

@@ -1,4 +1,4 @@
-"""The arguments and options that several commands have, and how their text becomes the keywords of the library."""
+"""Arguments and options shared by several commands; their texts become keywords of the library."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def _conditions(
     ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]
 ) -> list[tuple[str, str, Any]] | list[list[tuple[str, str, Any]]] | None:
     try:
-        both = [list(chain.from_iterable(each)) for each in product(*map(parse_filters, texts))]
-        return (both if len(both) > 1 else both[0]) or None
+        alternatives = [list(chain.from_iterable(parts)) for parts in product(*map(parse_filters, texts))]
+        return (alternatives if len(alternatives) > 1 else alternatives[0]) or None
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -45,15 +45,15 @@ EXAMPLES = '"label == 3", "name in [\'a\', \'b\']", "tags contains cat" or "labe
 
 
 STDIN = "/dev/stdin"
-_OF_READING = {name: field.default for name, field in ReadOptions.__dataclass_fields__.items()}
+_READ_DEFAULTS = {name: field.default for name, field in ReadOptions.__dataclass_fields__.items()}
 _TIME_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 SCHEMA_FORMATS = ("arrow", "tfx", "feature_description", "json", "python")  # those of cli.schema_text
 
 
 def _storage_options(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, Any] | None:
-    """KEY=VALUE pairs as a dict: a.b=x is nested, and a value of JSON, or True, False or None, is parsed.
+    """Parse KEY=VALUE pairs into a dict: a.b=x is nested; values may be JSON, or True, False or None.
 
-    No message shows a value.
+    Messages show no value, as it may be a secret.
     """
     options: dict[str, Any] = {}
     for pair in pairs:
@@ -87,7 +87,7 @@ def number(*names: str, least: int = 0, default: int | None = None, help: str) -
 
 
 class SourcesArgument(click.Argument):
-    """The argument SOURCE..., before TARGET: the one path that is given is not that of the target."""
+    """The argument SOURCE..., before TARGET: a single path counts as SOURCE, and TARGET is missing."""
 
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
@@ -99,7 +99,8 @@ class SourcesArgument(click.Argument):
         return super().handle_parse_result(ctx, opts, args)
 
 
-def with_stdin(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
+def replace_dash(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Replace - by the path of standard input."""
     if paths.count("-") > 1:
         raise click.BadParameter("- is standard input, which can be read only once")
     if "-" in paths and sys.stdin is None:
@@ -108,19 +109,19 @@ def with_stdin(ctx: click.Context, argument: click.Parameter, paths: tuple[str, 
 
 
 def not_stdin(ctx: click.Context, argument: click.Parameter, path: str) -> str:
-    """The path of a file that is read at any record."""
+    """Refuse standard input, which has no random access."""
     if path == "-":
         raise click.BadParameter("standard input is read in order only: pass the path of a file")
     return path
 
 
 def _one_or_list(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> str | list[str]:
-    paths = with_stdin(ctx, argument, paths)
+    paths = replace_dash(ctx, argument, paths)
     return paths[0] if len(paths) == 1 else list(paths)
 
 
 sources = click.argument(
-    "sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin
+    "sources", cls=SourcesArgument, metavar="SOURCE...", nargs=-1, required=True, callback=replace_dash
 )
 target = click.argument("target", metavar="TARGET")
 
@@ -135,7 +136,7 @@ target_path = click.argument("target", metavar="TARGET", callback=_not_stdout)
 
 
 def pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str] | None]:
-    """A callback that makes a dict of NAME=VALUE pairs; names may contain "="."""
+    """Make a callback that parses NAME=VALUE pairs into a dict; names may contain "="."""
 
     def parse(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
         for pair in texts:
@@ -146,18 +147,26 @@ def pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str] 
     return parse
 
 
+def _metadata(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
+    """NAME=TEXT pairs as a dict; texts may contain "=", as addresses do."""
+    for pair in texts:
+        if not all(pair.partition("=")[:2]):
+            raise click.BadParameter(f"'{pair}': expected {option.metavar}, such as source=https://example.com/logs")
+    return {name: text for name, _, text in (pair.partition("=") for pair in texts)} or None
+
+
 paths = click.argument("path", metavar="PATH...", nargs=-1, required=True, callback=_one_or_list)
 
 
 def type_option(where: str, example: str) -> Callable[[Any], Any]:
-    """Declare --type, which states types of columns that are found `where`."""
+    """Declare --type, which states types of columns; `where` says of which."""
     text = f"Type of a column {where}, such as {example}; may be repeated."
     parse = pairs(example)
     return click.option("--type", "schema_overrides", multiple=True, metavar="NAME=TYPE", callback=parse, help=text)
 
 
 class ListingOption(click.Option):
-    """NAMES in its help stands for names that are looked up to show it, as other packages add some."""
+    """Option whose help lists names, in place of NAMES: they are looked up then, as other packages add some."""
 
     def __init__(self, *arguments: Any, names: Callable[[], Iterable[str]], **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
@@ -174,7 +183,7 @@ def compression_option(**keywords: Any) -> Callable[[Any], Any]:
 
 
 def _names(ctx: click.Context, option: click.Parameter, lists: tuple[str, ...]) -> list[str]:
-    """The names in lists with commas; a glob has "?" for a comma in a name."""
+    """Split lists of names at commas; a glob has "?" for a comma in a name."""
     return [name for names in lists for name in names.split(",") if name]
 
 
@@ -188,7 +197,7 @@ def modes(
     default: str = "a file is replaced, and a dataset is an error",
     target: str = "TARGET",
 ) -> Callable[..., Any]:
-    """Declare --mode, which says what becomes of existing output, and the short forms of two of its values."""
+    """Declare --mode, for existing output, and the short forms --overwrite and --append."""
     shorts = {"overwrite": f"Replace {target}: --mode overwrite.", "append": "Add rows to the dataset: --mode append."}
     shorts = {name: text for name, text in shorts.items() if name in values}
 
@@ -214,8 +223,10 @@ def modes(
 
 
 def write_modes(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare --mode, --partition-by, --overwrite-where and --evolve."""
-    run = keyword("evolve", default=None)(command)
+    """Declare --mode, --partition-by, --overwrite-where, --evolve and --metadata."""
+    text = "Text that the manifest of the dataset keeps; may be repeated."
+    run = click.option("--metadata", multiple=True, metavar="NAME=TEXT", callback=_metadata, help=text)(command)
+    run = keyword("evolve", default=None)(run)
     text = "Write one folder for each value of these columns (day=1/); may be repeated."
     run = click.option("--partition-by", multiple=True, metavar="COLUMN,...", callback=_names_or_none, help=text)(run)
     text = "With --mode overwrite_partitions: replace all folders with this value; may be repeated."
@@ -268,7 +279,7 @@ def write_index(command: Callable[..., Any], default: bool | None = False) -> Ca
 
 
 def storage(name: str, keyword: str, what: str) -> Callable[[Any], Any]:
-    """An option with KEY=VALUE pairs for fsspec."""
+    """Declare an option with KEY=VALUE pairs for fsspec."""
     text = f"Option for {what}, such as anon=true; may be repeated."
     return click.option(name, keyword, multiple=True, metavar="KEY=VALUE", callback=_storage_options, help=text)
 
@@ -288,51 +299,52 @@ _HELP = {
 }
 
 
-def keyword(name: str, **given: Any) -> Callable[[Any], Any]:
-    """The option of a keyword: type, choices and default are those of its field."""
+def keyword(name: str, **attributes: Any) -> Callable[[Any], Any]:
+    """Declare the option of a keyword; type, choices and default come from the field, unless stated in `attributes`."""
     cls = ReadOptions if name in ReadOptions.__dataclass_fields__ else CopyOptions
     types = _types(get_type_hints(cls)[name])
     default = cls.__dataclass_fields__[name].default
+    from_field: dict[str, Any]
     if bool in types:
-        given = {"is_flag": True, **given}
+        from_field = {"is_flag": True}
     elif types[0] is int:
-        given = {"type": click.IntRange(min=1), "metavar": "N", **given}
+        from_field = {"type": click.IntRange(min=1), "metavar": "N"}
     else:
-        given = {"type": click.Choice([each for each in types if isinstance(each, str)]), **given}
-        given = {"default": default, "show_default": default is not None, **given}
-    return click.option(f"--{name.replace('_', '-')}", **{"help": _HELP[name], **given})
+        choices = click.Choice([value for value in types if isinstance(value, str)])
+        from_field = {"type": choices, "default": default, "show_default": default is not None}
+    return click.option(f"--{name.replace('_', '-')}", **{"help": _HELP[name], **from_field, **attributes})
 
 
 def field_option(field: Field[Any], hint: Any) -> click.Option:
-    """The option of a field whose metadata has its help; its form goes by its type. None unless it is given."""
-    kind = next(each for each in (get_args(hint) or (hint,)) if each is not type(None))
+    """Make the option of a field: its type decides the form, its metadata has the help; None unless stated."""
+    kind = next(type_ for type_ in (get_args(hint) or (hint,)) if type_ is not type(None))
     names, metavar = [field.name.replace("_", "-")], field.metadata["metavar"]
-    given: dict[str, Any] = {"default": None, "help": field.metadata["help"], "metavar": metavar or None}
+    attributes: dict[str, Any] = {"default": None, "help": field.metadata["help"], "metavar": metavar or None}
     if kind is bool and field.default is None:
         names.append(f"no-{names[0]}")
     elif kind is bool:
-        given["is_flag"] = True
+        attributes["is_flag"] = True
     elif kind is int:
-        given["type"] = click.IntRange(min=0)
+        attributes["type"] = click.IntRange(min=0)
     elif get_origin(kind) is Literal:
-        given["type"] = click.Choice(get_args(kind))
+        attributes["type"] = click.Choice(get_args(kind))
     elif get_origin(kind) is Mapping:
-        given |= {"multiple": True, "callback": pairs(field.metadata["example"])}
+        attributes |= {"multiple": True, "callback": pairs(field.metadata["example"])}
     elif get_origin(kind) is Sequence and "," in metavar:
-        given["callback"] = lambda _ctx, _param, text: text.split(",") if text else None
+        attributes["callback"] = lambda _ctx, _param, text: text.split(",") if text else None
     elif get_origin(kind) is Sequence:
-        given |= {"multiple": True, "callback": lambda _ctx, _param, texts: list(texts) or None}
-    return click.Option(["/".join(f"--{name}" for name in names)], **given)
+        attributes |= {"multiple": True, "callback": lambda _ctx, _param, texts: list(texts) or None}
+    return click.Option(["/".join(f"--{name}" for name in names)], **attributes)
 
 
 def _types(hint: Any) -> list[Any]:
-    """The types of a union, and the values of its literals."""
-    return [type_ for each in get_args(hint) for type_ in _types(each)] or [hint]
+    """List the types of a union, and the values of its literals."""
+    return [type_ for part in get_args(hint) for type_ in _types(part)] or [hint]
 
 
 plain_record_type = keyword("record_type", type=click.Choice(get_args(RecordTypeName)))
-# The options of keywords that are written in another way than in Python.
-_OWN: dict[str, Callable[[Any], Any]] = {
+# Options of keywords whose form differs from the keyword in Python.
+_SPECIAL_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "columns": click.option(
         "-c",
         "--columns",
@@ -365,18 +377,18 @@ _OWN: dict[str, Callable[[Any], Any]] = {
 
 
 def read_from(sources: Any, keywords: dict[str, Any], verb: Callable[..., Any] | None = None, **how: Any) -> Any:
-    """The source of a command: a dataset if an option that `verb` does not take says how it is read.
+    """Return the source of a command; a dataset if there are reading options that the function `verb` does not take.
 
-    These are taken from `keywords`, which become those of the verb. With --source-option or --target-option, the
-    others are of the target.
+    These options are removed from `keywords`, which then are keywords of `verb`. With --source-option or
+    --target-option, the storage options left in `keywords` are those of the target.
     """
     source = sources[0] if isinstance(sources, tuple | list) and len(sources) == 1 else sources
-    own = inspect.signature(verb).parameters if verb is not None else keywords
+    of_verb = inspect.signature(verb).parameters if verb is not None else keywords
     ratio = keywords.pop("max_decompression_ratio", None)
     if ratio is not None:
         keywords["limits"] = Limits(decompression_ratio=ratio)
-    reading = {name: keywords.pop(name) for name in [*keywords] if name not in own and name in _OF_READING}
-    reading = {name: value for name, value in reading.items() if value != _OF_READING[name]}
+    reading = {name: keywords.pop(name) for name in [*keywords] if name not in of_verb and name in _READ_DEFAULTS}
+    reading = {name: value for name, value in reading.items() if value != _READ_DEFAULTS[name]}
     storage = keywords.pop("source_storage", None)
     if (target := keywords.pop("target_storage", None)) is not None or storage is not None:
         storage = storage or keywords["storage_options"]
@@ -391,11 +403,11 @@ def read_from(sources: Any, keywords: dict[str, Any], verb: Callable[..., Any] |
 
 
 def options(*items: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Declare the options of a command: those of keywords by name, others as they are."""
+    """Declare the options of a command: an item is the name of a keyword, or an option itself."""
 
     def declare(function: Any) -> Any:
         for item in reversed(items):
-            function = (item if callable(item) else _OWN.get(item) or keyword(item))(function)
+            function = (item if callable(item) else _SPECIAL_OPTIONS.get(item) or keyword(item))(function)
         return function
 
     return declare
@@ -404,6 +416,6 @@ def options(*items: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
 def inspection(
     *items: str | Callable[[Any], Any], section: str = "Show", **keywords: Any
 ) -> Callable[[Any], click.Command]:
-    """Declare a command that has PATH and the options that all have, besides those of `items`."""
+    """Declare a command with PATH, the options of `items`, and the options of all such commands."""
     declared = options(paths, *items, "split", "allow_missing_shards", "storage_options", "json")
     return lambda function: tfr.declare(section, **keywords)(declared(function))

@@ -1,4 +1,4 @@
-"""The commands that write other rows than they read: ``tfr convert`` and ``tfr explode``."""
+"""Commands that turn rows into another format or other rows: ``tfr convert`` and ``tfr explode``."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def _encoding_names() -> list[str]:
 
 
 class _Convert(click.Command):
-    """It has the options of all formats, and lists them; of other packages when they are asked for."""
+    """Command with the options of all formats; options of other packages are added when they are needed."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self._add(*own_options())
 
     def _add(self, *options: type[Any] | None) -> bool:
-        """Add the options of fields, unless they are there; whether there were others."""
-        known = {parameter.name for parameter in self.params}
+        """Add the options of fields, unless present; True if there were new ones."""
+        present = {parameter.name for parameter in self.params}
         added = {
             field.name: (field, get_type_hints(cls)[field.name])
             for cls in filter(None, reversed(options))  # of formats that share an option, the first has its help
             for field in fields(cls)
-            if field.metadata and field.name not in known
+            if field.metadata and field.name not in present
         }
         self.params.extend(field_option(*option) for option in added.values())
         return bool(added)
@@ -69,9 +69,9 @@ class _Convert(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self._add(*(row.options for row in FORMATS))
-        own = dict.fromkeys(name for row in FORMATS for name in option_names(row))
+        of_formats = {name for row in FORMATS for name in option_names(row)}
         params = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]  # no arguments
-        shared = [param.get_help_record(ctx) for param in params if param.name not in own]
+        shared = [param.get_help_record(ctx) for param in params if param.name not in of_formats]
         with formatter.section("Options"):
             formatter.write_dl([record for record in shared if record is not None])
         formats: dict[str, list[tuple[str, str]]] = {}
@@ -85,10 +85,11 @@ class _Convert(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Formats"):
-            formatter.write_dl([(", ".join(row.keys), _shown(row)) for row in FORMATS])
+            formatter.write_dl([(", ".join(row.keys), _format_help(row)) for row in FORMATS])
 
 
-def _shown(format: Format) -> str:
+def _format_help(format: Format) -> str:
+    """Help text of a format: its suffixes, its description as plain text, and its direction if there is only one."""
     text = re.sub(r"`+(tfrecord_io\.)?([^`]*)`+", r"\2", format.help)
     return "; ".join(filter(None, (" ".join(format.suffixes), text, only_one_way(format))))
 
@@ -188,26 +189,28 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     from tfrecord_io.cli import output
     from tfrecord_io.file_formats.convert import Sides, convert_given
 
-    given = {name: value for name, value in keywords.items() if value is not None}
+    options = {name: value for name, value in keywords.items() if value is not None}
     to_stdout = target == "-"
-    if to_stdout and "resume" in given:
+    if to_stdout and "resume" in options:
         raise click.UsageError("--resume needs a path as TARGET, not -")
-    if to_stdout and not {"mode", "partition_by"}.isdisjoint(given):
+    if to_stdout and not {"mode", "partition_by"}.isdisjoint(options):
         raise click.UsageError("--append, --mode and --partition-by need a path as TARGET, not -")
-    if to_stdout and not {"shards", "max_shard_bytes", "max_file_bytes"}.isdisjoint(given):
+    if to_stdout and not {"shards", "max_shard_bytes", "max_file_bytes"}.isdisjoint(options):
         raise click.UsageError("--shards, --max-shard-bytes and --max-file-bytes need a path as TARGET, not -")
-    row = FORMATS.get(given.get("target_format", ""))
+    row = FORMATS.get(options.get("target_format", ""))
     if to_stdout and row is not None and row.write and not row.suffixes:
         raise click.UsageError("a folder needs a path as TARGET, not -")
     target, summary_on_stderr = output_path(target)
-    places = {"storage_options": given.pop("storage_options", None)}
-    own = [{"storage_options": given.pop(f"{side}_storage")} if f"{side}_storage" in given else {} for side in _SIDES]
-    sides = Sides(given.pop("source_format", None), given.pop("target_format", None), *own)
-    whole = {name: given.pop(name, None) for name in ("columns", "files")} | {"resume": given.pop("resume", False)}
+    places = {"storage_options": options.pop("storage_options", None)}
+    of_sides = [
+        {"storage_options": options.pop(f"{side}_storage")} if f"{side}_storage" in options else {} for side in _SIDES
+    ]
+    sides = Sides(options.pop("source_format", None), options.pop("target_format", None), *of_sides)
+    whole = {name: options.pop(name, None) for name in ("columns", "files")} | {"resume": options.pop("resume", False)}
     path = sources[0] if len(sources) == 1 else list(sources)
-    report = convert_given(path, target, sides, places, {**given, "progress": True}, **whole)
+    report = convert_given(path, target, sides, places, {**options, "progress": True}, **whole)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
-    line = report._line(counted(report.bytes, "byte"), "appended" if given.get("mode") == "append" else "")
+    line = report._line(counted(report.bytes, "byte"), "appended" if options.get("mode") == "append" else "")
     output.print_result(as_json, value, line, err=summary_on_stderr)
 
 

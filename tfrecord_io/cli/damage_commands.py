@@ -1,4 +1,4 @@
-"""The commands of ``tfr`` that check files: ``verify``, ``salvage`` and ``diff``."""
+"""Commands that check files: ``tfr verify``, ``salvage`` and ``diff``."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tfrecord_io.cli.common_options import (
     options,
     plain_record_type,
     read_from,
+    replace_dash,
     sources,
     storage,
     target_path,
-    with_stdin,
 )
 
 
 def _input(ctx: click.Context, argument: click.Parameter, path: str) -> str:
-    before = ["-" for other in ctx.params.values() if other == STDIN]
-    return with_stdin(ctx, argument, (path, *before))[0]
+    dashes = ["-" for value in ctx.params.values() if value == STDIN]  # of the path before this one
+    return replace_dash(ctx, argument, (path, *dashes))[0]
 
 
 class _Verify(click.Command):
-    """Its ``--images`` may stand alone, before a path that is not its value."""
+    """Command whose option ``--images`` may stand without a value, before a path."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
@@ -129,8 +129,8 @@ def diff(a: str, b: str, as_json: bool, key: tuple[str, ...], **keywords: Any) -
     context = click.get_current_context()
     context.meta[ERROR_CODE] = USAGE_ERROR
     sides = []
-    for path, own in ((a, keywords.pop("a_storage")), (b, keywords.pop("b_storage"))):
-        sides.append(read_from(path, {"source_storage": own}))
+    for path, storage_options in ((a, keywords.pop("a_storage")), (b, keywords.pop("b_storage"))):
+        sides.append(read_from(path, {"source_storage": storage_options}))
     report = compare(*sides, key=key or None, progress=True, **keywords)
     table = (lambda: output.TextTable(report.headings, report.rows())) if report.values else None
     output.print_result(as_json, report.to_dict(), "\n".join([report.title(), *report.schema_lines()]), table)

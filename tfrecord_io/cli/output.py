@@ -57,13 +57,13 @@ class TextTable:
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
 
-    def shown(self) -> list[int]:
-        """The columns that are not empty."""
+    def filled_columns(self) -> list[int]:
+        """Numbers of the columns that are not empty."""
         return [i for i, _ in enumerate(self.headings) if not self.rows or any(row[i] for row in self.rows)]
 
     def fits(self, width: int) -> bool:
-        """Whether the columns, with long cells folded to `LEAST_CELL` characters, fit on a line."""
-        cells = [[self.headings[i], *(row[i] for row in self.rows)] for i in self.shown()]
+        """True if the columns fit on a line, with long cells folded to `LEAST_CELL` characters."""
+        cells = [[self.headings[i], *(row[i] for row in self.rows)] for i in self.filled_columns()]
         return sum(min(LEAST_CELL, max(map(len, column))) + 2 for column in cells) <= width + 2
 
 
@@ -75,10 +75,10 @@ def show(table: TextTable) -> None:
 
 
 def _as_blocks(table: TextTable) -> str:
-    """A block of lines for each row, where the terminal is too narrow for a table."""
-    shown = table.shown()
-    margin = max((len(table.headings[i]) for i in shown), default=0) + 2
-    blocks = ["\n".join(f"{table.headings[i]:<{margin}}{row[i]}" for i in shown if row[i]) for row in table.rows]
+    """Lay out each row as a block of lines, for a terminal too narrow for a table."""
+    columns = table.filled_columns()
+    margin = max((len(table.headings[i]) for i in columns), default=0) + 2
+    blocks = ["\n".join(f"{table.headings[i]:<{margin}}{row[i]}" for i in columns if row[i]) for row in table.rows]
     return "\n\n".join(blocks)
 
 
@@ -96,12 +96,12 @@ def _as_table(table: TextTable, width: int) -> str:
         padding=(0, 1),
         collapse_padding=True,
     )
-    shown = table.shown()
-    for i in shown:
+    columns = table.filled_columns()
+    for i in columns:
         justify: Any = "right" if table.headings[i] in RIGHT_ALIGNED else "left"
         grid.add_column(Text(table.headings[i]), justify=justify, overflow="fold")
     for row in table.rows:
-        grid.add_row(*(Text(row[i], style="dim" if row[i] == "null" else "") for i in shown))
+        grid.add_row(*(Text(row[i], style="dim" if row[i] == "null" else "") for i in columns))
     text = io.StringIO()
     console = Console(
         file=text, force_terminal=styled, width=width, highlight=False, emoji=False, markup=False, height=100
@@ -111,7 +111,7 @@ def _as_table(table: TextTable, width: int) -> str:
 
 
 def indexes_table(indexes: Sequence[FileIndex]) -> TextTable:
-    """A row for each file and its index."""
+    """Make a table with a row for each file and its index."""
     rows = [
         (printable(i.path), f"{i.bytes:,}", f"{i.records:,}", printable(i.index or "none"), "bad" if i.error else "")
         for i in indexes
@@ -120,18 +120,18 @@ def indexes_table(indexes: Sequence[FileIndex]) -> TextTable:
 
 
 def schema_table(schema: pa.Schema) -> TextTable:
-    """Column names and types."""
+    """Make a table of column names and types."""
     return TextTable(["column", "type"], [(printable(f.name) or '""', shown_type(_type(f), f)) for f in schema])
 
 
 def records_table(table: pa.Table) -> TextTable:
-    """A row for each record, or, for a wide table, a row for each column and a column for each record."""
+    """Make a table with a row for each record, or of a wide table with a row for each column."""
     names = [printable(name) or '""' for name in table.column_names]
     columns = []
     for f, values in zip(table.schema, python_columns(table), strict=True):
         is_tensor = is_any_tensor(f.type)
-        shown = partial(short_tensor, dtype=element_and_shape(f)[0].name) if is_tensor else short
-        columns.append(list(map(shown, values)))
+        shorten = partial(short_tensor, dtype=element_and_shape(f)[0].name) if is_tensor else short
+        columns.append(list(map(shorten, values)))
     if len(names) <= MAX_COLUMNS:
         return TextTable(names, list(zip(*columns, strict=True)))
     rows = [(name, _type(f), *cells) for name, f, cells in zip(names, table.schema, columns, strict=True)]

@@ -1,4 +1,4 @@
-"""The process of the ``tfr`` command: the signals that end it, and its standard streams."""
+"""Signals and standard streams of the process of the ``tfr`` command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SIGNAL_BASE = 128  # the exit code after a signal, as shells report it, is 128 
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP: it ends the command, with its files cleaned up, as Ctrl-C does."""
+    """SIGTERM or SIGHUP, which end a command as Ctrl-C does: its files are cleaned up."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -24,12 +24,12 @@ _raised: list[KeyboardInterrupt] = []  # by signals, while a command runs
 
 
 def swallowed_interrupt() -> KeyboardInterrupt | None:
-    """What Ctrl-C or a signal raised, in whose place a library may have raised an error of its own."""
+    """Return the exception of Ctrl-C or a signal, in case a library has raised an error of its own in its place."""
     return _raised[0] if _raised else None
 
 
 def interruption(error: KeyboardInterrupt) -> tuple[int, str]:
-    """The exit code after Ctrl-C or a signal, and what to say.
+    """Exit code and message after Ctrl-C or a signal.
 
     >>> interruption(KeyboardInterrupt()), interruption(Terminated(15))
     ((130, 'interrupted'), (143, 'terminated'))
@@ -47,7 +47,9 @@ def ending_by_signals() -> Iterator[None]:
     """
 
     def terminate(number: int, frame: object) -> NoReturn:
-        signal.signal(number, signal.SIG_IGN)  # `timeout` sends it twice, and the second must not disturb the cleanup
+        signal.signal(
+            number, signal.SIG_IGN
+        )  # `timeout` sends the signal twice, and the second must not disturb the cleanup
         _raised.append(Terminated(number))
         raise _raised[-1]
 
@@ -110,12 +112,12 @@ def echo(text: object, *, err: bool = False) -> None:
 
 
 def output_path(target: str) -> tuple[str, bool]:
-    """The path of TARGET, and whether that is the file that stdout is: the summary is printed to stderr then.
+    """Path of TARGET, and True if stdout is that file: then the summary goes to stderr.
 
     Raises
     ------
     OSError
-        It is "-", and stdout is closed; opened by its path, it would be the null device.
+        TARGET is "-", and stdout is closed. Its path would open the null device.
     """
     if target == "-":
         try:
@@ -132,12 +134,12 @@ def output_path(target: str) -> tuple[str, bool]:
 
 
 def has_unicode(stream: Any) -> bool:
-    """Whether the encoding of a stream has all characters; others are escaped."""
+    """True if the encoding of a stream has all characters. Other encodings have some escaped."""
     return (stream.encoding or "").lower().startswith("utf")
 
 
 def settle_streams() -> None:
-    """Redirect streams that cannot be written to the null device, or Python would report them again when it exits."""
+    """Redirect broken streams to the null device, so that Python does not report them again when it exits."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -33,17 +33,17 @@ from tfrecord_io.schema.types import is_list_like
 
 
 def schema_text(schema: Schema | pa.Schema, format: str) -> str:
-    """The schema in one of the `_FORMATS`."""
+    """Write a schema in one of the `_FORMATS`."""
     return _FORMATS[format](Schema.parse(schema))
 
 
 def resolve_schema(
     path: Any, format: str | None, keywords: Mapping[str, Any]
 ) -> tuple[Schema, str, tuple[Suggestion, ...]]:
-    """The schema to print, its source, and how columns of an inferred schema can be read as something better.
+    """Return the schema to print, its source, and suggestions for columns of an inferred schema.
 
-    For TFX and TensorFlow the features that every record has are required, for which all records are read, and columns
-    of folders are left out, which no record has; "feature_description" also lists the companion features of tensors.
+    For TFX and TensorFlow, all records are read, as features that every record has are required, and partition columns
+    are left out, as no record has them; "feature_description" also lists the companion features of tensors.
     """
     strict = format in ("tfx", "feature_description")
     options = ReadOptions.from_keywords(keywords).for_inspection()

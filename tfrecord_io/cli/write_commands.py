@@ -1,4 +1,4 @@
-"""The commands of ``tfr`` that copy files or records, or change datasets: ``copy``, ``delete``, ``split``, …."""
+"""Commands that copy files or records, or change datasets: ``tfr copy``, ``delete``, ``split``, …."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tfrecord_io.cli.common_options import (
     number,
     options,
     read_from,
+    replace_dash,
     sources,
     target,
     target_path,
     type_option,
     where_option,
-    with_stdin,
 )
 from tfrecord_io.cli.process import output_path
 from tfrecord_io.display import counted
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
     if "-" in paths:
         raise click.BadParameter("standard input cannot be copied: pass the path of a file")
-    return with_stdin(ctx, argument, paths)
+    return replace_dash(ctx, argument, paths)
 
 
 @tfr.declare("Write")
@@ -132,7 +132,7 @@ def adopt(path: str, as_json: bool, **keywords: Any) -> None:
 
 
 def _schema(ctx: click.Context, option: click.Parameter, file: IO[bytes] | None) -> Any:
-    """The schema in a file of JSON."""
+    """Read a schema from a file of JSON."""
     if file is None:
         return None
     from tfrecord_io.schema.schema import Schema
@@ -169,7 +169,7 @@ _OPTIONS = (
 
 
 def _fractions(ctx: click.Context, option: click.Parameter, text: str | None) -> list[float] | dict[str, float] | None:
-    """Numbers, or names and numbers, as a list or a dict."""
+    """Parse fractions: 0.8,0.2 is a list, train=0.9,eval=0.1 a dict."""
     if text is None:
         return None
     pairs = [part.strip().rpartition("=") for part in text.split(",")]
@@ -186,13 +186,13 @@ def _fractions(ctx: click.Context, option: click.Parameter, text: str | None) ->
 _seed = number("--seed", default=0, help="Seed of the random numbers.")
 
 
-def _copying(*own: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
-    """Declare a command that has SOURCE, TARGET and the options that all have, besides its own."""
-    declared = options(sources, target, *own, *_OPTIONS)
+def _record_command(*items: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
+    """Declare a command that copies records: SOURCE, TARGET, the options of `items`, and those of all such commands."""
+    declared = options(sources, target, *items, *_OPTIONS)
     return lambda function: tfr.declare("Write")(declared(function))
 
 
-@_copying()
+@_record_command()
 def merge(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the records of several files to one file, or to shards.
 
@@ -203,7 +203,7 @@ def merge(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
     _copy(merge_files, sources, target, as_json, keywords)
 
 
-@_copying(
+@_record_command(
     click.option("--by", metavar="COLUMN", help="Write one file for each value of a column, VALUE.tfrecord in TARGET."),
     click.option(
         "--fractions",
@@ -235,7 +235,9 @@ def split(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
     _copy(split_files, sources, target, as_json, keywords)
 
 
-@_copying(_seed, number("--memory-bytes", least=1, help="Bytes of records to keep in memory; by default, 256 MiB."))
+@_record_command(
+    _seed, number("--memory-bytes", least=1, help="Bytes of records to keep in memory; by default, 256 MiB.")
+)
 def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
     """Write the records of files in a random order.
 
@@ -247,7 +249,7 @@ def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     _copy(shuffle_files, sources, target, as_json, keywords)
 
 
-@_copying(
+@_record_command(
     number("-n", "n", help="Number of records."),
     click.option("--fraction", type=float, metavar="PART", help="Fraction of the records, from 0 to 1."),
     _seed,
@@ -262,7 +264,7 @@ def sample(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any
     _copy(sample_files, sources, target, as_json, keywords)
 
 
-@_copying(
+@_record_command(
     click.option("--by", required=True, multiple=True, metavar="COLUMN", help="Column of the key; may be repeated."),
     click.option(
         "--keep", type=click.Choice(["first", "last"]), default="first", show_default=True, help="Which record to keep."
@@ -298,35 +300,37 @@ def compact(path: str, as_json: bool, **keywords: Any) -> None:
     from tfrecord_io.tools.compact import CompactReport
     from tfrecord_io.tools.compact import compact as compact_files
 
-    report = compact_files(path, progress=True, **{name: each for name, each in keywords.items() if each is not None})
+    report = compact_files(
+        path, progress=True, **{name: value for name, value in keywords.items() if value is not None}
+    )
     assert isinstance(report, CompactReport)
-    value = {**_value(report), "files": len(report.files), "joined": report.joined}
+    value = {**_report_json(report), "files": len(report.files), "joined": report.joined}
     output.print_result(as_json, value, report._line(counted(report.bytes, "byte")))
 
 
 def _copy(
     function: Callable[..., Any], sources: tuple[str, ...], target: str, as_json: bool, keywords: Mapping[str, Any]
 ) -> None:
-    """Call `function`, and print what was written: on stderr if stdout gets the records."""
+    """Call `function`, and print a summary: on stderr if stdout gets the records."""
     from tfrecord_io.cli import output
 
-    given = {name: value for name, value in keywords.items() if value is not None}
-    if target == "-" and given.get("partitions") == "folders":
+    options = {name: value for name, value in keywords.items() if value is not None}
+    if target == "-" and options.get("partitions") == "folders":
         raise click.UsageError("TARGET is a directory: pass a path, not -")
     target, on_stderr = output_path(target)
-    source = read_from(list(sources), given, function)
-    report = function(source, target, progress=True, **given)
+    source = read_from(list(sources), options, function)
+    report = function(source, target, progress=True, **options)
     reports = report if isinstance(report, dict) else {None: report}
-    text = "\n".join(_line(each) for each in reports.values())
-    values: Any = {name: _value(each) for name, each in reports.items()}
+    text = "\n".join(_summary_line(part) for part in reports.values())
+    values: Any = {name: _report_json(part) for name, part in reports.items()}
     output.print_result(as_json, values if isinstance(report, dict) else values[None], text, err=on_stderr)
 
 
-def _value(report: WriteReport) -> dict[str, Any]:
+def _report_json(report: WriteReport) -> dict[str, Any]:
     return {name: getattr(report, name) for name in ("path", "records", "bytes")}
 
 
-def _line(report: WriteReport) -> str:
+def _summary_line(report: WriteReport) -> str:
     files = f"{len(report.files):,} files, " if len(report.files) > 1 else ""
     size = f"{counted(report.records, 'record')}, {counted(report.bytes, 'byte')}"
     return f"{printable(report.path)}: {files}{size}"

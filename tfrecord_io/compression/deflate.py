@@ -12,6 +12,7 @@ import re
 import struct
 import zlib
 from abc import abstractmethod
+from functools import partial
 from typing import Any, ClassVar
 
 from tfrecord_io.compression.block_compressor import BlockCompressor, Trailer
@@ -31,6 +32,7 @@ FLUSH = rb"(?P<block>\x00\x00\xff\xff)"  # the end of an empty stored block, beh
 _LAST = b"\x03\x00"  # an empty final block
 _WINDOW = 32 << 10  # how far deflate looks back
 _ISAL_LEVELS = range(1, 4)  # isal's level 0 compresses, zlib's does not
+_FIRST_PIECE = 289  # isal's look-ahead and one byte: `deflate_by_isal` says why
 
 
 class DeflateDecompressor:
@@ -145,6 +147,27 @@ def _halves(n: int) -> list[int]:
     return steps
 
 
+def deflate_by_zlib(block: memoryview, level: int) -> bytes:
+    """Compress a block that ends at a byte boundary."""
+    compressor = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return compressor.compress(block) + compressor.flush(zlib.Z_SYNC_FLUSH)
+
+
+def deflate_by_isal(block: memoryview, level: int) -> bytes:
+    """Compress a block that ends at a byte boundary, to bytes that depend on nothing but the block and the level.
+
+    Level 1 or 2 of ISA-L 2.32.1 hashes a register that was never set, after the first byte of a stream
+    (``.write_first_byte`` in igzip_icf_body_h1_gr_bt.asm). The register holds the address of the stream's state, so
+    for a few addresses a match is missed or found. The hash is not used if the first call has one byte more than
+    ISA-L looks ahead. A block without so many bytes is compressed by zlib.
+    """
+    if len(block) < _FIRST_PIECE:
+        return deflate_by_zlib(block, level)
+    compressor = fast.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
+    pieces = compressor.compress(block[:_FIRST_PIECE]), compressor.compress(block[_FIRST_PIECE:])
+    return b"".join((*pieces, compressor.flush(zlib.Z_SYNC_FLUSH)))
+
+
 class DeflateCodec(Codec):
     """The common part of gzip and zlib."""
 
@@ -169,15 +192,10 @@ class DeflateCodec(Codec):
 
     def new_compressor(self, level: int | None, threads: int) -> Compressor:
         """See `Codec.compressor`. The default is isal's level, which is near zlib's 6 in size and much faster."""
-        library = fast if level is None or level in _ISAL_LEVELS else zlib
-        chosen = library.Z_DEFAULT_COMPRESSION if level is None else level
-        parameters = chosen, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_DEFAULT_STRATEGY
-
-        def deflate(block: memoryview) -> bytes:
-            compressor = library.compressobj(*parameters)
-            out: bytes = compressor.compress(block) + compressor.flush(zlib.Z_SYNC_FLUSH)
-            return out
-
+        if fast is not zlib and (level is None or level in _ISAL_LEVELS):
+            deflate = partial(deflate_by_isal, level=fast.Z_DEFAULT_COMPRESSION if level is None else level)
+        else:
+            deflate = partial(deflate_by_zlib, level=zlib.Z_DEFAULT_COMPRESSION if level is None else level)
         return BlockCompressor(deflate, self.header(level), self.trailer(), threads, end=_LAST)
 
 

@@ -1,4 +1,4 @@
-"""Conversion from and to TFRecord, file by file."""
+"""Convert between TFRecord and other formats: decide formats and keywords, open the rows, and write the target."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.interface import Entry, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate, path_text, storage_for
 from tfrecord_io.storage.paths.resolve_output import check_outside
-from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.storage.read.source import Source, metadata_of, total
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.resume_journal import SourceVersion, check_version, version_of
 from tfrecord_io.typing import (
@@ -270,63 +270,91 @@ def convert_given(
 ) -> WriteReport:
     """`convert` with keywords that go to the source and the target, if their formats have them; `places` to both."""
     has_datasets = bool(datasets_in(source))
-    of_source = {"on_error", "progress"} if has_datasets else set()  # a dataset may state others
-    keywords_of_call = {
-        name: value for name, value in keywords.items() if name in of_source or value is not _DEFAULTS.get(name, ...)
+    # A dataset may state other values: then a keyword with its default counts as stated, too.
+    of_datasets = {"on_error", "progress"} if has_datasets else set()
+    stated = {
+        name: value for name, value in keywords.items() if name in of_datasets or value is not _DEFAULTS.get(name, ...)
     }
     if resume and has_datasets:
         reason = "resume=True compares files and keywords with those of the call that was stopped"
         raise ValueError(f"{reason}: pass the path, and the options of the dataset in source_options=")
-    parts: Any = source if isinstance(source, list | tuple) else [source]  # the sources, one by one
+    parts: Any = source if isinstance(source, list | tuple) else [source]
     paths, name = _paths(paths_of(source) if has_datasets else source), path_text(target)
-    both = sides.storage(places, source)
-    read_from, write_to = storage_for(paths, both.source), storage_for([name], both.target)
-    source_format, target_format = sides.source_format, sides.target_format
-    if (
-        has_datasets or {**keywords_of_call, **sides.source_options}.get("split") is not None
-    ) and source_format is None:
-        source_format = TFRECORD.name  # of a dataset of TFDS, whatever else its directory has
+    storage = sides.storage(places, source)
+    read_from, write_to = storage_for(paths, storage.source), storage_for([name], storage.target)
+
+    source_format, has_split = sides.source_format, {**stated, **sides.source_options}.get("split") is not None
+    if source_format is None and (has_datasets or has_split):  # a dataset of TFDS, whatever else its directory has
+        source_format = TFRECORD.name
     listings: dict[str, list[Entry]] = {}
-    reads, writes = formats_of(paths, name, both, source_format, target_format, files, listings)
-    sides.check(keywords_of_call, reads, writes)
+    reads, writes = formats_of(paths, name, storage, source_format, sides.target_format, files, listings)
+    sides.check(stated, reads, writes)
     sides = sides.drop_defaults(beside_datasets=has_datasets)
-    if columns is None and _copies(reads, writes, {**keywords_of_call, **sides.source_options, **sides.target_options}):
-        keywords_of_call["record_type"] = "bytes"
-    keywords_of_parts = {**keywords_of_call, "source_format": source_format, "columns": columns}
-    settings = _settings(reads, writes, sides, keywords_of_parts) if resume else {}
-    is_folder = _is_folder_of_tables(name, writes, {**keywords_of_call, **sides.target_options}, both.target)
-    _check(keywords_of_call, reads, paths[0], writes, name, is_folder=is_folder)
-    reading = {**{key: keywords_of_call[key] for key in keywords_of_call if key in reads.reads}, **sides.source_options}
-    writing = {
-        **{key: keywords_of_call[key] for key in keywords_of_call if key in writes.writes},
-        **sides.target_options,
-    }
+    if columns is None and _copies(reads, writes, {**stated, **sides.source_options, **sides.target_options}):
+        stated["record_type"] = "bytes"
+    settings = None
+    if resume:
+        settings = _settings(reads, writes, sides, {**stated, "source_format": source_format, "columns": columns})
+    is_folder = _is_folder_of_tables(name, writes, {**stated, **sides.target_options}, storage.target)
+    _check(stated, reads, paths[0], writes, name, is_folder=is_folder)
+
+    reading = _reading_keywords(stated, sides, reads, writes, columns, listings)
+    writing = {**{key: value for key, value in stated.items() if key in writes.writes}, **sides.target_options}
+    inputs = _Inputs(reads, parts if has_datasets else paths, read_from, source_format is not None, reading)
+    if writes is not TFRECORD:
+        if files is not None and files not in FOLDERS:
+            writing["file"] = files
+        is_apart = storage.source_storage is not None and not has_datasets
+        writing |= storage.target.keywords
+        return _write_other(inputs, target, writes, writing, is_apart=is_apart, is_folder=is_folder)
+    embed = _embedding_of({key: writing.pop(key) for key in EMBEDDING if key in writing}, storage.source)
+    check_target = partial(check_outside, paths, read_from, target, write_to)
+    progress = writing.pop("progress", False) if "progress" in reads.reads else False  # reading counts the bytes
+    options = WriteOptions.from_keywords({**write_to.keywords, **writing})
+    options = replace(options, any_suffix=sides.target_format is not None)
+    return _write_tfrecord(inputs, target, options, embed, check_target, settings, progress)
+
+
+def _reading_keywords(
+    stated: Mapping[str, Any],
+    sides: Sides,
+    reads: Format,
+    writes: Format,
+    columns: Sequence[str] | str | None,
+    listings: Mapping[str, list[Entry]],
+) -> dict[str, Any]:
+    """Choose the keywords to read the source with: those that its format has, and the options of the source."""
+    reading = {**{key: value for key, value in stated.items() if key in reads.reads}, **sides.source_options}
     if columns is not None:
         reading["columns"] = columns
     if reads.plan and listings:
         reading["listings"] = listings
     if writes is TFRECORD:
-        reading.pop("compression", None)  # the target's: a source shows its own
-    inputs = _Inputs(reads, parts if has_datasets else paths, read_from, source_format is not None, reading)
-    if writes is not TFRECORD:
-        if files is not None and files not in FOLDERS:
-            writing["file"] = files
-        is_apart = both.source_storage is not None and not has_datasets
-        writing |= both.target.keywords
-        return _write_other(inputs, target, writes, writing, is_apart=is_apart, is_folder=is_folder)
-    progress = writing.pop("progress", False) if "progress" in reads.reads else False  # the bytes to read are known
-    embedded = _embedding_of({key: writing.pop(key) for key in EMBEDDING if key in writing}, both.source)
-    options = WriteOptions.from_keywords({**write_to.keywords, **writing})
-    options = replace(options, any_suffix=target_format is not None)
-    if resume:
-        files_of: TableSource | RecordFiles = RecordFiles(inputs.scan()) if reads.records else inputs.plan_table()
-        if reads.records:
-            check_outside(paths, read_from, target, write_to, files_of.sources)
-        return convert_by_file(files_of, target, options, settings, progress, embedded)
+        reading.pop("compression", None)  # the keyword is for the target; the source shows its own
+    return reading
+
+
+def _write_tfrecord(
+    inputs: _Inputs,
+    target: Path,
+    options: WriteOptions,
+    embed: Callable[[Any], Any],
+    check_target: Callable[[Sequence[Source]], None],
+    settings: Mapping[str, Any] | None,
+    progress: ProgressLike,
+) -> WriteReport:
+    """Write rows as TFRecord; with `settings`, file by file, to be resumed by a call with the same settings."""
+    if settings is not None:
+        files: TableSource | RecordFiles = RecordFiles(inputs.scan()) if inputs.format.records else inputs.plan_table()
+        if inputs.format.records:
+            check_target(files.sources)
+            options = replace(options, source_metadata=metadata_of(files.sources))
+        return convert_by_file(files, target, options, settings, progress, embed)
     with inputs.open_rows() as rows:
         if isinstance(rows, Reader):
-            check_outside(paths, read_from, target, write_to, rows.scan.sources)
-        return write(embedded(rows), target, options)
+            check_target(rows.scan.sources)
+            options = replace(options, source_metadata=metadata_of(rows.scan.sources))
+        return write(embed(rows), target, options)
 
 
 def _copies(reads: Format, writes: Format, keywords: Mapping[str, Any]) -> bool:

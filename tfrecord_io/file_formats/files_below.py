@@ -1,4 +1,4 @@
-"""The files below a folder: which they are, in a fixed order, and their content."""
+"""List the files below a folder, in a fixed order, and read their content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which formats the source and the target of a conversion have: by name, by suffix, or by the files of a folder."""
+"""Determine the formats of the source and the target of a conversion: by name, by suffix, or by files of a folder."""
 
 from __future__ import annotations
 

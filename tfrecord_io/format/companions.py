@@ -1,6 +1,21 @@
-"""The names of companion features: ``x/shape`` and ``x/dtype`` state the shape and dtype of the bytes in ``x``."""
+"""Features that state the shape and the dtype of the arrays in another feature.
+
+This library writes companions: ``x/shape`` and ``x/dtype`` state them for the bytes in ``x``. Files of other programs
+have features such as ``height`` and ``width`` beside ``image_raw``: a `ShapeSource` is JSON in the metadata of a field,
+by which readers take the shape of each record from these features, and writers write them.
+"""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+
+from tfrecord_io.errors import SchemaError
+
+SHAPE_SOURCE_KEY = b"tfrecord_io.shape_source"  # field metadata
+Axis = str | int | None
+"""A dimension: the feature with its size, the size itself, or None where it follows from the number of values."""
 
 
 def companions(feature: str) -> tuple[str, str]:
@@ -16,3 +31,93 @@ def feature_of_companion(name: str) -> str | None:
     """
     feature, slash, last = name.rpartition("/")
     return feature if slash and last in ("shape", "dtype") else None
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeSource:
+    """Where the shape and the dtype of the arrays of a column stand.
+
+    >>> ShapeSource(("height", "width", 3)).features
+    ('height', 'width')
+    >>> ShapeSource("image/shape", "image/dtype").features
+    ('image/shape', 'image/dtype')
+    """
+
+    axes: tuple[Axis, ...] | str  # of each dimension, or the feature with the sizes of all dimensions
+    dtype: str | None = None  # the feature with the name of the dtype, or TensorFlow's number of it
+    is_number: bool = False  # the dtype feature has numbers
+    element: str | None = None  # the name of the dtype that the caller declared
+    is_open: bool = True  # the type of the column is decided by the first records
+    encoding: str | None = None  # "list" or "raw": how the first records store the values
+    in_context: bool = False  # of the steps of a feature list: the context states one shape for all steps
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[bytes, bytes] | None, feature: str = "") -> ShapeSource | None:
+        """Read the entry of a field's metadata, None without one; SchemaError if it is damaged."""
+        text = (metadata or {}).get(SHAPE_SOURCE_KEY)
+        if text is None:
+            return None
+        try:
+            entry = json.loads(text)
+            axes = entry.pop("axes")
+            source = cls(axes if isinstance(axes, str) else tuple(axes), **entry)
+            source.check()
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+            raise SchemaError(f"its metadata is damaged: {SHAPE_SOURCE_KEY.decode()}", feature=feature) from error
+        return source
+
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """The entry of a field's metadata."""
+        defaults = {
+            "dtype": None,
+            "is_number": False,
+            "element": None,
+            "is_open": True,
+            "encoding": None,
+            "in_context": False,
+        }
+        entry = {name: value for name, value in asdict(self).items() if name == "axes" or value != defaults[name]}
+        return {SHAPE_SOURCE_KEY: json.dumps(entry, ensure_ascii=False).encode()}
+
+    def check(self) -> None:
+        """Raise ValueError for values that `tensor` does not make."""
+        axes = [self.axes] if isinstance(self.axes, str) else self.axes
+        for axis in axes:
+            if not isinstance(axis, str | int | None) or isinstance(axis, bool) or axis == "":
+                raise ValueError(f"{axis!r} is not a dimension")
+        texts = (self.dtype, self.element, self.encoding)
+        if not all(isinstance(text, str | None) for text in texts) or self.encoding not in (None, "list", "raw"):
+            raise ValueError("the dtype or the encoding is not text")
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The features with sizes of dimensions, each once."""
+        axes = (self.axes,) if isinstance(self.axes, str) else self.axes
+        return tuple(dict.fromkeys(axis for axis in axes if isinstance(axis, str)))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """All features that are read beside the values."""
+        return self.sizes if self.dtype is None else (*self.sizes, self.dtype)
+
+    @property
+    def shape(self) -> tuple[int | None, ...] | None:
+        """The dimensions as far as they are known without a record; None if their number is not."""
+        if isinstance(self.axes, str):
+            return None
+        return tuple(axis if isinstance(axis, int) else None for axis in self.axes)
+
+    def closed(self, encoding: str | None, *, is_number: bool, in_context: bool) -> ShapeSource:
+        """The source of a column whose type is decided."""
+        return replace(self, is_open=False, encoding=encoding, is_number=is_number, in_context=in_context)
+
+
+def stated_by(feature: str, metadata: Mapping[bytes, bytes] | None) -> tuple[str, ...]:
+    """The features that state shape and dtype of the arrays in `feature`: its companions, or those of its source.
+
+    >>> stated_by("x", None)
+    ('x/shape', 'x/dtype')
+    """
+    source = ShapeSource.from_metadata(metadata, feature)
+    return companions(feature) if source is None else source.features

@@ -47,9 +47,11 @@ class WriteOptions(_OfDatasets, RecordOptions):
     partition_by: str | Sequence[str] | None = None
     overwrite_where: Mapping[str, Any] | None = None
     embed_schema: bool = True
+    metadata: Mapping[str, str] | None = None
     any_suffix: bool = False  # the caller has stated that the file is TFRecord, whatever its name says
+    source_metadata: Mapping[str, str] | None = None  # of the datasets that are copied; one file does not keep them
 
-    internal: ClassVar[frozenset[str]] = frozenset({"any_suffix"})
+    internal: ClassVar[frozenset[str]] = frozenset({"any_suffix", "source_metadata"})
     modes: ClassVar[tuple[str, ...]] = get_args(WriteMode)
 
     def __post_init__(self) -> None:
@@ -75,6 +77,7 @@ class WriteOptions(_OfDatasets, RecordOptions):
         self._check_integer("max_shard_bytes", 1, optional=True)
         check_mode(self.mode, self.modes)
         self._check_mode()
+        self._check_metadata()
         if self.partition_by is not None:
             self._check_partitions(self.partition_by)
         if self.overwrite_where is not None:
@@ -96,6 +99,25 @@ class WriteOptions(_OfDatasets, RecordOptions):
     def indexed_columns(self) -> Sequence[str]:
         """The entries of a column index; none where only offsets are written, or nothing."""
         return () if isinstance(self.write_index, bool) else self.write_index
+
+    @property
+    def all_metadata(self) -> tuple[tuple[str, str], ...]:
+        """The metadata for a manifest: those of the sources of a new dataset, and those of the caller, which win."""
+        inherited = None if self.mode in ADDING else self.source_metadata
+        return tuple({**(inherited or {}), **(self.metadata or {})}.items())
+
+    def _check_metadata(self) -> None:
+        self._check_mapping("metadata", "{'source': 'crawl of 2026-11'}, texts by name")
+        for name, text in (self.metadata or {}).items():
+            if not isinstance(text, str):
+                raise TypeError(f"metadata={{{name!r}: {text!r}}}: expected a str, as in {{{name!r}: {str(text)!r}}}")
+            for part in (name, text):
+                try:
+                    part.encode()
+                except UnicodeEncodeError as error:
+                    raise ValueError(f"metadata={{{name!r}: {text!r}}}: {part!r} is not Unicode text") from error
+        if self.metadata is not None:
+            object.__setattr__(self, "metadata", dict(self.metadata))
 
     def _check_write_index(self) -> None:
         entries: Any = self.write_index
@@ -155,7 +177,7 @@ class CopyOptions(TransferOptions, WriteOptions):
     internal: ClassVar[frozenset[str]] = frozenset(
         {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "embed_schema"}
         | {"evolve", "partition_by", "overwrite_where", "any_suffix", "source_storage", "split", "allow_missing_shards"}
-        | {"reading"}
+        | {"reading", "metadata", "source_metadata"}
     )
     modes: ClassVar[tuple[str, ...]] = get_args(FileMode)
 

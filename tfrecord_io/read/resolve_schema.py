@@ -18,7 +18,7 @@ from tfrecord_io.closing import cached_property
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, warn
-from tfrecord_io.format.companions import companions
+from tfrecord_io.format.companions import SHAPE_SOURCE_KEY, companions
 from tfrecord_io.format.feature_types import RECORD_TYPES, Layout, RecordType, Text
 from tfrecord_io.options import ReadOptions, raises
 from tfrecord_io.options.record_types import MessageType, takes_payloads
@@ -63,7 +63,6 @@ from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.inferred_type import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import did_you_mean
 from tfrecord_io.engine.contract import LIST_MARK, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.format.companions import ShapeSource
 from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, element
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.options import ReadOptions
@@ -29,7 +30,6 @@ from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.shape_source import ShapeSource
 from tfrecord_io.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.storage.read.source import Source
 

@@ -17,10 +17,9 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.format.companions import companions
+from tfrecord_io.format.companions import ShapeSource, companions
 from tfrecord_io.format.dtypes import Dtype, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.schema.shape_source import ShapeSource
 from tfrecord_io.schema.tensor_types import (
     EXTENSION_NAME,
     JSON,

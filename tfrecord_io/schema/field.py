@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.format.companions import SHAPE_SOURCE_KEY, ShapeSource
 from tfrecord_io.format.dtypes import DTYPE_KEY, Array, Dtype
 from tfrecord_io.schema.column_features import (
     ENCODING_KEY,
@@ -33,7 +34,6 @@ from tfrecord_io.schema.column_features import (
     size_of,
     stored_as,
 )
-from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY, ShapeSource
 from tfrecord_io.schema.tensor_types import (
     TENSOR_ENCODINGS,
     Shape,

@@ -15,10 +15,10 @@ from pyarrow import types as t
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.format.companions import ShapeSource
 from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Dtype, dtype_name, element, element_of, find_element
 from tfrecord_io.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW, as_shape, fixed_part, size_of
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.shape_source import ShapeSource
 from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS, dtype_metadata, encoding_rules, is_any_tensor, tensor_type
 from tfrecord_io.schema.type_names import as_arrow_type, marked_tensor, type_from_name, type_name
 from tfrecord_io.schema.types import is_list_like

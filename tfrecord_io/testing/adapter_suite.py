@@ -1,4 +1,4 @@
-"""The tests that each adapter inherits: a library sees the rows, types and errors that tfrecord_io reads."""
+"""Tests that each adapter inherits: a library gets the rows, types and errors that tfrecord_io reads."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def columns() -> dict[str, pa.Array]:
 
 
 class AdapterSuite(ABC):
-    """Subclasses open a path with their library, and say what its values are in Python.
+    """Base class of the tests of an adapter; a subclass opens paths with its library, and converts values to Python.
 
     Attributes
     ----------
     leaves_out : set of str
         The columns of `columns` that the library has no type for.
     keeps_class : bool
-        Whether the library raises the exceptions of tfrecord_io; else it raises its own, with their text.
+        True if the library raises the exceptions of tfrecord_io; else it raises its own, with their text.
     """
 
     leaves_out: frozenset[str] = frozenset()
@@ -54,27 +54,27 @@ class AdapterSuite(ABC):
 
     @abstractmethod
     def open(self, path: Any, **keywords: Any) -> Any:
-        """What the library opens: nothing is read yet."""
+        """Open a path with the library; nothing is read yet."""
 
     @abstractmethod
     def rows(self, opened: Any, names: list[str] | None = None) -> dict[str, list[Any]]:
-        """The values of all columns, or of some, read by the library: None if missing, tensors as nested lists."""
+        """Read the values of all columns, or some, by the library: None if missing, tensors as nested lists."""
 
     @abstractmethod
     def above(self, opened: Any, least: int) -> Any:
-        """The rows whose column ``ints`` is more than `least`."""
+        """Filter the rows whose column ``ints`` is more than `least`."""
 
     @abstractmethod
     def first(self, opened: Any, n: int) -> Any:
-        """The first `n` rows."""
+        """Limit to the first `n` rows."""
 
     @abstractmethod
     def count(self, opened: Any) -> int:
-        """The number of rows."""
+        """Count the rows."""
 
     @abstractmethod
     def names(self, opened: Any) -> list[str]:
-        """The names of the columns, known before anything is read."""
+        """Names of the columns, known before anything is read."""
 
     # ---- what is read
 
@@ -110,16 +110,16 @@ class AdapterSuite(ABC):
     def test_selected_columns_in_their_order(self, path: Path, table: pa.Table) -> None:
         opened = self.open(path)
         for names in (["text", "ints"], ["float"]):
-            chosen = [name for name in names if name in table.column_names]
-            self.assert_rows(self.rows(opened, chosen), pa.concat_tables([table.select(chosen)] * 3))
+            present = [name for name in names if name in table.column_names]
+            self.assert_rows(self.rows(opened, present), pa.concat_tables([table.select(present)] * 3))
 
     def test_a_filter(self, path: Path, table: pa.Table) -> None:
         whole = pa.concat_tables([table] * 3)
-        for least in (3, 5, 0):
-            kept = whole.filter(pa.compute.greater(whole["ints"], least))
-            above = self.above(self.open(path), least)
+        for bound in (3, 5, 0):
+            kept = whole.filter(pa.compute.greater(whole["ints"], bound))
+            above = self.above(self.open(path), bound)
             assert self.count(above) == kept.num_rows
-            self.assert_rows(self.rows(self.above(self.open(path), least), ["text"]), kept.select(["text"]))
+            self.assert_rows(self.rows(self.above(self.open(path), bound), ["text"]), kept.select(["text"]))
 
     def test_a_filter_on_files_with_column_indexes(self, path: Path, table: pa.Table) -> None:
         build_index([path.with_name("a.tfrecord"), path.with_name("c.tfrecord")], columns=["ints"])

@@ -1,4 +1,4 @@
-"""The tests that each compression inherits, with another implementation of its format to compare with."""
+"""Tests that each compression inherits; another implementation of its format is the reference."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read(
             out += buffer[:n]
             assert stream.offset == len(out)
     except CompressionError as error:
-        with pytest.raises(CompressionError):  # again in each later call
+        with pytest.raises(CompressionError):  # each later call raises it again
             stream.readinto(buffer)
         return bytes(out), error, stream
     return bytes(out), None, stream
@@ -69,7 +69,7 @@ class Unseekable(io.RawIOBase):
 
 
 class CodecSuite(ABC):
-    """Subclasses name a compression of the registry.
+    """Base class of the tests of a compression; a subclass names one of the registry.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class CodecSuite(ABC):
 
     @abstractmethod
     def decodable(self, data: bytes) -> bytes:
-        """The bytes that another implementation decompresses from a truncated member."""
+        """Decompress a truncated member with another implementation, as far as possible."""
 
     @property
     def codec(self) -> Codec:
@@ -106,10 +106,10 @@ class CodecSuite(ABC):
     def test_reads_what_it_writes_at_every_level(self) -> None:
         data = records()
         for level in (None, *self.codec.levels):
-            made = write(self.codec, [data[i : i + 5000] for i in range(0, len(data), 5000)], level)
-            assert sniff(made) is self.codec
-            out, error, stream = read(made, self.codec)
-            assert (out, error, stream.raw_offset) == (data, None, len(made))
+            compressed = write(self.codec, [data[i : i + 5000] for i in range(0, len(data), 5000)], level)
+            assert sniff(compressed) is self.codec
+            out, error, stream = read(compressed, self.codec)
+            assert (out, error, stream.raw_offset) == (data, None, len(compressed))
 
     def test_a_missing_library_is_named(self, tmp_path: Path) -> None:
         """In a separate process, where it cannot be imported."""
@@ -148,18 +148,18 @@ class CodecSuite(ABC):
             at += size
             if at >= len(data):
                 break
-        made = write(self.codec, parts)
-        assert self.decodable(made) == data
-        assert read(made, self.codec)[:2] == (data, None)
+        compressed = write(self.codec, parts)
+        assert self.decodable(compressed) == data
+        assert read(compressed, self.codec)[:2] == (data, None)
         for threads in (2, 4):
-            assert write(self.codec, parts, threads=threads) == made
+            assert write(self.codec, parts, threads=threads) == compressed
 
     @pytest.mark.parametrize("threads", [1, 2])
     def test_writing_nothing_gives_an_empty_member(self, threads: int) -> None:
-        made = write(self.codec, [], threads=threads)
-        assert self.decodable(made) == b""
-        assert sniff(made) is self.codec
-        assert read(made, self.codec)[:2] == (b"", None)
+        compressed = write(self.codec, [], threads=threads)
+        assert self.decodable(compressed) == b""
+        assert sniff(compressed) is self.codec
+        assert read(compressed, self.codec)[:2] == (b"", None)
 
     def test_output_is_at_most_a_tenth_larger_than_that_of_others(self) -> None:
         data = records(40_000)
@@ -168,9 +168,9 @@ class CodecSuite(ABC):
     @settings(deadline=None)  # of a machine that is busy
     @given(st.binary(max_size=5000), st.integers(1, 6000))
     def test_reads_what_others_write(self, data: bytes, step: int) -> None:
-        made = self.elsewhere(data)
-        assert sniff(made) is self.codec
-        assert read(made, self.codec, step)[:2] == (data, None)
+        compressed = self.elsewhere(data)
+        assert sniff(compressed) is self.codec
+        assert read(compressed, self.codec, step)[:2] == (data, None)
 
     def test_unseekable_files_are_read(self) -> None:
         data = records()
@@ -182,15 +182,15 @@ class CodecSuite(ABC):
     @settings(deadline=None)  # of a machine that is busy
     @given(st.lists(st.binary(max_size=100), min_size=1, max_size=6), st.integers(1, 200))
     def test_members_are_read_one_after_the_other(self, parts: list[bytes], step: int) -> None:
-        made = b"".join(self.elsewhere(p) for p in parts)
-        assert read(made, self.codec, step)[:2] == (b"".join(parts), None)
+        compressed = b"".join(self.elsewhere(p) for p in parts)
+        assert read(compressed, self.codec, step)[:2] == (b"".join(parts), None)
 
     def test_truncation_anywhere_returns_all_decodable_bytes_then_an_error_with_both_offsets(self) -> None:
         data = records(40)
-        made = self.elsewhere(data)
-        for cut in range(1, len(made)):
-            out, error, stream = read(made[:cut], self.codec)
-            assert out == self.decodable(made[:cut])
+        compressed = self.elsewhere(data)
+        for cut in range(1, len(compressed)):
+            out, error, stream = read(compressed[:cut], self.codec)
+            assert out == self.decodable(compressed[:cut])
             assert error is not None
             assert error.offset == len(out)
             assert f"byte {len(out)}:" in str(error)
@@ -201,9 +201,9 @@ class CodecSuite(ABC):
 
     def test_every_flipped_bit_of_the_trailer_is_detected_after_all_bytes(self) -> None:
         data = records(40)
-        made = self.elsewhere(data)
+        compressed = self.elsewhere(data)
         for bit in range(8 * self.trailer):
-            bad = bytearray(made)
+            bad = bytearray(compressed)
             bad[-1 - bit // 8] ^= 1 << bit % 8
             out, error, _ = read(bytes(bad), self.codec)
             assert out == data
@@ -222,12 +222,12 @@ class CodecSuite(ABC):
     @pytest.mark.parametrize("seekable", [True, False])
     def test_damaged_data_returns_the_bytes_before_the_damage(self, seekable: bool) -> None:
         data = records(4000)
-        made = self.elsewhere(data)
+        compressed = self.elsewhere(data)
         rng = random.Random(5)
         for _ in range(30):
-            at = rng.randrange(len(made) // 2, len(made) - 10)
-            bad = made[:at] + b"\xff" * 8 + made[at + 8 :]
-            expected = self.decodable(made[: at - 1])
+            at = rng.randrange(len(compressed) // 2, len(compressed) - 10)
+            bad = compressed[:at] + b"\xff" * 8 + compressed[at + 8 :]
+            expected = self.decodable(compressed[: at - 1])
             out, error, _ = read(io.BytesIO(bad) if seekable else Unseekable(bad), self.codec, 1000)
             assert error is not None
             if seekable:
@@ -238,31 +238,33 @@ class CodecSuite(ABC):
     @pytest.mark.parametrize("junk", [b"junk", b"\1", b"PK\3\4" * 1000])
     def test_other_data_after_the_last_member_is_an_error_after_all_bytes(self, junk: bytes) -> None:
         data = records(40)
-        made = self.elsewhere(data)
-        out, error, stream = read(made + junk, self.codec)
+        compressed = self.elsewhere(data)
+        out, error, stream = read(compressed + junk, self.codec)
         assert out == data
         assert "other data after" in str(error)
-        assert stream.raw_offset == len(made)
+        assert stream.raw_offset == len(compressed)
 
     def test_damage_is_passed_as_a_gap(self) -> None:
         """By readers with ``on_error="skip"``, which get the bytes before it."""
-        made = bytearray(self.elsewhere(records(4000)))
-        middle = len(made) // 2
-        made[middle : middle + 8] = b"\xff" * 8
-        stream = RecoveringStream(PlainStream(io.BytesIO(made), "file.tfrecord", b"", len(made)), self.codec)
+        compressed = bytearray(self.elsewhere(records(4000)))
+        middle = len(compressed) // 2
+        compressed[middle : middle + 8] = b"\xff" * 8
+        stream = RecoveringStream(
+            PlainStream(io.BytesIO(compressed), "file.tfrecord", b"", len(compressed)), self.codec
+        )
         out, buffer = bytearray(), memoryview(bytearray(10_000))
         while n := stream.readinto(buffer):
             out += buffer[:n]
-        expected = self.decodable(bytes(made[: middle - 1]))
+        expected = self.decodable(bytes(compressed[: middle - 1]))
         assert out[: len(expected)] == expected
         assert [gap.begin for gap in stream.gaps] == sorted(gap.begin for gap in stream.gaps)
         assert stream.gaps
 
     def test_decompression_bomb_is_streamed_in_bounded_memory(self) -> None:
         size = 256 << 20
-        made = write(self.codec, [bytes(1 << 20)] * (size >> 20))
-        assert len(made) < size // 200
-        stream = open_decompressed(io.BytesIO(made), self.codec, "bomb")
+        compressed = write(self.codec, [bytes(1 << 20)] * (size >> 20))
+        assert len(compressed) < size // 200
+        stream = open_decompressed(io.BytesIO(compressed), self.codec, "bomb")
         buffer = memoryview(bytearray(1 << 20))
         tracemalloc.start()
         total = 0

@@ -129,9 +129,9 @@ class FormatSuite:
         table = self.read(path, filters=[(first, "!=", values[1])])
         assert table[first].to_pylist() == [value for value in values if value != values[1]]
         if len(self.rows.column_names) > 1:
-            others = self.rows.column_names[1:]
-            one = self.read(path, filters=[(first, "==", values[1])], columns=others)
-            assert one.to_pylist() == self.rows.select(others).slice(1, 1).to_pylist()
+            further_columns = self.rows.column_names[1:]
+            row = self.read(path, filters=[(first, "==", values[1])], columns=further_columns)
+            assert row.to_pylist() == self.rows.select(further_columns).slice(1, 1).to_pylist()
 
     def test_progress_ends_with_all(self, path: Path) -> None:
         seen: list[Progress] = []
@@ -167,10 +167,10 @@ class FormatSuite:
         assert self.read(f"/a folder/x{self.suffix}", source_options={"filesystem": fs}).num_rows == self.rows.num_rows
 
     def test_the_named_format_counts_more_than_the_suffix(self, path: Path, tmp_path: Path) -> None:
-        for other in ("plain", "x" + (TSV if self.format is CSV else CSV).suffixes[0]):
-            (tmp_path / other).write_bytes(path.read_bytes())
+        for name in ("plain", "x" + (TSV if self.format is CSV else CSV).suffixes[0]):
+            (tmp_path / name).write_bytes(path.read_bytes())
             for key in self.format.keys:
-                table = self.read(tmp_path / other, source_format=key)
+                table = self.read(tmp_path / name, source_format=key)
                 assert list(table.to_pydict().values()) == list(self.rows.to_pydict().values())
 
     def test_a_compressed_file(self, path: Path) -> None:
@@ -196,9 +196,9 @@ class FormatSuite:
 
     @needs("plan")
     def test_files_with_other_columns_are_refused(self, tmp_path: Path) -> None:
-        first, *others = self.rows.column_names
+        first, *further_columns = self.rows.column_names
         self.write(self.rows, tmp_path / f"1{self.suffix}")
-        self.write(self.rows.rename_columns([first, *others[:-1], "png"]), tmp_path / f"2{self.suffix}")
+        self.write(self.rows.rename_columns([first, *further_columns[:-1], "png"]), tmp_path / f"2{self.suffix}")
         with pytest.raises(TFRecordError) as caught:
             convert([tmp_path / f"{n}{self.suffix}" for n in (1, 2)], tmp_path / "x.tfrecord", **self.keywords)
         assert str(caught.value.path).endswith(f"2{self.suffix}")

@@ -177,8 +177,8 @@ class TensorEncodingSuite(ABC):
     def test_reads_what_others_write(self, tmp_path: Path) -> None:
         arrays = [np.arange(3, dtype="i4") + n for n in range(4)]
         path = self.foreign(tmp_path / "a", arrays)
-        found = read_arrays(path, schema=self.declared("int32", (3,)))["x"]
-        np.testing.assert_array_equal(found, np.stack(arrays))
+        stacked = read_arrays(path, schema=self.declared("int32", (3,)))["x"]
+        np.testing.assert_array_equal(stacked, np.stack(arrays))
 
     def test_null_rows_sliced_input_and_many_shapes(self, tmp_path: Path) -> None:
         rank = 2 if self.encoding.one_value_per_cell else 1  # lists store no more than the number of values
@@ -186,8 +186,8 @@ class TensorEncodingSuite(ABC):
         cells = [None if size is None else np.ones((2, size)[-rank:], "i4") for size in sizes]
         table = _table([np.zeros((2, 1)[-rank:], "i4"), *cells], (None,) * rank).slice(1)
         back = read_table(self.written(tmp_path / "a", table))
-        found = read_tfrecord(tmp_path / "a")["x"]
-        for got, expected in zip(found, cells, strict=True):
+        values = read_tfrecord(tmp_path / "a")["x"]
+        for got, expected in zip(values, cells, strict=True):
             assert (got is None or got is pd.NA) if expected is None else np.array_equal(got, expected)
         assert back["x"].null_count == 2
 

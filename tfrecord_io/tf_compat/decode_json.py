@@ -112,29 +112,29 @@ def _description(value: Any) -> str:
 
 
 def _member(message: Any, name: str, kind: str) -> Any:
-    """The only field that a message may have; None if it is absent or null, or the message is null."""
+    """Get the only field that a message may have; None if the field or the message is null or absent."""
     if message is None and kind != "an Example":
         return None
     if not isinstance(message, dict):
         _refuse(f"expected an object for {kind}, got", message)
-    unknown = next((other for other in message if other != name), None)
+    unknown = next((field for field in message if field != name), None)
     if unknown is not None:
         raise DecodeError(f"{kind} has no field '{printable(unknown)}'", expected=name, got=unknown)
     return message.get(name)
 
 
 def _feature(value: Any) -> Any:
-    """The Feature message of a JSON value; null and {} have no feature type."""
+    """Convert a JSON value to a Feature; null and {} have no feature type."""
     if value is not None and not isinstance(value, dict):
         _refuse("expected an object for a Feature, got", value)
-    given = {name: content for name, content in (value or {}).items() if content is not None or name not in _LISTS}
-    unknown = next((name for name in given if name not in _LISTS), None)
+    fields = {name: content for name, content in (value or {}).items() if content is not None or name not in _LISTS}
+    unknown = next((name for name in fields if name not in _LISTS), None)
     if unknown is not None:
         expected = "bytesList, floatList or int64List"
         raise DecodeError(f"a Feature has no field '{printable(unknown)}'", expected=expected, got=unknown)
-    if len(given) > 1:
-        raise DecodeError(f"a Feature has one feature type, got {' and '.join(given)}", expected=1, got=len(given))
-    for name, content in given.items():
+    if len(fields) > 1:
+        raise DecodeError(f"a Feature has one feature type, got {' and '.join(fields)}", expected=1, got=len(fields))
+    for name, content in fields.items():
         make, convert = _LISTS[name]
         values = _member(content, "value", name)
         values = values if isinstance(values, list) else [] if values is None else [values]

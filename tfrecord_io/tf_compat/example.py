@@ -204,13 +204,13 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
         advice = 'read other messages and plain bytes with read_table(record_type="bytes")'
         raise DecodeError("the payload is not a valid Example", hint=advice)
     counts = decoder.counts
-    if counts.nested and (other := not_examples(counts, None)):
-        raise other
+    if counts.nested and (error := not_examples(counts, None)):
+        raise error
     return {column.name: _as_array(column) for column in decoder.take()}
 
 
 def _record_of(payload: Any) -> bytes:
-    """The bytes of one record; TypeError for several, and for numbers, of which ``bytes`` makes zeros."""
+    """Convert one record to bytes; TypeError for several records, and for numbers, which ``bytes`` turns into zeros."""
     try:
         view = memoryview(payload.as_buffer() if isinstance(payload, pa.BinaryScalar) else payload)
     except TypeError:
@@ -230,7 +230,7 @@ def _hint(value: Any) -> str:
 
 
 def _as_array(column: ColumnBuffers) -> Any:
-    """The values of a column of one row; None without a feature type."""
+    """Convert a column of one row to an array; None without a feature type."""
     if column.null_count:
         return None
     assert column.values is not None
@@ -243,7 +243,7 @@ def _as_array(column: ColumnBuffers) -> Any:
 
 
 def _items(value: Any) -> Any:
-    """The values of a scalar, a sequence or an array: a list or a one-dimensional array."""
+    """Convert a scalar, a sequence or an array to a list or a one-dimensional array."""
     if not isinstance(value, np.ndarray | np.generic) and callable(getattr(value, "numpy", None)):
         is_extension = hasattr(value, "float") and extension_of(getattr(value, "dtype", "")) is not None
         value = (value.float() if is_extension else value).numpy()  # of PyTorch, whose extensions are floats
@@ -337,11 +337,11 @@ def _common_kind(items: Sequence[Any]) -> Kind:
         advice = "pass a Feature, such as tfr.io.float_feature([]), or an empty NumPy array"
         raise EncodeError("the feature type of an empty list is unknown", hint=advice)
     kinds = [_kind_of(item) for item in items]
-    other = next((i for i, kind in enumerate(kinds) if kind != kinds[0]), None)
-    if other is not None:
-        expected, got = kinds[0].description, kinds[other].description
-        first, second = type(items[0]).__name__, type(items[other]).__name__
-        reason = f"the values mix types: the {first} at index 0 is {expected}, the {second} at index {other} is {got}"
+    odd = next((i for i, kind in enumerate(kinds) if kind != kinds[0]), None)
+    if odd is not None:
+        expected, got = kinds[0].description, kinds[odd].description
+        first, second = type(items[0]).__name__, type(items[odd]).__name__
+        reason = f"the values mix types: the {first} at index 0 is {expected}, the {second} at index {odd} is {got}"
         raise EncodeError(reason, expected=expected, got=got, hint="convert them to one type")
     return kinds[0]
 

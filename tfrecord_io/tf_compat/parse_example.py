@@ -218,7 +218,7 @@ def raise_first(faults: Sequence[TFRecordError | None]) -> None:
 
 def feature_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[Batch, bool], Parsed]:
     if isinstance(feature, FixedLenFeature):
-        return partial(_fixed, name, feature, _default(name, feature))
+        return partial(_parse_fixed, name, feature, _default(name, feature))
     if isinstance(feature, FixedLenSequenceFeature):
         default = _default(name, feature)
         assert default is not None
@@ -263,7 +263,7 @@ def _as_values(name: str, dtype: str, default: Any) -> Array:
     return values
 
 
-def _fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Batch, single: bool) -> Parsed:
+def _parse_fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Batch, single: bool) -> Parsed:
     column = batch.columns[name]
     size, records, present = fixed_part(tuple(feature.shape)), len(column.counts), column.present
     if default is None and not present.all():
@@ -301,7 +301,7 @@ def padded_sequence(
 
 
 def _take_padding(column: FeatureValues, expansion: Expansion) -> None:
-    """Count the padding of all records to the longest; DecodeError at the record with which it is too much."""
+    """Count the padding of all records to the longest; DecodeError at the record whose padding exceeds the room."""
     width, counts = column.values.dtype.itemsize, column.counts.astype(np.float64)
     cells = np.arange(1, len(counts) + 1) * np.maximum.accumulate(counts)
     sizes = cells * (width + 1) - np.cumsum(counts) * width  # with a mask of all cells
@@ -455,7 +455,7 @@ class RaggedTensor(NamedTuple):
 
 
 def row_lengths(partition: Partition, splits: FeatureValues, items: Array, *, batched: bool) -> tuple[Array, Array]:
-    """The lengths of all rows, and the number of rows of each record.
+    """Compute the lengths of all rows, and the number of rows of each record.
 
     `splits` is the feature that describes the partition, `items` (int64) the number of items of each record, which are
     split into rows. If `batched`, empty row splits mean no rows: TensorFlow accepts them in a batch only.
@@ -529,21 +529,21 @@ def _refuse(splits: FeatureValues, bad: Array, items: Array, problem: str) -> No
 
 @dataclass(frozen=True, slots=True)
 class FeatureValues:
-    """The values of one feature in all records."""
+    """Values of one feature in all records."""
 
     name: str
     values: Array  # int64, float32 or object (bytes)
     counts: Array  # int64: number of values of each record
-    present: Array  # bool: whether a record has the feature, with a type
+    present: Array  # bool: True if a record has the feature, with a type
 
     @property
     def starts(self) -> Array:
-        """The index of the first value of each record."""
+        """Index of the first value of each record."""
         return np.cumsum(self.counts) - self.counts
 
     @property
     def records(self) -> Array:
-        """The record of each value."""
+        """Record of each value."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
     def refuse_records(
@@ -559,21 +559,21 @@ class FeatureValues:
 
 @dataclass(frozen=True, slots=True)
 class StepValues:
-    """The values of one feature list in all records."""
+    """Values of one feature list in all records."""
 
-    values: FeatureValues  # in which a step stands for a record
+    values: FeatureValues  # here a step counts as a record
     counts: Array  # int64: number of steps of each record
     present: Array  # bool: True if a record has the feature list
 
     @property
     def records(self) -> Array:
-        """The record of each step."""
+        """Record of each step."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The features of all records, or of those before a fault."""
+    """Features of all records, or of the records before a fault."""
 
     columns: dict[str, FeatureValues]
     fault: TFRecordError | None
@@ -603,29 +603,29 @@ def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str], lists: Mapping[
         parts.append(decoder.take())
         if progress.fault is not None:
             fault = to_error(progress.fault, record=begin)
-            fault.offset = fault.records_intact = fault.advice = None  # these are about files
+            fault.offset = fault.records_intact = fault.advice = None  # they make sense for files only
             break
     if lists is None:
         fault = fault or not_examples(decoder.counts, None, is_declared=True)
     chunks = dict(zip(columns, zip(*parts, strict=True), strict=True))
     return Batch(
-        {c.name: _joined(c.name, part, c.kind) for c, part in chunks.items() if not c.steps},
+        {c.name: _concat_values(c.name, part, c.kind) for c, part in chunks.items() if not c.steps},
         fault,
-        {c.name: _joined_steps(c.name, part, c.kind) for c, part in chunks.items() if c.steps},
+        {c.name: _concat_steps(c.name, part, c.kind) for c, part in chunks.items() if c.steps},
     )
 
 
-def _joined_steps(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> StepValues:
+def _concat_steps(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> StepValues:
     counts, present = [], []
     for chunk in chunks:
         offsets = chunk.offsets if chunk.is_list else None  # None: no record has the feature list
         counts.append(np.zeros(chunk.rows, np.int64) if offsets is None else np.diff(offsets).astype(np.int64))
         present.append(np.zeros(chunk.rows, bool) if offsets is None else column_mask(chunk))
     steps = [chunk.steps if chunk.steps is not None else absent(name, 0, kind, Layout.LIST) for chunk in chunks]
-    return StepValues(_joined(name, steps, kind), np.concatenate(counts), np.concatenate(present))
+    return StepValues(_concat_values(name, steps, kind), np.concatenate(counts), np.concatenate(present))
 
 
-def _joined(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> FeatureValues:
+def _concat_values(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> FeatureValues:
     parts = [_values(chunk, kind) for chunk in chunks]
     return FeatureValues(name, *(parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))))
 

@@ -206,13 +206,13 @@ def parse_single_sequence_example(
 def _refuse_others(description: Mapping[str, Feature], allowed: tuple[type, ...], place: str) -> None:
     for name, feature in description.items():
         if not isinstance(feature, allowed):
-            names = ", ".join(each.__name__ for each in allowed)
+            names = ", ".join(type_.__name__ for type_ in allowed)
             reason = f"{place} has no {type(feature).__name__}, only {names}"
             raise SchemaError(reason, feature=name, expected=names, got=type(feature).__name__)
 
 
 def _check_names(names: Any, records: int, single: bool) -> list[str] | None:
-    """The name of each record, as text."""
+    """Convert the names of records to text; ValueError if there are not as many names as records."""
     if names is None:
         return None
     texts = [names] if single and isinstance(names, str | bytes) else list(names)
@@ -267,10 +267,10 @@ def _ragged_steps(name: str, feature: RaggedFeature, batch: Batch, single: bool)
     column = batch.lists[feature.value_key or name]
     keys = [part.key for part in feature.partitions if not isinstance(part, UniformRowLength)]
     for key in keys:
-        other = batch.lists[key]
-        if np.any(bad := other.counts != column.counts):
+        partition = batch.lists[key]
+        if np.any(bad := partition.counts != column.counts):
             record = int(bad.argmax())
-            want, got = int(column.counts[record]), int(other.counts[record])
+            want, got = int(column.counts[record]), int(partition.counts[record])
             reason = f"expected {want} steps, as many as the values of the RaggedFeature '{name}' have, got {got}"
             raise DecodeError(reason, record=record, feature=key, expected=want, got=got)
     columns = {key: batch.lists[key].values for key in (column.values.name, *keys)}

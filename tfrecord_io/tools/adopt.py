@@ -114,18 +114,12 @@ def adopt(
     directory = f"{name.rstrip('/')}/" if name.rstrip("/") else name
     if parse_spec(name) is not None:
         directory = name[: len(name) - len(name.rpartition("/")[2])]
-    names = [source.location[1] for source in sources]
-    if not all(path.startswith(directory) for path in names):
-        text = "adopt makes a dataset of the files of a directory, or of all shards of a name (train@*)"
-        raise NotADirectoryError(errno.ENOTDIR, text, secret_url(os.fspath(path)))
-    names = [path.removeprefix(directory) for path in names]
-    if odd := next(filter(re.compile("[\\\\\ud800-\udfff]").search, names), None):  # not valid in a manifest
-        raise ValueError(f"'{printable(odd)}': names of shards must be UTF-8 without backslashes; rename the file")
+    names = _names_below(directory, sources, path)
     _check_unnamed(sources)
     columns = _partition_columns(names)
     stem = _stem(names)
     place = place_of(fs, directory, stem)
-    counts, checksums = _counted(sources, options)
+    counts, checksums = _count_and_sum(sources, options)
     types = pa.schema(PartitionColumns.from_folders(sources).fields)
     schema, shown = _schema(sources, counts, options)
     codecs = {None if (codec := CODECS.of_path(path)) is None else codec.name for path in names}
@@ -138,10 +132,7 @@ def adopt(
         partition_by=columns,
         partition_schema=pack(embedded_schema(types), {}) if columns else None,
     )
-    again = resolve_inputs(path, options.storage)
-    if [(source.path, source.size) for source in again] != [(source.path, source.size) for source in sources]:
-        text = "files were added, removed or changed while they were read; nothing is written: do so again"
-        raise OSError(errno.EBUSY, text, secret_url(os.fspath(path)))
+    _check_unchanged(sources, path, options)
 
     def new(existing: Manifest | None) -> Manifest:
         if existing is not None:
@@ -166,6 +157,26 @@ def adopt(
     )
 
 
+def _names_below(directory: str, sources: Sequence[Source], path: Path) -> list[str]:
+    """Names of the files below a directory, as a manifest has them; an error for files elsewhere and odd names."""
+    names = [source.location[1] for source in sources]
+    if not all(name.startswith(directory) for name in names):
+        text = "adopt makes a dataset of the files of a directory, or of all shards of a name (train@*)"
+        raise NotADirectoryError(errno.ENOTDIR, text, secret_url(os.fspath(path)))
+    names = [name.removeprefix(directory) for name in names]
+    if odd := next(filter(re.compile("[\\\\\ud800-\udfff]").search, names), None):
+        raise ValueError(f"'{printable(odd)}': names of shards must be UTF-8 without backslashes; rename the file")
+    return names
+
+
+def _check_unchanged(sources: Sequence[Source], path: Path, options: ReadOptions) -> None:
+    """Raise OSError if files were added, removed or changed since they were listed."""
+    current = resolve_inputs(path, options.storage)
+    if [(source.path, source.size) for source in current] != [(source.path, source.size) for source in sources]:
+        text = "files were added, removed or changed while they were read; nothing is written: do so again"
+        raise OSError(errno.EBUSY, text, secret_url(os.fspath(path)))
+
+
 def _check_unnamed(sources: Sequence[Source]) -> None:
     """Raise an error if a manifest names a file, or a file cannot be read again."""
     for source in sources:
@@ -178,7 +189,7 @@ def _check_unnamed(sources: Sequence[Source]) -> None:
 
 
 def _partition_columns(names: Sequence[str]) -> tuple[str, ...]:
-    """The columns of the folders, which have to be the same for all files."""
+    """Columns of the partition folders; ValueError if they are not the same for all files."""
     folders = {tuple(column_of(folder) or "" for folder in name.split("/")[:-1]): name for name in names}
     if len(folders) > 1:
         (first_columns, first), (second_columns, second) = [*folders.items()][:2]
@@ -189,7 +200,7 @@ def _partition_columns(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _stem(names: Sequence[str]) -> str:
-    """The name of the dataset: the stem of the shards' names, or the default for a directory."""
+    """Name of the dataset: the stem of the shards' names, or the default for a directory."""
     shards = [parse_shard(name) for name in names]
     stems = {None if shard is None else shard.stem for shard in shards}
     if len(stems) == 1 and not any("/" in name for name in names):
@@ -197,8 +208,8 @@ def _stem(names: Sequence[str]) -> str:
     return DIRECTORY_STEM
 
 
-def _counted(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int], list[tuple[int, int]]]:
-    """The records of each file, and its size and CRC-32C."""
+def _count_and_sum(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int], list[tuple[int, int]]]:
+    """Count the records of each file, and compute its size and CRC-32C."""
     record_counts = KnownCounts(options)
     counts = list(count_each(sources, find_indexes(sources), record_counts, threads=options.thread_count))
     checksums = []
@@ -213,7 +224,7 @@ def _counted(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int]
 def _schema(
     sources: Sequence[Source], counts: Sequence[int], options: ReadOptions
 ) -> tuple[bytes | None, tuple[str, ...]]:
-    """The schema of the dataset, to be stored, and the columns.
+    """Decide the schema to store in the manifest, and the columns.
 
     Raises
     ------
@@ -230,13 +241,14 @@ def _schema(
             return None, names
         schemas = {content for content, _ in contents}
         return (schemas.pop() if len(schemas) == 1 else pack(embedded.schema, embedded.dictionaries)), names
-    return _inferred(filled, options)
+    return _infer_schema(filled, options)
 
 
-def _inferred(sources: Sequence[Source], options: ReadOptions) -> tuple[bytes | None, tuple[str, ...]]:
+def _infer_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[bytes | None, tuple[str, ...]]:
     """Infer the schema from all records, one file at a time, to bound memory.
 
-    None where features are tensors by their companions, or described next to the files: each read finds that.
+    The schema is None where companion features make tensors, or a file beside them describes features: each read looks
+    for these.
     """
     seen: dict[str, Observation] = {}
     inferring, is_plain = replace(options, sample="all", progress=False), True

@@ -18,7 +18,7 @@ from tfrecord_io.options import MIB, check_integer
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.sources import one_path, storage_of
-from tfrecord_io.storage.paths.manifest import ManifestFile
+from tfrecord_io.storage.paths.manifest import NO_CONTENT, ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import WrittenShard
@@ -116,20 +116,20 @@ def compact(
             path=os.fspath(path), records=0, bytes=0, compression=dataset.manifest.compression, columns=(), rounded={}
         )
     compaction = dataset.replacement([NewShard.joined(run) for run in runs])
-    indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction).resolve_columns()
+    indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction.publication).resolve_columns()
     groups = {new: [by_path[file.path] for file in run] for new, run in zip(compaction.paths, runs, strict=True)}
     copied = CopiedRecords(path, options, groups)
     with ExitStack() as undo:
-        undo.callback(compaction.discard)
+        undo.callback(compaction.publication.discard)
         sinks = _write(copied, compaction, options, undo)
-        compaction.publish([shard for _, shard in sinks], None)
+        published = compaction.publication.publish([shard for _, shard in sinks], NO_CONTENT)
         undo.pop_all()
     files = tuple(sink.file for sink, _ in sinks)
     with indexes_of_published():
         for sink, _ in sinks:
             sink.publish_indexes()
         indexes.write({file.path: file.records for file in files})
-    compaction.old.warn_of_left()
+    published.warn_of_left()
     records, size = sum(file.records for file in files), sum(file.bytes for file in files)
     compression, columns = dataset.manifest.compression, copied.schema.columns
     joined = sum(map(len, runs))
@@ -177,7 +177,7 @@ def _write(
             index, records=sink.records, size=sink.bytes, crc32c=sink.crc32c, output=sink.output
         )
         sinks.append((sink, shard))
-        compaction.store(sinks[-1][1])
+        compaction.publication.store(shard)
     return sinks
 
 
@@ -203,7 +203,7 @@ def _joined_runs(
 
 
 def _open_sink(output: OutputFile, options: CopyOptions) -> FrameSink:
-    """The sink of a joined shard, in the compression of the first of those that it replaces."""
+    """Open the sink of a joined shard, in the compression of the first shard that it replaces."""
     codec = CODECS.of_path(output.path)
     return FrameSink(
         output.path,

@@ -18,7 +18,6 @@ import errno
 import hashlib
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tfrecord_io.errors import for_cli
@@ -29,17 +28,19 @@ from tfrecord_io.storage.paths.file_names import (
     id_in,
     index_names,
     manifest_name,
+    new_id,
     parse_shard,
     parse_staged,
     staged_name,
 )
-from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, ids_replaced
+from tfrecord_io.storage.paths.manifest import NO_CONTENT, Manifest, ManifestFile, ids_replaced
 from tfrecord_io.storage.paths.resolve import record_files
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_named, place_of
-from tfrecord_io.storage.write.atomic_local import remove_directories
+from tfrecord_io.storage.write.change import Change, Rules
+from tfrecord_io.storage.write.old_files import OldFiles
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.publication import Publication
+from tfrecord_io.storage.write.publication import Publication, PublishedDataset
 
 Listing = Mapping[str, Entry]
 """The files of a directory, and of the folders of columns in it, by their names below it."""
@@ -176,36 +177,110 @@ def _following(id: str) -> str:
     return hashlib.blake2b(id.encode(), digest_size=8).hexdigest()
 
 
-class CopiedDataset(Publication):
-    """A dataset being copied to a directory, by a plan made with the target's manifest.
+@dataclass(frozen=True, slots=True)
+class Copy(Change):
+    """The change that makes a target the dataset of a plan, which was made with the target's manifest, `known`.
 
-    It is used in this order: `begin`, `open` and store each file that is `moved`, `publish_copy`.
+    `copy_id` is the id of the copying: the manifest may have that of the target.
     """
 
-    _completion = "tfr.copy(source, target, update=True) completes it"
-    _overtaken_text = "another writer has written this dataset meanwhile: copy it again"
+    plan: Plan
+    known: Manifest | None
+    copy_id: str
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(
+            mode="overwrite",
+            done=None,  # the caller says what was copied
+            overtaken="another writer has written this dataset meanwhile: copy it again",
+            completion="tfr.copy(source, target, update=True) completes it",
+            is_addition=False,
+            replaces_all=True,
+            needs_manifest=False,
+            needs_lock=False,
+            is_planned=True,
+        )
+
+    def check(self, manifest: Manifest | None, old: OldFiles) -> None:
+        if not self._is_known(manifest):
+            raise OSError(errno.EBUSY, self.rules.overtaken, old.place.path)
+
+    def check_schemas(self, manifest: Manifest | None, own: Manifest, path: str) -> None:
+        """Do nothing: the files are those of the source."""
+
+    def _is_known(self, manifest: Manifest | None) -> bool:
+        """True if the target still has the manifest from the time of the plan."""
+        if manifest is None or self.known is None:
+            return manifest is self.known
+        is_same = (manifest.complete, manifest.files) == (self.known.complete, self.known.files)
+        return is_same and (manifest.id == self.known.id or not manifest.complete)
+
+    def incomplete(
+        self, manifest: Manifest | None, id: str, old: OldFiles, *, known_to_copies: bool
+    ) -> Manifest | None:
+        """The manifest with which readers refuse the target; copies resume it if `known_to_copies`.
+
+        None if another writer has replaced the target.
+        """
+        if not self._is_known(manifest) and (manifest is None or manifest.id != id):
+            return None
+        ids = ids_replaced(manifest, self.plan.wanted, is_conditional=old.place.is_conditional)
+        left = self._left_in(manifest)
+        new = replace(self.plan.wanted, id=id, complete=False, replaces=left, replaced_ids=ids)
+        return new if known_to_copies else _unknown_to_copies(new)
+
+    def next(self, manifest: Manifest | None, own: Manifest, old: OldFiles) -> Manifest | None:
+        is_still = self._is_known(manifest)
+        if self.plan.begins:
+            is_still = manifest is not None and manifest.id == own.id
+        if not is_still:
+            return None
+        new = self.final(own.id)
+        return replace(new, replaces=tuple(dict.fromkeys((*new.replaces, *self._left_in(manifest)))))
+
+    def final(self, id: str) -> Manifest:
+        """The manifest of the target at the end, without the notes for other writers."""
+        files = tuple(replace(file, staged=self.plan.staged.get(file.path)) for file in self.plan.wanted.files)
+        before = () if self.known is None else self.known.replaces
+        gone = (name for name in self.plan.gone if not id_in(name))
+        return replace(self.plan.wanted, id=id, files=files, replaces=(*before, *gone))
+
+    def _left_in(self, manifest: Manifest | None) -> tuple[str, ...]:
+        """Files to remove, as a manifest states: an overtaken writer may have added some."""
+        names = set(self.plan.wanted.paths)
+        return () if manifest is None else tuple(name for name in manifest.replaces if name not in names)
+
+    def is_in(self, manifest: Manifest, id: str, *, has_shards: bool) -> bool:
+        """True if a manifest has the files of the copy, and otherwise only appended ones."""
+        is_named = {*_contents(self.plan.wanted)} <= {*_contents(manifest)}
+        return manifest.complete and is_named and not {*self.plan.gone} & {*manifest.paths}
+
+    def is_replaced_in(self, manifest: Manifest, id: str) -> bool:
+        return self.copy_id in manifest.replaced_ids
+
+    def id_to_state(self, own: Manifest, old: OldFiles) -> str | None:
+        return self.copy_id if old.place.is_conditional else None
+
+
+class CopiedDataset:
+    """A dataset being copied to a directory, by a plan made with the target's manifest.
+
+    It is used in this order: `begin`, `open_file` and store each file that is `moved`, `publish`, `warn_of_left`; after
+    an error, `discard`.
+    """
 
     def __init__(self, fs: FileSystem, directory: str, known: Manifest | None, planned: Plan) -> None:
-        self.plan, self._before = planned, known
+        self.plan, self._known, id = planned, known, new_id()
         stem = planned.wanted.dataset
         shown = fs.display_path(directory)
         output = Output(shown, True, None, base=f"{shown}{stem}", suffix=".tfrecord", grows=True)
-        super().__init__(output, place_of(fs, directory, stem), "overwrite")
-        self._copy_id = self._id
+        self._change = Copy(planned, known, id)
         if known is not None and known.complete and not planned.gone and planned.kept == len(known.files):
-            self._id = known.id  # files are only added: readers that have begun go on
-
-    def _check_existing(self) -> list[str]:
-        if not self._is_before(self.place.read()):
-            raise self.overtaken_error()
-        return []
-
-    def _is_before(self, manifest: Manifest | None) -> bool:
-        """True if the target still has the manifest from the time of the plan."""
-        if manifest is None or self._before is None:
-            return manifest is self._before
-        is_same = (manifest.complete, manifest.files) == (self._before.complete, self._before.files)
-        return is_same and (manifest.id == self._before.id or not manifest.complete)
+            id = known.id  # files are only added: readers that have begun go on
+        self._id, self._place = id, place_of(fs, directory, stem)
+        self._publication = Publication(output, self._place, self._change, id, keeps_stored=True)
+        self._published: PublishedDataset | None = None
 
     def begin(self) -> None:
         """Hide the files from readers until the dataset is published.
@@ -215,57 +290,46 @@ class CopiedDataset(Publication):
         if not self.plan.begins:
             return
         if self.plan.stale:
-            new = self._put_begun(known_to_copies=False)
-            self._stop_others(new.staged_before)
-            self.old.prepare_removal(self.plan.stale, self._id)
-            self._check_still_begun()
-            self.old.remove(self.plan.stale)
+            self._put_incomplete(known_to_copies=False)
+            self._publication.remove_stale(self.plan.stale)
         if not (self.plan.stale and self.plan.by_store):
-            self._stop_others(self._put_begun(known_to_copies=not self.plan.by_store).staged_before)
+            self._put_incomplete(known_to_copies=not self.plan.by_store)
 
-    def _put_begun(self, *, known_to_copies: bool) -> Manifest:
+    def _put_incomplete(self, *, known_to_copies: bool) -> None:
         """Replace the manifest by an incomplete one, which readers refuse; copies resume it if `known_to_copies`."""
-
-        def begun(manifest: Manifest | None) -> Manifest:
-            if not self._is_before(manifest) and (manifest is None or manifest.id != self._id):
-                raise self.overtaken_error()
-            ids = ids_replaced(manifest, self.plan.wanted, is_conditional=self.place.is_conditional)
-            left = self._left_in(manifest)
-            new = replace(self.plan.wanted, id=self._id, complete=False, replaces=left, replaced_ids=ids)
-            if not known_to_copies:
-                new = _unknown_to_copies(new)
-            return replace(new, staged_before=self._staged_before(manifest, new))
-
-        return self.place.update(begun, lambda manifest: manifest.id == self._id)[1]
+        old = self._publication.old
+        self._publication.begin(
+            lambda manifest: self._change.incomplete(manifest, self._id, old, known_to_copies=known_to_copies)
+        )
 
     def target_of(self, number: int) -> str:
         """The name in the filesystem under which a file is stored."""
         path = self.plan.wanted.files[number].path
-        return self.place.directory + self.plan.staged.get(path, path)
+        return self._place.directory + self.plan.staged.get(path, path)
 
     def is_exclusive(self, number: int) -> bool:
         """True if a file is stored only under a free name, as another writer may choose the same one."""
         path = self.plan.wanted.files[number].path
-        return self.plan.begins and path not in self.plan.staged and self.old.is_numbered(path)
+        return self.plan.begins and path not in self.plan.staged and self._publication.old.is_numbered(path)
 
     def make_room(self, number: int) -> None:
         """Remove a stale file left by a writer that lost the race."""
-        path = self.plan.wanted.files[number].path
-        self.old.prepare_removal([path], self._id)
-        self._check_still_begun()
-        if path in self.old.versions:
-            self.place.remove(path, self.old.versions[path])
+        self._publication.make_room(self.plan.wanted.files[number].path)
+
+    def overtaken_error(self) -> OSError:
+        """The error for a file that another writer was faster to store."""
+        return self._publication.overtaken_error()
 
     def open_file(self, number: int, upload_bytes: int) -> OutputFile:
         """Open a file to be stored; it takes about so many bytes of memory."""
         path = self.plan.wanted.files[number].path
-        if not isinstance(self.place.fs, FsspecFileSystem):
-            return self.place.open(path, self.plan.staged.get(path), [path])
+        if not isinstance(self._place.fs, FsspecFileSystem):
+            return self._place.open(path, self.plan.staged.get(path), [path])
         return open_named(
-            self.place.fs,
+            self._place.fs,
             self.target_of(number),
             exclusive=self.is_exclusive(number),
-            path=self.place.fs.display_path(self.place.directory + path),
+            path=self._place.fs.display_path(self._place.directory + path),
             looks=False,
             upload_bytes=upload_bytes,
         )
@@ -273,90 +337,34 @@ class CopiedDataset(Publication):
     @property
     def changes(self) -> bool:
         """True if the manifest of the target is to be replaced."""
-        target_manifest, plan = self._before, self.plan
-        if (
-            target_manifest is None
-            or not target_manifest.complete
-            or plan.moved
-            or plan.stored
-            or plan.gone
-            or plan.staged
-        ):
+        known, plan = self._known, self.plan
+        if known is None or not known.complete or plan.moved or plan.stored or plan.gone or plan.staged:
             return True
-        return replace(self._final(target_manifest), id=target_manifest.id) != target_manifest
+        ids = ids_replaced(known, plan.wanted, is_conditional=self._place.is_conditional)
+        return replace(self._change.final(known.id), replaced_ids=ids) != known
 
-    def publish_copy(self, listing: Listing) -> None:
+    def publish(self, listing: Listing) -> None:
         """Replace the manifest, then rename staged files and remove old ones; `listing` is the plan's."""
         if not self.changes:
             return
-        self.old.remove([index for name in sorted(self.plan.new()) for index in index_names(name) if index in listing])
-        self.place.sync()
-        with self.place.alone(required=False):
-            try:
-                old, new = self.place.update(self._published_by, self._has_own)
-            except BaseException:
-                self._note_whether_readable()
-                raise
-            self._is_published = True
-            self._settle(old, new)
+        names = [index for name in sorted(self.plan.new()) for index in index_names(name) if index in listing]
+        self._publication.old.remove(names)
+        self._published = self._publication.publish((), NO_CONTENT)
 
-    def _published_by(self, manifest: Manifest | None) -> Manifest:
-        if manifest is not None and self._was_replaced(manifest):  # the answer was lost
-            self._is_published = True
-        if self.plan.begins:
-            if manifest is None or manifest.id != self._id:
-                raise self.overtaken_error()
-        elif not self._is_before(manifest):
-            raise self.overtaken_error()
-        new = self._final(self._before)
-        replaces = tuple(dict.fromkeys((*new.replaces, *self._left_in(manifest))))
-        ids = new.replaced_ids
-        if self.place.is_conditional:  # no name has the id by which a later manifest shows this copy
-            ids = (*ids, self._copy_id)
-        return replace(new, replaces=replaces, staged_before=self._staged_before(manifest, new), replaced_ids=ids)
+    def warn_of_left(self) -> None:
+        """Warn of files that should have been removed, when nothing else is to be done."""
+        if self._published is not None:
+            self._published.warn_of_left()
 
-    def _was_replaced(self, manifest: Manifest) -> bool:
-        return self._copy_id in manifest.replaced_ids
-
-    def _left_in(self, manifest: Manifest | None) -> tuple[str, ...]:
-        """Files to remove, as a manifest states: an overtaken writer may have added some."""
-        names = set(self.plan.wanted.paths)
-        return () if manifest is None else tuple(name for name in manifest.replaces if name not in names)
-
-    def discard(self, error: BaseException | None = None) -> None:
+    def discard(self, error: BaseException) -> None:
         """Leave stored files to a copy that resumes, or, under numbered names, to the faster writer.
 
         The error after which nothing else is done says that the copy is published, if it is.
         """
-        if error is not None and self._was_published(error):
-            is_there = True
-            with suppress(OSError):
-                is_there = self._own_published() is not None
-            self._remark_published(error, is_there=is_there)
-        with suppress(OSError):  # the error before is the one to report
-            numbered = [number for number in self.plan.moved if self.is_exclusive(number)]
-            if numbered and (current := self.place.find()) is not None and current.id != self._id:
-                self._stored = {self.plan.wanted.files[number].path for number in numbered}
-                self.old.note_versions(names=self._stored)
-                self._leave(current)
-            self.old.remove(sorted(self.old.fences))
-        remove_directories(self.place.created)
-
-    def _final(self, known: Manifest | None) -> Manifest:
-        wanted, plan = self.plan.wanted, self.plan
-        files = tuple(replace(file, staged=plan.staged.get(file.path)) for file in wanted.files)
-        return replace(
-            wanted,
-            id=self._id,
-            files=files,
-            replaces=(*(known.replaces if known is not None else ()), *(name for name in plan.gone if not id_in(name))),
-            replaced_ids=ids_replaced(known, wanted, is_conditional=self.place.is_conditional),
-        )
-
-    def _has_own(self, manifest: Manifest) -> bool:
-        """True if a manifest has the files of the copy, and otherwise only appended ones."""
-        is_named = {*_contents(self.plan.wanted)} <= {*_contents(manifest)}
-        return manifest.complete and is_named and not {*self.plan.gone} & {*manifest.paths}
+        if self._published is not None:
+            self._published.remark_published(error)
+        numbered = [number for number in self.plan.moved if self.is_exclusive(number)]
+        self._publication.leave([self.plan.wanted.files[number].path for number in numbered])
 
 
 def check_may_write(

@@ -1,4 +1,4 @@
-"""Find datasets with a manifest, other files, and their companions, to copy."""
+"""Find what `copy` copies: datasets with a manifest, other files, and the indexes and companions of both."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ _INDEXES = (".tfindex", ".idx")  # of other tools, beside a file
 
 @dataclass(frozen=True, slots=True)
 class FoundDataset:
-    """The files of a dataset with a manifest, or some of them."""
+    """Files of a dataset with a manifest: all, or a part."""
 
     fs: FileSystem
     manifest: Manifest  # names only the files to copy
     version: ManifestVersion
     root: str  # the directory of the manifest, with its slash
-    listing: Listing  # what is there, by the name below `root`
-    is_part: bool = False  # whether the dataset has other files
+    listing: Listing  # entries of the directory, by the name below `root`
+    is_part: bool = False  # True if the dataset has more files
 
     def source(self, file: ManifestFile) -> Source:
         """Open a file as a source, checked against the manifest."""
@@ -71,11 +71,10 @@ class FoundDataset:
         return replace(source, shard=shard, size=file.bytes, pipe=None)
 
     def indexes(self, paths: Iterable[str], moved: Collection[str], target: Listing) -> list[tuple[str, Source]]:
-        """The indexes to copy, with their names in a target: of files that are `moved`, and what the target lacks.
+        """List the indexes to copy, with their names in a target: of files that are `moved`, or missing in the target.
 
-        `paths` has the names that the files have there.
-        A file without a certain name has none: what is beside its name may be the index of the file that it replaces,
-        which is being removed.
+        `paths` are the names of the files in the target. A staged file has no index: a file beside its final name may
+        be the index of the shard that it replaces, which is being removed.
         """
         index_sources = []
         for file, path in zip(self.manifest.files, paths, strict=False):  # the target may have more
@@ -88,7 +87,7 @@ class FoundDataset:
         return index_sources
 
     def matching(self, filters: Any) -> FoundDataset:
-        """The files in the folders that a condition selects."""
+        """Select the files in the folders that meet a condition."""
         matching_files = matching(self.manifest, filters, self.version)
         manifest = replace(self.manifest, files=matching_files, sources_without_rows=())
         return replace(self, manifest=manifest, is_part=len(matching_files) < len(self.manifest.files))
@@ -99,11 +98,11 @@ class Found:
     """Datasets and files to copy."""
 
     datasets: list[FoundDataset] = field(default_factory=list)
-    # Files of no manifest that hold records, with their names in the target.
+    # Files with records that no manifest names, with their names in the target.
     files: list[tuple[str, Source]] = field(default_factory=list)
-    # Files that belong to them, in the order of the copy, after them.
+    # Indexes and companions of these files, in the order in which they are copied, after the files.
     others: list[tuple[str, Source]] = field(default_factory=list)
-    directories: int = 0  # how many of the paths are directories; their files keep their names in it
+    directories: int = 0  # number of paths that are directories, whose files keep their relative names
 
     def check_names(self) -> None:
         """Raise ValueError if two files would get one name."""
@@ -142,7 +141,7 @@ def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, al
 
 
 def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: bool) -> None:
-    """All datasets and files of a directory."""
+    """Find all datasets and files of a directory."""
     for attempt in range(_LOOKUPS):
         manifests = Manifests(fs)
         try:
@@ -184,12 +183,12 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
 
 
 def is_found_by(name: str) -> bool:
-    """True if readers find a dataset by this file, to be copied last: TFDS's info, or a manifest."""
+    """True if readers find a dataset by this file, which is copied last: TFDS's info, or a manifest."""
     return name == INFO or stem_of(name.rpartition("/")[2]) is not None
 
 
 def _find_files(found: Found, path: Any, storage: StorageOptions, shards: dict[tuple[str, str], list[Source]]) -> None:
-    """Single files, patterns, and folders or `shards` of datasets."""
+    """Find single files, patterns, and folders or `shards` of datasets."""
     for source in resolve_inputs(path, storage):
         if source.is_file_object or source.pipe is not None:
             raise ValueError(f"'{source.path}' is a pipe or a file object, which can be read only once: copy a file")
@@ -203,7 +202,7 @@ def _find_files(found: Found, path: Any, storage: StorageOptions, shards: dict[t
 
 
 def _part(sources: Sequence[Source]) -> FoundDataset:
-    """The dataset of some files, by its manifest as it is now."""
+    """Make a part of a dataset from some of its files; ReplacedError if its manifest has changed."""
     assert sources[0].shard is not None
     version = sources[0].shard.manifest
     fs, root = version.fs, version.name[: version.name.rfind("/") + 1]
@@ -229,7 +228,7 @@ def _indexes_of(name: str) -> list[str]:
 
 
 def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
-    """The indexes of a single file; on a web server none is looked for."""
+    """Find the indexes of a single file; on a web server, none are looked up."""
     fs, name = source.location
     if not fs.can_list:
         return
@@ -242,21 +241,21 @@ def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
 
 
 def everything_below(fs: FileSystem, directory: str) -> Iterator[Entry]:
-    """All files below a directory, also behind links; an empty object for a folder itself is none."""
+    """List all files below a directory, also behind links; empty objects that stand for folders are left out."""
     if isinstance(fs, FsspecFileSystem):
         files = (entry for entry in fs.files_in_partition_folders(directory) if not entry.directory)
         yield from (entry for entry in files if entry.size or not entry.name.endswith("/"))
         return
-    yield from _below(fs, directory, frozenset([os.path.realpath(directory or ".")]))
+    yield from _walk_below(fs, directory, frozenset([os.path.realpath(directory or ".")]))
 
 
-def _below(fs: FileSystem, directory: str, within: frozenset[str]) -> Iterator[Entry]:
-    """As `everything_below` on a disk; `within` are the directory and those it is in, to which a link is left out."""
+def _walk_below(fs: FileSystem, directory: str, within: frozenset[str]) -> Iterator[Entry]:
+    """List all files below a directory on a disk; links to `within`, the directory and its parents, are left out."""
     for entry in fs.listing(directory):
         if not entry.directory:
             yield entry
         elif (real := os.path.realpath(entry.name)) not in within:
-            yield from _below(fs, entry.name, within | {real})
+            yield from _walk_below(fs, entry.name, within | {real})
 
 
 def _is_of_writer(path: str) -> bool:
@@ -273,12 +272,12 @@ def _is_of_writer(path: str) -> bool:
 
 
 def matching(manifest: Manifest, filters: Any, version: ManifestVersion) -> tuple[ManifestFile, ...]:
-    """The files of a manifest in the folders that a condition selects, which names only columns of folders.
+    """Select the files of a manifest in the folders that meet a condition on partition columns.
 
     Raises
     ------
     FeatureNotFoundError
-        It names another column.
+        The condition names another column.
     """
     sources = []
     for file in manifest.files:
@@ -293,12 +292,12 @@ def matching(manifest: Manifest, filters: Any, version: ManifestVersion) -> tupl
 
 
 def known_manifest(fs: FileSystem, listing: Listing, name: str) -> tuple[Manifest | None, ManifestVersion | None]:
-    """The manifest that a target has; of a damaged one an incomplete dataset without files.
+    """Read the manifest of a target; a damaged one counts as an incomplete dataset without files.
 
     Raises
     ------
     ReplacedError
-        It is gone since it was listed, as a writer that fails removes what it began: the listing is outdated.
+        The manifest is gone since it was listed, as a writer that fails removes what it began.
     """
     entry = listing.get(name)
     if entry is None:
@@ -311,5 +310,4 @@ def known_manifest(fs: FileSystem, listing: Listing, name: str) -> tuple[Manifes
         manifest = None
     if manifest is None:
         manifest = Manifest(stem_of(name) or "", "0" * 16, (), complete=False)
-    version = ManifestVersion(fs, entry.name, manifest.id, manifest.schema, manifest.partition_schema)
-    return manifest, version
+    return manifest, manifest.version(fs, entry.name)

@@ -1,4 +1,4 @@
-"""The records of files as whole frames, to be copied, and the embedded schema that goes into each copy's start."""
+"""Read records to copy them as whole frames, and decide the embedded schema that each copy begins with."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import plain_kind
 from tfrecord_io.storage.paths.file_names import folder_names
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.storage.read.source import Source, metadata_of, total
 from tfrecord_io.typing import InputPath
 from tfrecord_io.write.writer import write, written_schema
 
@@ -66,25 +66,26 @@ _DROP_CLI = "--partitions drop leaves out the values of folders"
 
 
 class CopiedRecords:
-    """The records of files, in order; every checksum is checked, of chosen records up to the last one.
+    """Records of files, in order, with every checksum checked (of a selection, up to its last record).
 
-    Embedded schemas are taken off the records that carry them. With ``partitions="features"``, each record gets the
+    Embedded schemas are removed from the records that carry them. With ``partitions="features"``, each record gets the
     values in the names of its file's folders as features.
 
-    The files of `src`, as in `tfrecord_io.merge`, may be given by the `folders` that they are copied to; without
-    ``partitions="folders"``, all are in "". For errors see `CopiedSchema.decide`.
+    `src` is as in `tfrecord_io.merge`; with `folders`, its files are stated by the folder that each is copied to.
+    Without ``partitions="folders"``, all go to "". For errors see `CopiedSchema.decide`.
     """
 
     def __init__(self, src: InputPath, options: CopyOptions, folders: Mapping[str, list[Source]] | None = None) -> None:
         typed = add_folder_types(src, options)
         options = typed if options.partitions == "features" else options
-        self.options, self.src = options, paths_of(src)
+        self.src = paths_of(src)
         self.largest = (0, 0, "")  # size, number and path of the largest record that was read
         self.folders: dict[str, list[Source]] = dict(folders or {})
         for source in resolve_sources(src, options, options.source) if folders is None else ():
             folder = folder_names(source.path, source.partitions) if options.partitions == "folders" else ""
             self.folders.setdefault(folder, []).append(source)
         self.sources = [source for of_folder in self.folders.values() for source in of_folder]
+        self.options = replace(options, source_metadata=metadata_of(self.sources))
         if options.partitions == "folders":
             _warn_of_lost_types(self.sources, typed.schema_overrides)
         self._folder_of = {id(source): folder for folder, of_folder in self.folders.items() for source in of_folder}
@@ -95,7 +96,7 @@ class CopiedRecords:
         self._features = FolderFeatures(folder_columns, self.sources) if folder_columns.fields else None
 
     def _stored_schemas(self) -> tuple[dict[bytes, str], str | None]:
-        """The embedded schemas, each with the path of one of its files, and the path of a file without a schema."""
+        """Collect the embedded schemas, each with the path of a file, and the path of a file without a schema."""
         stored: dict[bytes, str] = {}
         without: str | None = None
         for source in self.sources:
@@ -107,14 +108,14 @@ class CopiedRecords:
         return stored, without
 
     def count(self) -> int:
-        """The number of records, by the cheapest method that applies to each file."""
+        """Count the records, by the cheapest method that applies to each file."""
         indexes = find_indexes(self.sources, None, self.options.source)
         return sum(count_each(self.sources, indexes, KnownCounts(self.options.reading)))
 
     def frames(self) -> Iterator[tuple[str, Frames]]:
         """Yield all records, with the folders that they are copied to; the data is valid until the next step.
 
-        The progress is shown that was asked for.
+        Progress is shown as the options say.
 
         Raises
         ------
@@ -135,9 +136,9 @@ class CopiedRecords:
                 self._note_schema(walker, frames)
                 if self._features is not None:
                     self._features.check(data, walker, source)
-                copied = self._without_schemas(data, frames.lengths + FRAME_BYTES)
+                copied = self._strip_schemas(data, frames.lengths + FRAME_BYTES)
                 if self._features is not None:
-                    copied = self._features.added(copied, source)
+                    copied = self._features.add_to(copied, source)
                 yield self._folder_of[id(source)], copied
             if self._features is not None:
                 self._features.check_record_type()
@@ -150,11 +151,12 @@ class CopiedRecords:
             if content is not None and _is_readable(content) and field_bytes(content) not in self._fields:
                 self._fields = (*self._fields, field_bytes(content))
 
-    def _without_schemas(self, data: Array, sizes: Array) -> Frames:
+    def _strip_schemas(self, data: Array, sizes: Array) -> Frames:
+        """Remove the embedded schemas from records."""
         ends = np.cumsum(sizes)
         parts: list[Array] = []
         begin, sizes = 0, sizes.copy()
-        for index, field in self._with_schema(data, ends - sizes, sizes):
+        for index, field in self._find_schemas(data, ends - sizes, sizes):
             start, end = int(ends[index] - sizes[index]), int(ends[index])
             payload = data[start + HEADER_BYTES + len(field) : end - FOOTER_BYTES]
             bare = np.frombuffer(get_engine().frame([payload]), np.uint8)
@@ -162,11 +164,14 @@ class CopiedRecords:
             begin, sizes[index] = end, len(bare)
         return (np.concatenate([*parts, data[begin:]]) if parts else data), sizes
 
-    def _with_schema(self, data: Array, starts: Array, sizes: Array) -> Iterator[tuple[int, bytes]]:
-        """The records that begin with an embedded schema, and its field."""
+    def _find_schemas(self, data: Array, starts: Array, sizes: Array) -> Iterator[tuple[int, bytes]]:
+        """Find the records that begin with an embedded schema: the number of each, and the field of the schema."""
         if not self._fields:
             return
-        smallest, largest = min(self._fields), max(self._fields)  # which begin as all do: at least by the tag
+        smallest, largest = (
+            min(self._fields),
+            max(self._fields),
+        )  # have the longest common beginning of all: at least the tag
         size = next((i for i, (a, b) in enumerate(zip(smallest, largest, strict=False)) if a != b), len(smallest))
         tag = np.frombuffer(smallest[: min(size, 16)], np.uint8)
         candidates = np.flatnonzero(sizes >= FRAME_BYTES + len(tag))
@@ -183,12 +188,12 @@ class CopiedRecords:
 
 @dataclass(frozen=True, slots=True)
 class CopiedSchema:
-    """The schema of copies."""
+    """Schema of copies."""
 
-    # What is embedded: the declared schema, or the one that covers those of all files. None if it is not declared and a
-    # file with records has none.
+    # Schema to embed: the declared one, or one that covers the schemas of all files. None if no schema is declared, and
+    # a file with records has none.
     content: bytes | None
-    columns: tuple[str, ...]  # its columns
+    columns: tuple[str, ...]  # of the schema to embed
     united: EmbeddedSchema | None  # all embedded schemas merged
     declared: Schema | None  # the caller's schema, or types of columns
     folders: PartitionColumns  # the columns of folders that become features
@@ -197,9 +202,9 @@ class CopiedSchema:
     def decide(
         cls, sources: Sequence[Source], stored: Mapping[bytes, str], without: str | None, options: CopyOptions
     ) -> Self:
-        """Decide the schema of the copies by the `stored` embedded schemas, each with the path of one of its files.
+        """Decide the schema of the copies from the `stored` embedded schemas, each with the path of a file.
 
-        `without` is the path of a file of records that has none.
+        `without` is the path of a file with records but without a schema.
 
         Raises
         ------
@@ -211,7 +216,7 @@ class CopiedSchema:
         folders = PartitionColumns.from_folders(sources if options.partitions == "features" else ())
         folders, overrides = folders.override_types(options.schema_overrides, sources)
         is_declared = options.schema is not None
-        united = None if is_declared else _united(stored, overrides)
+        united = None if is_declared else _unite_schemas(stored, overrides)
         schema_of_copies = united if without is None else None
         if is_declared:
             schema_of_copies = EmbeddedSchema(written_schema(Schema.parse(options.schema)), {}, sources[0].path)
@@ -236,8 +241,8 @@ class CopiedSchema:
         declared = Schema.parse(schema) if is_declared or overrides else None
         return cls(content, tuple(schema.names), united, declared, folders)
 
-    def reordered(self) -> Self:
-        """The schema of copies in another order."""
+    def drop_range_index(self) -> Self:
+        """Return the schema of copies whose records are in another order: no RangeIndex of pandas describes them."""
         if self.content is None:
             return self
         embedded = unpack(self.content)
@@ -245,9 +250,9 @@ class CopiedSchema:
         return self if schema is embedded.schema else replace(self, content=pack(schema, embedded.dictionaries))
 
 
-def _united(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> EmbeddedSchema | None:
+def _unite_schemas(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> EmbeddedSchema | None:
     """Merge the embedded schemas, with the types of `overrides`."""
-    schemas = [_overridden(EmbeddedSchema.parse(content, path), overrides) for content, path in stored.items()]
+    schemas = [_override_types(EmbeddedSchema.parse(content, path), overrides) for content, path in stored.items()]
     try:
         united = reduce(merge, schemas) if schemas else None
         if united is not None:
@@ -262,8 +267,8 @@ def _united(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> Embedd
         raise
 
 
-def _overridden(embedded: EmbeddedSchema, overrides: Mapping[str, Any]) -> EmbeddedSchema:
-    """An embedded schema with other types of some of its columns, whose categories are left out."""
+def _override_types(embedded: EmbeddedSchema, overrides: Mapping[str, Any]) -> EmbeddedSchema:
+    """Override types of columns in an embedded schema; the categories of these columns are left out."""
     names = embedded.schema.names
     matching_overrides = {key: type_ for key, type_ in overrides.items() if any(matches(key, name) for name in names)}
     if not matching_overrides:
@@ -274,14 +279,14 @@ def _overridden(embedded: EmbeddedSchema, overrides: Mapping[str, Any]) -> Embed
     return EmbeddedSchema(schema, categories, embedded.path)
 
 
-def _check_described(known: EmbeddedSchema, sources: Sequence[Source], reading: ReadOptions) -> None:
-    """Raise an error if the records cannot be read under a schema that is to be embedded."""
-    schema = Schema.parse(known.schema)
+def _check_described(embedded: EmbeddedSchema, sources: Sequence[Source], reading: ReadOptions) -> None:
+    """Raise an error if the records cannot be read by the schema that is to be embedded."""
+    schema = Schema.parse(embedded.schema)
     has_steps = any(field.part == FEATURE_LIST for field in schema)
     record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
-    resolved = ResolvedSchema(schema, "embedded", record_type, known)  # which has to name all features
+    resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # has to name all features
     options = ReadOptions(schema=schema, compression=reading.compression, limits=reading.limits)
-    scan = Scan(tuple(sources), options, resolved, PartitionColumns())  # embedded ones do not count
+    scan = Scan(tuple(sources), options, resolved, PartitionColumns())  # schemas embedded in the files do not count
     try:
         with open_as_it_is(scan) as batches:
             for _ in batches:
@@ -292,7 +297,7 @@ def _check_described(known: EmbeddedSchema, sources: Sequence[Source], reading: 
 
 
 def _warn_of_lost_types(sources: Sequence[Source], types_of_dataset: Mapping[str, Any] | None) -> None:
-    """Warn of columns of folders with another type in the copy: the manifest's type, or the type of all folders."""
+    """Warn of partition columns whose type in the copy differs from the manifest's, or from that of all folders."""
     folder_columns, _ = PartitionColumns.from_folders(sources).override_types(types_of_dataset, sources)
     inferred = PartitionColumns.from_folders(sources, stated=False)
     types = {field.name: field.type for field in inferred.fields}
@@ -305,7 +310,7 @@ def _warn_of_lost_types(sources: Sequence[Source], types_of_dataset: Mapping[str
 
 
 def _refuse(folders: PartitionColumns, features: Sequence[str], sources: Sequence[Source]) -> None:
-    """Raise SchemaError if a feature has the name of a folder's column."""
+    """Raise SchemaError if a feature has the name of a partition column."""
     try:
         folders.refuse_features(features, sources)
     except SchemaError as error:
@@ -326,12 +331,12 @@ class FolderFeatures:
             max_features=_ANY_NUMBER,
             names_in_both=True,
         )
-        self._counts, self._counted, self._is_decided = RecordCounts(), 0, False  # what the records are
+        self._counts, self._counted, self._is_decided = RecordCounts(), 0, False  # for `check_record_type`
         folders = {source.partitions: source for source in sources}
-        self._entries = dict(zip(folders, self._encoded([*folders.values()]), strict=True))
+        self._entries = dict(zip(folders, self._encode_values([*folders.values()]), strict=True))
 
-    def _encoded(self, sources: Sequence[Source]) -> Iterator[bytes]:
-        """The features of each file, as the entries of a serialized map."""
+    def _encode_values(self, sources: Sequence[Source]) -> Iterator[bytes]:
+        """Encode the values of the folders of each file, as entries of a serialized map of features."""
         rows = pa.RecordBatch.from_arrays([pa.nulls(len(sources))], [""]).select([])
         values = self._columns.add_to(rows, sources, pa.schema(self._columns.fields), None)
         file, engine = io.BytesIO(), get_engine()
@@ -343,7 +348,7 @@ class FolderFeatures:
             yield data[start + begin : start + begin + size].tobytes()
 
     def check(self, data: Array, walker: BlockWalker, source: Source) -> None:
-        """Raise an error if a record of `data`, where the walker stands, has such a feature or is not an Example."""
+        """Raise an error if a record of `data`, where the walker stands, has such a feature or is no Example."""
         decoder = get_engine().decoder(self._plan)
         fault = decoder.feed(data).fault
         if fault is not None:
@@ -370,8 +375,8 @@ class FolderFeatures:
             if error is not None:
                 raise _no_example(error)
 
-    def added(self, frames: Frames, source: Source) -> Frames:
-        """The records of a file with its features.
+    def add_to(self, frames: Frames, source: Source) -> Frames:
+        """Add the values of the folders of a file to its records.
 
         Raises
         ------
@@ -392,8 +397,8 @@ class FolderFeatures:
         memory = np.concatenate([data, entries, tags.ravel()])
         at_tags = len(data) + len(entries) + np.arange(len(sizes)) * tags.shape[1]
         at_entries, entry_sizes = np.full(len(sizes), len(data)), np.full(len(sizes), len(entries))
-        # The tag and the new length, the features, those of the folder, and what follows the features. A payload that
-        # does not begin with features gets others at its end, which parsers merge with any that it has.
+        # A payload becomes: tag and new length, its features, the features of the folder, the rest. A payload that does
+        # not begin with features gets a second set at its end, which parsers merge with the first.
         rest_starts = np.where(has_features, begins + feature_lengths, 0)
         extents = [
             (np.where(has_features, at_tags, starts), np.where(has_features, tag_sizes, lengths)),
@@ -412,9 +417,9 @@ def _no_example(error: TFRecordError) -> TFRecordError:
 
 
 def _features(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
-    """The offset and size of the first field's content in each payload; −1 and 0 if the field is not features.
+    """Find the features in each payload that begins with them: offset and size; −1 and 0 in other payloads.
 
-    A length of more than five bytes, which no writer makes, is not taken for one.
+    Lengths of more than five bytes, which no writer makes, do not count.
     """
     begins, sizes = np.full(len(starts), -1, np.int64), np.zeros(len(starts), np.int64)
     rows = np.flatnonzero(lengths > 0)
@@ -432,7 +437,7 @@ def _features(data: Array, starts: Array, lengths: Array) -> tuple[Array, Array]
 
 
 def _tagged_lengths(lengths: Array) -> tuple[Array, Array]:
-    """The tag of features and a length, in rows of bytes, and the bytes of each that count."""
+    """Encode the tag of features and a length as rows of bytes, with the number of bytes that count in each."""
     shifted = lengths[:, np.newaxis] >> (7 * np.arange(_MOST_VARINT_BYTES))
     sizes = 1 + np.maximum(1, np.count_nonzero(shifted, axis=1))
     more = np.concatenate([shifted[:, 1:] > 0, np.zeros((len(lengths), 1), bool)], axis=1)
@@ -441,7 +446,7 @@ def _tagged_lengths(lengths: Array) -> tuple[Array, Array]:
 
 
 def _first_schema(source: Source, reading: ReadOptions) -> tuple[bool, bytes | None]:
-    """Look at the first record: True if there is one, and its embedded schema if readable."""
+    """Look at the first record: True if a file has one, and its embedded schema if readable."""
     if source.shard is not None and (source.shard.records == 0 or source.shard.manifest.schema is not None):
         content = source.shard.manifest.schema
         return source.shard.records > 0, content if _is_readable(content) else None
@@ -460,9 +465,8 @@ def _is_readable(content: bytes | None) -> bool:
 
 
 def selected(frames: Frames, indices: Any) -> Frames:
-    """Some of the records, in the order of their `indices`."""
+    """Select records, in the order of their `indices`."""
     data, sizes = frames
     starts, selected_sizes = (np.cumsum(sizes) - sizes)[indices], sizes[indices]
-    return get_engine().payloads(
-        data, Extents(starts, selected_sizes, 0)
-    ), selected_sizes  # joins whole frames as if payloads
+    joined = get_engine().payloads(data, Extents(starts, selected_sizes, 0))  # joins whole frames as if payloads
+    return joined, selected_sizes

@@ -6,7 +6,6 @@ import errno
 import hashlib
 import os
 import threading
-from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -40,7 +39,7 @@ from tfrecord_io.storage.paths.file_names import (
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve import list_directory, record_files
 from tfrecord_io.storage.paths.resolve_output import check_outside, identity, unnamed_error
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import SMALL_BYTES, Source
 from tfrecord_io.storage.write.atomic import open_named
 from tfrecord_io.storage.write.atomic_local import create_directories
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -54,8 +53,8 @@ from tfrecord_io.tools.copied_files import (
     known_manifest,
     matching,
 )
-from tfrecord_io.tools.file_transfer import SMALL_BYTES, Passed, Traffic, check_passed, parse_rate, transfer
-from tfrecord_io.tools.store_copy import can_copy, copy_within, is_known_to_state_checksums
+from tfrecord_io.tools.file_transfer import Passed, Traffic, check_passed, parse_rate, transfer
+from tfrecord_io.tools.store_copy import can_copy, copy_within, is_proof_known, stated_digests
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
 
 Verify = Literal["records", "bytes"]
@@ -103,7 +102,7 @@ class CopyReport(Report):
     dry_run: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as JSON has it."""
+        """Convert to types of JSON."""
         return {
             "path": self.path,
             "files": len(self.copied),
@@ -116,7 +115,7 @@ class CopyReport(Report):
         }
 
     def title(self) -> str:
-        """What was done, in a line."""
+        """Summary in a line."""
         parts = [f"{counted(len(self.copied), 'file')}, {byte_size(self.bytes)}"]
         if self.records is not None:
             parts.append(counted(self.records, "record"))
@@ -126,7 +125,7 @@ class CopyReport(Report):
         return f"{printable(self.path)}: {'would copy ' if self.dry_run else ''}{', '.join(parts)}"
 
     def lines(self) -> list[str]:
-        """A line for each file, of a dry run."""
+        """Lines of text for a dry run, one for each file."""
         verbs = ("copy", self.copied), ("remove", self.removed)
         return [f"{verb} {printable(name)}" for verb, names in verbs for name in names] if self.dry_run else []
 
@@ -178,8 +177,9 @@ def copy(
     verify : {"records", "bytes"}
         "records" checks the checksums of all records, also in compressed files; "bytes" checks only the files. Both
         compare each file with the size and the CRC32C in the manifest of its dataset, and let stores check what
-        arrives. Files that a store copies itself are not read: the checksum that the store reports is compared with
-        the manifest.
+        arrives. Files that a store copies itself are not read: the CRC32C that the store reports is compared with the
+        manifest. If a store reports none, as Ceph and older releases of MinIO, the size is compared with the manifest
+        and the MD5 with that of the source; files without an MD5, such as those stored in parts, are read.
     update : bool, default False
         Copy only files that are missing in the target or have another checksum, and remove those that the source no
         longer has. A dataset changes in one step.
@@ -263,7 +263,7 @@ class _Keywords(TransferOptions):
 
     @property
     def replaces(self) -> bool:
-        """Whether files of the target may be replaced."""
+        """True if files of the target may be replaced."""
         return self.update or self.mode == "overwrite"
 
     def __post_init__(self) -> None:
@@ -282,7 +282,7 @@ class _Keywords(TransferOptions):
 
 @dataclass(slots=True)
 class _Moved:
-    """What was done with the files, as sums: there may be a million."""
+    """Counts of the files that were copied: as sums, since there may be a million."""
 
     names: list[str] = field(default_factory=list)
     bytes: int = 0
@@ -298,7 +298,7 @@ class _Moved:
 
 @dataclass(slots=True)
 class _DatasetCopy:
-    """A dataset, and what is done with it."""
+    """Dataset to copy, and the plan for it."""
 
     found: FoundDataset
     known: Manifest | None
@@ -307,18 +307,18 @@ class _DatasetCopy:
 
 @dataclass
 class _Call:
-    """One call of `copy`: it is tried again if the source is replaced meanwhile."""
+    """State of a call of `copy`, which starts over if the source is replaced meanwhile."""
 
     paths: list[Any]
     target: Any
     options: _Keywords
     tries: int = 0
     written: set[str] = field(default_factory=set)  # files and manifests that this call has written
-    folders: set[str] = field(default_factory=set)  # that were made by fsspec
+    folders: set[str] = field(default_factory=set)  # folders that this call has made by fsspec
     retries: int = 0  # of requests
 
     def copied(self) -> CopyReport:
-        """Copy what the paths mean now."""
+        """Resolve the paths, and copy their files."""
         self.tries += 1
         options = self.options
         fs, name = locate(self.target, options.target)
@@ -337,16 +337,16 @@ class _Call:
         return self._dry_report(work) if options.dry_run else self._move(work)
 
     def _move(self, work: _Work) -> CopyReport:
-        """Do the work, and report it."""
+        """Copy and remove files, and report it."""
         target = work.target
         with ProgressMeter(self.options.progress, work.total_bytes(), "bytes") as bar:
             mover = _Mover(target, self, Traffic(bar.advance, self.options.limit_rate))
             mover.move_files(work.files, records=self.options.verify == "records")
             for copied in work.datasets:
                 mover.move_dataset(copied)
-            others = target.changed(work.found.others)
-            mover.move_files([other for other in others if not is_found_by(other[0])], records=False)
-            mover.move_files([other for other in others if is_found_by(other[0])], records=False)
+            companions = target.changed(work.found.others)
+            mover.move_files([companion for companion in companions if not is_found_by(companion[0])], records=False)
+            mover.move_files([companion for companion in companions if is_found_by(companion[0])], records=False)
             for name in work.gone:
                 target.fs.remove(target.directory + name)
         report = CopyReport(
@@ -354,7 +354,7 @@ class _Call:
             copied=tuple(mover.moved.names),
             bytes=mover.moved.bytes,
             records=mover.moved.records,
-            kept=work.kept + len(work.found.others) - len(others),
+            kept=work.kept + len(work.found.others) - len(companions),
             removed=work.removed,
             retries=self.retries + self.tries - 1,
         )
@@ -378,22 +378,22 @@ class _Call:
         )
 
 
-# ---- where it goes
+# ---- the target
 
 
 def _filtered(found: Found, filters: Any) -> Found:
-    """The datasets that were found, with the folders that meet a condition."""
+    """Restrict datasets to the folders that meet a condition."""
     if found.files or not found.datasets:
         raise ValueError("filters= selects folders of datasets with a manifest, and these files have none")
-    has_files = any(each.manifest.files for each in found.datasets)  # an emptied dataset has no folder
-    datasets = [each.matching(filters) for each in found.datasets]
-    if has_files and not any(each.manifest.files for each in datasets):
+    has_files = any(dataset.manifest.files for dataset in found.datasets)  # an emptied dataset has no folder
+    datasets = [dataset.matching(filters) for dataset in found.datasets]
+    if has_files and not any(dataset.manifest.files for dataset in datasets):
         raise FileNotFoundError(errno.ENOENT, "no folder meets filters=", datasets[0].version.path)
     return replace(found, datasets=datasets)
 
 
 def _place(target: Any, fs: FileSystem, name: str, found: Found) -> tuple[str, Found]:
-    """The directory of the target, with its slash, and what was found, under the names that it gets there."""
+    """Directory of the target, with its slash, and the files to copy, renamed if the target is a file."""
     text = os.fspath(target)
     is_single = not (found.directories or found.datasets) and len(found.files) == 1
     entry = fs.entry(name) if is_single and not text.endswith("/") else None
@@ -436,8 +436,8 @@ def _check_apart(
         if other == store and f"{written}/".startswith(f"{read.rstrip('/')}/"):
             text = "is in the directory of which all_files=True copies all: choose another directory"
             raise ValueError(f"'{printable(os.fspath(target))}' {text}")
-    for each in found.datasets:
-        if identity(each.fs, each.root) == (store, written):
+    for dataset in found.datasets:
+        if identity(dataset.fs, dataset.root) == (store, written):
             raise ValueError(f"'{printable(os.fspath(target))}' is the directory that is copied")
     for name, source in (*found.files, *found.others):
         if identity(*source.location) == identity(fs, directory + name):
@@ -445,7 +445,7 @@ def _check_apart(
 
 
 def _list_target(fs: FileSystem, directory: str, found: Found, *, all_files: bool) -> Mapping[str, Entry]:
-    """The entries of the target, by the name below it; for a single file, which may be one of many there, its own."""
+    """List the target by names below it; for a single file, only the entries that matter for it."""
     if not (found.directories or found.datasets) and len(found.files) == 1:
         names = [*(name for name, _ in (*found.files, *found.others)), manifest_name(DIRECTORY_STEM)]
         entries = fs.entries([directory + name for name in names])
@@ -462,7 +462,7 @@ def _list_target(fs: FileSystem, directory: str, found: Found, *, all_files: boo
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Target:
-    """The target as it was when it was listed, and what is to be done there."""
+    """Target directory with its listing; decides what has to be copied and removed."""
 
     path: Any  # as the caller wrote it
     fs: FileSystem
@@ -472,7 +472,7 @@ class _Target:
     written: set[str]  # names below the directory that this call has written
 
     def planned(self, found: FoundDataset) -> _DatasetCopy:
-        """The plan of copying a dataset."""
+        """Plan the copy of a dataset."""
         wanted, name = found.manifest, manifest_name(found.manifest.dataset)
         files = tuple(file if file.staged is None else replace(file, staged=None) for file in wanted.files)
         wanted = replace(wanted, files=files, replaces=())
@@ -500,33 +500,33 @@ class _Target:
         return _DatasetCopy(found, known, planned)
 
     def changed(self, files: Sequence[tuple[str, Source]]) -> list[tuple[str, Source]]:
-        """The files that the target has not, or with other content."""
+        """Select the files that are missing in the target, or differ there."""
         if not self.options.replaces:
-            taken = next((name for name, _ in files if name in self.listing and name not in self.written), None)
-            if taken is not None:
+            existing = next((name for name, _ in files if name in self.listing and name not in self.written), None)
+            if existing is not None:
                 text = "the file exists; update=True copies what differs, mode='overwrite' replaces it"
-                error = FileExistsError(errno.EEXIST, text, self.fs.display_path(self.directory + taken))
+                error = FileExistsError(errno.EEXIST, text, self.fs.display_path(self.directory + existing))
                 raise for_cli(error, "the file exists; --update copies what differs, --mode overwrite replaces it")
         if self.options.mode == "overwrite":
             return list(files)
         return [(name, source) for name, source in files if not self._is_same(source, self.listing.get(name))]
 
     def _is_same(self, source: Source, entry: Entry | None) -> bool:
-        """True if a file of the target has the content of one of the source, by checksums."""
+        """True if a file of the target has the content of a file of the source, by checksums."""
         if entry is None or (source.size is not None and entry.size is not None and source.size != entry.size):
             return False
-        known, other = _digests(source.info), _digests(entry.info)
-        for kind in known.keys() & other.keys():
-            return known[kind] == other[kind]
+        of_source, of_target = stated_digests(source.info), stated_digests(entry.info)
+        for kind in of_source.keys() & of_target.keys():
+            return of_source[kind] == of_target[kind]
         from tfrecord_io.storage.read.source import source_of
 
         target = source_of(self.fs, entry)
-        kind = next(iter((*known, *other)), "crc32c")
-        own = known[kind] if kind in known else _digest(source, kind)
-        return own == (other[kind] if kind in other else _digest(target, kind))
+        kind = next(iter((*of_source, *of_target)), "crc32c")
+        digest = of_source[kind] if kind in of_source else _digest(source, kind)
+        return digest == (of_target[kind] if kind in of_target else _digest(target, kind))
 
     def gone(self, found: Found) -> list[str]:
-        """The files of records that a directory without a manifest has not any more."""
+        """List record files of the target that the source, directories without a manifest, no longer has."""
         if not self.options.update or not found.directories or found.datasets or not found.files:
             return []
         names = {name for name, _ in (*found.files, *found.others)}
@@ -536,8 +536,11 @@ class _Target:
         return [*gone, *(index for name in gone for index in index_names(name) if index in self.listing)]
 
     def check_datasets(self, found: Found, gone: Sequence[str]) -> None:
-        """Refuse files that readers of a dataset in the target would not see, and to remove files that it has."""
-        names = [*(name for name, _ in found.files), *(manifest_name(each.manifest.dataset) for each in found.datasets)]
+        """Refuse to add files that a dataset in the target does not name, and to remove files that it names."""
+        names = [
+            *(name for name, _ in found.files),
+            *(manifest_name(dataset.manifest.dataset) for dataset in found.datasets),
+        ]
         self._check_folder([self.directory + name for name in names])
         if not found.files or found.datasets:
             return
@@ -556,7 +559,7 @@ class _Target:
                 raise unnamed_error(os.fspath(self.path), self.fs.display_path(self.directory + new))
 
     def _check_folder(self, paths: Sequence[str]) -> None:
-        """Refuse files that readers of a dataset would not see, one of whose folders the target is."""
+        """Refuse files for a target that is a folder of a dataset, unless the dataset names them."""
         name, roots = manifest_name(DIRECTORY_STEM), roots_of_folders(self.directory)
         found = self.fs.entries([root + name for root in roots], are_files=True)
         for root, entry in zip(roots, found, strict=True):
@@ -566,13 +569,13 @@ class _Target:
                 raise unnamed_error(self.fs.display_path(root), self.fs.display_path(new))
 
     def indexes(self, copied: _DatasetCopy) -> list[tuple[str, Source]]:
-        """The indexes of a dataset that are copied."""
+        """List the indexes of a dataset to copy."""
         return copied.found.indexes(copied.plan.wanted.paths, copied.plan.new(), self.listing)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Work:
-    """The datasets and files that are copied to a target, and the files that are removed from it."""
+    """Datasets and files to copy to a target, and files to remove from it."""
 
     target: _Target
     found: Found
@@ -582,7 +585,7 @@ class _Work:
 
     @classmethod
     def of(cls, target: _Target, found: Found) -> _Work:
-        """Plan what is done; an error says what cannot be done."""
+        """Plan the copy; raise an error if it is not possible."""
         datasets = [target.planned(dataset) for dataset in found.datasets]
         files = target.changed(found.files)
         gone = target.gone(found)
@@ -597,11 +600,11 @@ class _Work:
 
     @property
     def removed(self) -> tuple[str, ...]:
-        """Names of all files that the source has not any more."""
+        """Names of all files that the source no longer has."""
         return (*self.gone, *(name for copied in self.datasets for name in copied.plan.gone))
 
     def total_bytes(self) -> int:
-        """Size of what is copied, for a progress bar."""
+        """Bytes to copy, for a progress bar."""
         total = sum(source.size or 0 for _, source in (*self.files, *self.found.others))
         for copied in self.datasets:
             total += sum(copied.plan.wanted.files[number].bytes for number in copied.plan.moved)
@@ -630,13 +633,13 @@ class _Mover:
             calls = [partial(self._move_shard, found, target, number, share) for number in planned.moved]
             first = [found.source(found.manifest.files[number]) for number in planned.moved[:1] if planned.by_store]
             self._together(calls, share, first)
-            target.publish_copy(self.target.listing)
+            target.publish(self.target.listing)
             self.target.written.add(manifest_name(planned.wanted.dataset))
             self._move_indexes(copied)
         except BaseException as error:
             target.discard(error)
             raise
-        target.old.warn_of_left()
+        target.warn_of_left()
 
     def _move_shard(self, found: FoundDataset, target: CopiedDataset, number: int, share: _Share) -> _Done:
         file, records = target.plan.wanted.files[number], self.options.verify == "records"
@@ -712,16 +715,16 @@ class _Mover:
             return transfer(source, output, self.traffic, records=records, window_bytes=share.window)
 
     def _copy_by_store(self, source: Source, target: str, make_room: Callable[[], None] | None = None) -> Passed | None:
-        """Let the store copy a file; None if it states no checksum that proves the copy, which is removed then.
+        """Let the store copy a file; None if it states nothing that proves the copy, which is removed then.
 
         With `make_room`, which removes it, a copy is made only if no file has the name.
         """
         assert isinstance(self.fs, FsspecFileSystem)
         assert source.size is not None, "it was listed"
         with suppress(TFRecordError):  # read it, to tell where it is damaged
-            crc = copy_within(source, self.fs, target, exclusive=make_room is not None)
-            if crc is not None:
-                passed = Passed(source.size, crc, None)
+            answer = copy_within(source, self.fs, target, exclusive=make_room is not None)
+            if answer.is_proven:
+                passed = Passed(answer.bytes, answer.crc32c, None)
                 check_passed(source, passed)
                 return passed
         (make_room or partial(self.fs.remove, target))()
@@ -737,7 +740,7 @@ class _Mover:
             with counting_retries(self._count):
                 return call()
 
-        alone = 0 if all(is_known_to_state_checksums(source, self.fs) for source in first) else 1
+        alone = 0 if all(is_proof_known(source, self.fs) for source in first) else 1
         stop = self.traffic.stopped.set
         for some in (calls[:alone], calls[alone:]):
             for done in ordered((partial(counted_call, call) for call in some), share.threads, "copy", stop):
@@ -749,7 +752,7 @@ class _Mover:
             self._call.retries += made
 
     def _share(self, sizes: Sequence[int], stores: Sequence[FileSystem]) -> _Share:
-        """How many files are moved at a time, and the memory of each."""
+        """Decide how many files are copied at a time, and the memory of each."""
         largest = max(sizes, default=0)
         remote = [fs for fs in (self.fs, *stores) if isinstance(fs, FsspecFileSystem)]
         needed = _LARGE
@@ -766,28 +769,15 @@ class _Mover:
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """The threads that move files, and the bytes of memory of each: of what it reads, and of what it stores."""
+    """Number of threads that copy files, and bytes of memory of each for reading and for storing."""
 
     threads: int
     window: int
     upload: int
 
 
-def _digests(info: Mapping[str, Any] | None) -> dict[str, str]:
-    """The checksums of an object that its store states, in hex."""
-    found: dict[str, str] = {}
-    stated = info or {}
-    tag = str(stated.get("ETag", "")).strip('"')
-    if len(tag) == 32 and "-" not in tag and "LastModified" in stated:  # of S3; others have tags of other kinds
-        found["md5"] = tag
-    for key, kind in (("md5Hash", "md5"), ("crc32c", "crc32c")):
-        if isinstance(stated.get(key), str):
-            found[kind] = b64decode(stated[key]).hex()
-    return found
-
-
 def _digest(source: Source, kind: str) -> str:
-    """The checksum of a file, by reading it."""
+    """Read a file to compute its checksum."""
     crc, md5 = 0, hashlib.md5(usedforsecurity=False)
     buffer = memoryview(bytearray(_READ))
     with closing(source.open()) as raw:

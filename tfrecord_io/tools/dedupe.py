@@ -145,30 +145,30 @@ def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, 
         if spools:
             _distribute(keys_in_memory, spools)
         spooled_keys = ((np.frombuffer(part, _ROW) for part in spool.parts()) for spool in spools)
-        parts = map(_joined, spooled_keys) if spools else iter([_joined(keys_in_memory)])
+        parts = map(_concat_keys, spooled_keys) if spools else iter([_concat_keys(keys_in_memory)])
         keys_in_memory.clear()  # before they are sorted
         for keys in parts:
-            labels[_chosen(keys, keeps_last)] = 0
+            labels[_find_kept_rows(keys, keeps_last)] = 0
     return labels
 
 
-def _distribute(held: list[Array], spools: list[Spool]) -> None:
-    """Append keys to the temporary files that their first bits choose."""
-    for keys in held:
+def _distribute(keys_in_memory: list[Array], spools: list[Spool]) -> None:
+    """Move keys to the temporary files that their first bits choose."""
+    for keys in keys_in_memory:
         numbers = (keys["first"] >> np.uint64(64 - _BITS)).astype(np.intp)
         for number in np.unique(numbers).tolist():
             keys_of_file = keys[numbers == number]
             spools[number].write(keys_of_file)
-    held.clear()
+    keys_in_memory.clear()
 
 
-def _joined(keys: Iterable[Array]) -> Array:
+def _concat_keys(keys: Iterable[Array]) -> Array:
     return np.concatenate([np.empty(0, _ROW), *keys])
 
 
-def _chosen(keys: Array, keeps_last: bool) -> Array:
-    """The numbers of the first or last rows of each key; the rows ascend."""
+def _find_kept_rows(keys: Array, keeps_last: bool) -> Array:
+    """Find the number of the first or last row of each key; `keys` has the rows in ascending order."""
     order = np.lexsort((keys["second"], keys["first"]))  # stable, so that the rows of a key ascend
     starts = run_starts(keys, order)
-    is_chosen = np.roll(starts, -1) if keeps_last else starts
-    return np.asarray(keys["row"][order[is_chosen]])
+    is_kept = np.roll(starts, -1) if keeps_last else starts
+    return np.asarray(keys["row"][order[is_kept]])

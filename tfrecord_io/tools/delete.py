@@ -41,13 +41,13 @@ from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard, roots_of_folders
-from tfrecord_io.storage.paths.manifest import find_sidecars
+from tfrecord_io.storage.paths.manifest import NO_CONTENT, find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.atomic import place_of
-from tfrecord_io.storage.write.publication import WrittenShard
+from tfrecord_io.storage.write.publication import PublishedDataset, WrittenShard
 from tfrecord_io.storage.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
 from tfrecord_io.tools.copied_records import Frames, selected
 from tfrecord_io.typing import UNSET, OpenedDataset, Path, ProgressLike, StorageLike, Unset
@@ -305,24 +305,25 @@ class _Deletion:
         removed = sum(len(file_rows.rows) for file_rows in (*self._dropped, *self._rewritten))
         sources = [file_rows.source for file_rows in self._rewritten]
         columns = _indexed_columns(sources)
+        published: PublishedDataset | None = None
         with ExitStack() as undo:
             replacement = None if self._dataset is None else self._replacement_in(self._dataset)
             if replacement is not None:
-                undo.callback(replacement.discard)
+                undo.callback(replacement.publication.discard)
             sinks, shards = self._write(replacement, undo)
             if replacement is None:
                 sinks[0].commit()
             else:
-                replacement.publish(shards, None)
+                published = replacement.publication.publish(shards, NO_CONTENT)
             undo.pop_all()
         logger.info("removed: %s, %s", self._path, counted(removed, "record"))
         self._written_bytes = sum(sink.bytes for sink in sinks)
         with indexes_of_published("the rows are removed"):
-            for sink in sinks if replacement is not None else ():
+            for sink in sinks if published is not None else ():
                 sink.publish_indexes()
             self._rebuild(sinks, columns)
-        if replacement is not None:
-            replacement.old.warn_of_left()
+        if published is not None:
+            published.warn_of_left()
 
     def _replacement_in(self, dataset: ReplaceableDataset) -> Replacement:
         """Begin to replace the rewritten files, and to take out the dropped ones."""
@@ -359,7 +360,7 @@ class _Deletion:
                 len(shards), records=sink.records, size=sink.bytes, crc32c=sink.crc32c, output=sink.output
             )
             shards.append(shard)
-            replacement.store(shard)
+            replacement.publication.store(shard)
         elif sink.records != file_rows.count - len(file_rows.rows):
             text = f"it has {sink.records + len(file_rows.rows)} records, and had {file_rows.count} before"
             raise OSError(
@@ -419,7 +420,7 @@ class _Deletion:
         removed = sum(len(file_rows.rows) for file_rows in files_with_rows)
         folders: tuple[str, ...] = ()
         if self._dataset is not None:
-            gone = {self._dataset.path_of(each.source) for each in self._dropped}
+            gone = {self._dataset.path_of(file_rows.source) for file_rows in self._dropped}
             left = {os.path.dirname(file.path) for file in self._dataset.manifest.files if file.path not in gone}
             folders = tuple(dict.fromkeys(f for f in map(os.path.dirname, sorted(gone)) if f not in left))
         return DeleteReport(
@@ -428,8 +429,8 @@ class _Deletion:
             kept=self._records - removed,
             bytes=sum(file_rows.source.size or 0 for file_rows in files_with_rows),
             written_bytes=self._written_bytes,
-            dropped=tuple(each.source.path for each in self._dropped),
-            rewritten=tuple(each.source.path for each in self._rewritten),
+            dropped=tuple(file_rows.source.path for file_rows in self._dropped),
+            rewritten=tuple(file_rows.source.path for file_rows in self._rewritten),
             folders=folders,
             dry_run=self._dry_run,
         )

@@ -1,4 +1,4 @@
-"""A description of each column of files: type, missing values, range, lengths."""
+"""Describe each column of files: type, missing values, range, lengths."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLi
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted
 EXAMPLE_ROWS = 16  # number of rows searched for an example
-EXAMPLE_BYTES = 1 << 10  # of a larger value, the example is the text that shows it
+EXAMPLE_BYTES = 1 << 10  # a larger value has a short text as its example
 DISTINCT_BYTES = 64  # longer values on average, such as images, are not compared
 
 
@@ -71,7 +71,7 @@ class ColumnSummary(Report):
     min_shape: tuple[int, ...] | None = None
     max_shape: tuple[int, ...] | None = None
     distinct: int | None = None  # None: not counted, or more than DISTINCT_LIMIT
-    example: Any = None  # an early value, preferably not empty; of more than `EXAMPLE_BYTES` the text that shows it
+    example: Any = None  # an early value, preferably not empty; of more than `EXAMPLE_BYTES`, a short text
     stored: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,20 +79,20 @@ class ColumnSummary(Report):
 
     @property
     def shown_type(self) -> str:
-        """The type for display, with that of the stored values if it is another."""
+        """Type for display, with the stored type if that differs."""
         return printable(self.type if self.stored is None else f"{self.type}, stored as {self.stored}")
 
     def row(self) -> tuple[str, ...]:
-        """The cells of a table, in the order of `HEADINGS`."""
+        """Cells of a table, in the order of `HEADINGS`."""
         same_shape = self.min_shape == self.max_shape
         lengths = (
             ranges(self.min_length, self.max_length) if same_shape else shape_ranges(self.min_shape, self.max_shape)
         )
         mean = "" if self.mean is None else short(self.mean)
         distinct = "" if self.distinct is None else f"{self.distinct:,}"
-        shown = partial(short_tensor, dtype="") if self.type.startswith("tensor<") else short
+        shorten = partial(short_tensor, dtype="") if self.type.startswith("tensor<") else short
         name, example = printable(self.name) or '""', "" if self.example is None else self.example
-        example = example if isinstance(example, _Shown) else shown(example)
+        example = example if isinstance(example, _ShortText) else shorten(example)
         extent = ranges(self.minimum, self.maximum)
         return name, self.shown_type, f"{self.nulls:,}", extent, mean, lengths, distinct, example
 
@@ -144,13 +144,13 @@ class ColumnAccumulator:
         self._add_values(values)
 
     def _values_of_tensors(self, present: pa.Array) -> pa.Array:
-        """Tensors count as lists of their values."""
+        """Return the values of tensors, which count as lists."""
         values, counts, shapes = flat_values(present, self.field)
         if self.example is None or _is_empty(self.example):
             cells = to_cells(present.slice(0, EXAMPLE_ROWS), self.field)
             cell = next((cell for cell in cells if cell.size), np.empty(0))
             items = cell.ravel()[: SHOWN_ITEMS + 1].tolist()
-            self.example = cell.tolist() if cell.nbytes <= EXAMPLE_BYTES else _Shown(tensor_text(cell.shape, items))
+            self.example = cell.tolist() if cell.nbytes <= EXAMPLE_BYTES else _ShortText(tensor_text(cell.shape, items))
         self._add_counts(pa.array(counts))
         if self.shapes[0] is not None:
             shapes = np.concatenate([shapes, self.shapes])
@@ -168,17 +168,17 @@ class ColumnAccumulator:
 
     def _add_lengths(self, lengths: pa.Array) -> None:
         if len(lengths):
-            self.lengths = _merged(self.lengths, pc.min_max(lengths).as_py().values())
+            self.lengths = _merge_extremes(self.lengths, pc.min_max(lengths).as_py().values())
 
     def _add_numbers(self, values: pa.Array) -> None:
-        values = _with_kernels(values)
+        values = _widen(values)
         if pa.types.is_floating(values.type):
             nan = pc.is_nan(values)
             self.nans += pc.sum(nan).as_py() or 0
             values = values.filter(pc.invert(nan))
         if not len(values):
             return
-        self.extremes, self.ordered_type = _merged(self.extremes, extremes(values)), values.type
+        self.extremes, self.ordered_type = _merge_extremes(self.extremes, extremes(values)), values.type
         if not pa.types.is_temporal(values.type):  # as float64: a sum of int64 may wrap around
             self.total += pc.sum(values.cast(pa.float64(), safe=False)).as_py()
             self.numbers += len(values)
@@ -189,7 +189,7 @@ class ColumnAccumulator:
         if self.distinct is None or too_long or not (textual or is_ordered(values.type)):
             self.distinct = None
             return
-        unique = pc.unique(_with_kernels(values))
+        unique = pc.unique(_widen(values))
         if len(unique) <= DISTINCT_LIMIT:
             self.distinct.update("NaN" if isinstance(v, float) and math.isnan(v) else v for v in python_values(unique))
         if max(len(unique), len(self.distinct)) > DISTINCT_LIMIT:
@@ -220,30 +220,30 @@ class ColumnAccumulator:
         return temporal_value(self.ordered_type, end) if is_time else end
 
 
-def _merged(ends: tuple[Any, Any], others: Iterable[Any]) -> tuple[Any, Any]:
-    """Minimum and maximum of two such pairs."""
-    low, high = others
+def _merge_extremes(ends: tuple[Any, Any], further: Iterable[Any]) -> tuple[Any, Any]:
+    """Merge two pairs of minimum and maximum."""
+    low, high = further
     return (low, high) if ends[0] is None else (min(ends[0], low), max(ends[1], high))
 
 
-class _Shown(str):
+class _ShortText(str):
     """A short text in place of a large value."""
 
     __slots__ = ()
 
 
 def _example(values: pa.Array) -> Any:
-    """The first value that is not empty, if there is one; of a large list no more is converted than is shown."""
+    """Choose the first value that is not empty, if any; of a large list, only the items to show are converted."""
     first = None
     for at in range(len(values)):
         value = values.slice(at, 1)
         is_large = value.nbytes > EXAMPLE_BYTES
         if is_large and is_list_like(value.type):
             items = plain(value.flatten())
-            return _Shown(short_list(python_values(items.slice(0, SHOWN_ITEMS)), len(items)))
+            return _ShortText(short_list(python_values(items.slice(0, SHOWN_ITEMS)), len(items)))
         (converted,) = python_values(value)
         if not _is_empty(converted):
-            return _Shown(short(converted)) if is_large else converted
+            return _ShortText(short(converted)) if is_large else converted
         first = converted
     return first
 
@@ -253,7 +253,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """The values without extension types and dictionaries."""
+    """Unwrap extension types and decode dictionaries."""
     if isinstance(array, pa.ExtensionArray):
         return plain(array.storage)
     if pa.types.is_dictionary(array.type):
@@ -261,8 +261,8 @@ def plain(array: pa.Array) -> pa.Array:
     return array
 
 
-def _with_kernels(values: pa.Array) -> pa.Array:
-    """Half floats as floats and narrow decimals as wide ones, which Arrow can compare."""
+def _widen(values: pa.Array) -> pa.Array:
+    """Widen half floats to floats and narrow decimals to 128 bits, as Arrow has no kernels for the narrow types."""
     type_ = values.type
     if pa.types.is_decimal(type_) and type_.bit_width < 128:
         return values.cast(pa.decimal128(type_.precision, type_.scale))
@@ -270,23 +270,23 @@ def _with_kernels(values: pa.Array) -> pa.Array:
 
 
 def lengths_of(values: pa.Array) -> pa.Array:
-    """The lengths of texts in characters, of bytes in bytes."""
+    """Count the characters of texts, or the bytes of bytes."""
     return pc.utf8_length(values) if is_text(values.type) else pc.binary_length(values)
 
 
 def extremes(values: pa.Array) -> tuple[Any, Any]:
-    """Minimum and maximum; of dates and times their numbers, as Arrow has no kernel for durations."""
-    ends = pc.min_max(without_times(values))
+    """Minimum and maximum; dates and times as integers, as Arrow has no kernel for durations."""
+    ends = pc.min_max(times_to_integers(values))
     return ends["min"].as_py(), ends["max"].as_py()
 
 
-def without_times(values: pa.Array) -> pa.Array:
-    """Dates and times as integers; other values as they are."""
+def times_to_integers(values: pa.Array) -> pa.Array:
+    """View dates and times as integers; other values stay."""
     return values.view(_integers(values.type)) if pa.types.is_temporal(values.type) else values
 
 
 def temporal_value(type_: pa.DataType, value: float) -> Any:
-    """The date or time of an integer, of which `without_times` has made it.
+    """Convert an integer from `times_to_integers` back to a date or time.
 
     >>> temporal_value(pa.date32(), 366.0)
     datetime.date(1971, 1, 2)
@@ -316,7 +316,7 @@ class Description(Report):
     suggestions: tuple[Suggestion, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The columns in types of JSON: bytes are ``{"base64": text}``, NaN and infinities text, times in ISO 8601."""
+        """Convert to types of JSON: bytes are ``{"base64": text}``, NaN and infinities text, times in ISO 8601."""
         suggestions = [suggestion.to_dict() for suggestion in self.suggestions]
         return {"records": self.records, "columns": [c.to_dict() for c in self.columns], "suggestions": suggestions}
 

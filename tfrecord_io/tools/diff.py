@@ -83,7 +83,7 @@ class DiffReport(Report):
         return not self.schema and not self.differing and self.records[0] == self.records[1]
 
     def title(self) -> str:
-        """The differences, in a line."""
+        """Summary of the differences in a line."""
         if self.equal:
             return f"equal: {counted(self.records[0], 'record')}"
         counts = " and ".join(counted(count, "record") for count in self.records)
@@ -93,20 +93,20 @@ class DiffReport(Report):
         return f"{counts}, {differing}, {counted(len(self.schema), 'column')} of another type or missing"
 
     def schema_lines(self) -> list[str]:
-        """A line for each column that differs."""
+        """Lines of text, one for each column that differs."""
         return [f"column {printable(d.column)}: {d.a or 'missing'} in a, {d.b or 'missing'} in b" for d in self.schema]
 
     def rows(self) -> list[tuple[str, ...]]:
-        """A row for each value, for the columns `headings`."""
+        """Rows of a table, one for each value, in the order of `headings`."""
         return [(d.key or f"{d.record:,}", printable(d.column, LINE_WIDTH), d.a or "", d.b or "") for d in self.values]
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """The columns of the table of values."""
+        """Headings of the table of values."""
         return ("record" if self.changed is None else "key", "column", "a", "b")
 
     def to_dict(self) -> dict[str, Any]:
-        """The report in types of JSON."""
+        """Convert to types of JSON."""
         values = [asdict(difference) for difference in self.values]
         result = {
             "equal": self.equal,
@@ -206,7 +206,7 @@ def diff(
         sides[1].open(meter.part()) as second,
     ):
         schema = _compare_schemas(first.schema, second.schema)
-        columns = _in_both(first.schema, second.schema)
+        columns = _common_columns(first.schema, second.schema)
         for name in names:
             if name not in columns:
                 sides_of = ((a, first), (b, second))
@@ -216,17 +216,17 @@ def diff(
                 reason = f"{printable(str(without))} has no such column, which key= needs"
                 raise FeatureNotFoundError(reason, feature=name)
         if not any_order and not names:
-            return _in_order(first, second, columns, schema, limit)
+            return _compare_in_order(first, second, columns, schema, limit)
         alike = _alike(first.schema, second.schema, columns)
         rows = [_RecordHashes.read(reader, columns, names, alike) for reader in (first, second)]
     if names:
-        return _by_key(sides=sides, rows=rows, columns=columns, names=names, schema=schema, limit=limit)
-    return _in_any_order(sides, rows, columns, schema, limit)
+        return _compare_by_key(sides=sides, rows=rows, columns=columns, names=names, schema=schema, limit=limit)
+    return _compare_in_any_order(sides, rows, columns, schema, limit)
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One of the datasets."""
+    """Side of the comparison: the files of one dataset, and how they are read."""
 
     sources: list[Source]
     options: ReadOptions
@@ -235,7 +235,7 @@ class _Side:
         return open_path(self.sources, replace(self.options, progress=progress))
 
     def rows_of(self, columns: list[str], numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
-        """The values of the records of some numbers."""
+        """Read the values of records by number."""
         wanted = np.unique(np.array(numbers, np.int64))
         rows_by_number: dict[int, tuple[Any, ...]] = {}
         if len(wanted):
@@ -259,7 +259,7 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class _RecordHashes:
-    """The hashes of the records of a dataset, in their order: of their values, and of their keys if there is one."""
+    """Hashes of the records of a dataset, in order: of their values, and of their keys if a key is compared."""
 
     values: Array
     keys: Array
@@ -298,7 +298,7 @@ def _hashes(batch: pa.RecordBatch, name: str, alike: bool) -> list[Array]:
     return [parts["first"], parts["second"]]
 
 
-def _in_any_order(
+def _compare_in_any_order(
     sides: list[_Side], rows: list[_RecordHashes], columns: list[str], schema: tuple[SchemaDifference, ...], limit: int
 ) -> DiffReport:
     """Find records of only one dataset, counted with repetitions."""
@@ -329,7 +329,7 @@ def _in_any_order(
     return DiffReport(counts, schema, int(np.abs(surplus).sum()), tuple(values))
 
 
-def _by_key(
+def _compare_by_key(
     sides: list[_Side],
     rows: list[_RecordHashes],
     columns: list[str],
@@ -344,42 +344,51 @@ def _by_key(
     side = np.repeat([0, 1], counts)
     order = np.lexsort((numbers, side, keys["second"], keys["first"]))
     keys, numbers, side = keys[order], numbers[order], side[order]
-    same = keys[1:] == keys[:-1]
+    repeats = keys[1:] == keys[:-1]  # True where a record has the key of the one before it
     _check_keys(
         sides=sides,
         columns=columns,
         names=names,
         numbers=numbers,
         side=side,
-        repeated=np.flatnonzero(same & (side[1:] == side[:-1])),
+        repeated=np.flatnonzero(repeats & (side[1:] == side[:-1])),
     )
-    pairs = np.flatnonzero(same)
+    pairs = np.flatnonzero(repeats)
     differs = rows[0].values[numbers[pairs]] != rows[1].values[numbers[pairs + 1]]
     changed = np.stack([numbers[pairs], numbers[pairs + 1]], axis=1)[differs]
     alone = np.ones(len(keys), np.bool_)
     alone[pairs] = alone[pairs + 1] = False
     removed, added = (np.sort(numbers[alone & (side == side_number)]) for side_number in (0, 1))
     of_a = [*map(tuple, changed.tolist()), *((number, None) for number in removed.tolist())]
-    shown = [*sorted(of_a, key=lambda pair: pair[0]), *((None, number) for number in added.tolist())][:limit]
-    a, b = (
-        reader.rows_of(columns, [pair[at] for pair in shown if pair[at] is not None]) for at, reader in enumerate(sides)
-    )
-    positions = [columns.index(name) for name in names]
-    values = []
-    for first, second in shown:
-        left, right = a.get(first), b.get(second)
+    differing = [*sorted(of_a, key=lambda pair: pair[0]), *((None, number) for number in added.tolist())]
+    values = tuple(_describe_pairs(sides, columns, names, differing[:limit]))
+    changes = {"changed": len(changed), "added": len(added), "removed": len(removed)}
+    return DiffReport(counts, schema, sum(changes.values()), values, **changes)
+
+
+def _describe_pairs(
+    sides: list[_Side], columns: list[str], names: list[str], pairs: Sequence[tuple[int | None, int | None]]
+) -> Iterator[ValueDifference]:
+    """Read the records of some keys, by their numbers in both datasets, and describe the values that differ.
+
+    A number is None where a dataset lacks the key.
+    """
+    a = sides[0].rows_of(columns, [first for first, _ in pairs if first is not None])
+    b = sides[1].rows_of(columns, [second for _, second in pairs if second is not None])
+    key_positions = [columns.index(name) for name in names]
+    for first, second in pairs:
+        left, right = (None if number is None else rows.get(number) for rows, number in ((a, first), (b, second)))
         number = second if first is None else first
-        text = ", ".join(short((left or right or ())[position]) for position in positions)
+        assert number is not None
+        key = ", ".join(short((left or right or ())[position]) for position in key_positions)
         for column, name in enumerate(columns):
             if left is None or right is None:
-                pair = tuple(None if row is None else short(row[column]) for row in (left, right))
+                texts = tuple(None if row is None else short(row[column]) for row in (left, right))
             elif _is_equal(left[column], right[column]):
                 continue
             else:
-                pair = _shown(left[column], right[column])
-            values.append(ValueDifference(number, name, pair[0], pair[1], text))
-    numbers_of_changes = {"changed": len(changed), "added": len(added), "removed": len(removed)}
-    return DiffReport(counts, schema, sum(numbers_of_changes.values()), tuple(values), **numbers_of_changes)
+                texts = _show_difference(left[column], right[column])
+            yield ValueDifference(number, name, texts[0], texts[1], key)
 
 
 def _check_keys(
@@ -396,7 +405,7 @@ def _check_keys(
     raise ValueError(f"{text}: key= takes columns that identify a record; tfr.dedupe leaves one of each")
 
 
-def _in_both(a: pa.Schema, b: pa.Schema) -> list[str]:
+def _common_columns(a: pa.Schema, b: pa.Schema) -> list[str]:
     of_b = {*b.names}
     return [name for name in a.names if name in of_b]
 
@@ -408,11 +417,14 @@ def _compare_schemas(a: pa.Schema, b: pa.Schema) -> tuple[SchemaDifference, ...]
     return tuple(SchemaDifference(*pair) for pair in pairs if pair[1] != pair[2])
 
 
-def _in_order(a: Reader, b: Reader, columns: list[str], schema: tuple[SchemaDifference, ...], limit: int) -> DiffReport:
+def _compare_in_order(
+    a: Reader, b: Reader, columns: list[str], schema: tuple[SchemaDifference, ...], limit: int
+) -> DiffReport:
+    """Compare the records of equal numbers."""
     values: list[ValueDifference] = []
     record = differing = 0
     counts = [0, 0]
-    for batches in _aligned(a, b):
+    for batches in _align_batches(a, b):
         sizes = [0 if batch is None else len(batch) for batch in batches]
         counts = [count + size for count, size in zip(counts, sizes, strict=True)]
         first, second = batches
@@ -421,8 +433,8 @@ def _in_order(a: Reader, b: Reader, columns: list[str], schema: tuple[SchemaDiff
             continue
         rows: dict[int, list[ValueDifference]] = {}
         for name in columns:
-            for row, left, right in _differing(first, second, name):
-                rows.setdefault(row, []).append(ValueDifference(record + row, name, *_shown(left, right)))
+            for row, left, right in _find_differences(first, second, name):
+                rows.setdefault(row, []).append(ValueDifference(record + row, name, *_show_difference(left, right)))
         for row in sorted(rows):
             if differing < limit:
                 values += rows[row]
@@ -431,8 +443,8 @@ def _in_order(a: Reader, b: Reader, columns: list[str], schema: tuple[SchemaDiff
     return DiffReport((counts[0], counts[1]), schema, differing, tuple(values))
 
 
-def _aligned(a: Reader, b: Reader) -> Iterator[tuple[pa.RecordBatch | None, pa.RecordBatch | None]]:
-    """Batches of the same rows of both; None for the one that has ended."""
+def _align_batches(a: Reader, b: Reader) -> Iterator[tuple[pa.RecordBatch | None, pa.RecordBatch | None]]:
+    """Read batches of the same rows from both readers; None for a reader that has ended."""
     left = right = None
     while True:
         left = next(a, None) if left is None else left
@@ -445,8 +457,8 @@ def _aligned(a: Reader, b: Reader) -> Iterator[tuple[pa.RecordBatch | None, pa.R
         right = right[size:] if right is not None and len(right) > size else None
 
 
-def _differing(a: pa.RecordBatch, b: pa.RecordBatch, name: str) -> Iterator[tuple[int, Any, Any]]:
-    """The rows of a column whose values differ, with both values."""
+def _find_differences(a: pa.RecordBatch, b: pa.RecordBatch, name: str) -> Iterator[tuple[int, Any, Any]]:
+    """Find the rows of a column whose values differ, with both values."""
     left, right = a.column(name), b.column(name)
     if left.equals(right):
         return
@@ -469,7 +481,7 @@ def _is_equal(a: Any, b: Any) -> bool:
     return bool(a == b) or bool(a is not None and b is not None and a != a and b != b)
 
 
-def _shown(a: Any, b: Any) -> tuple[str, str]:
+def _show_difference(a: Any, b: Any) -> tuple[str, str]:
     """Shorten two differing values so that the difference is visible: long lists and bytes to the differing items."""
     texts = short(a), short(b)
     if texts[0] != texts[1]:
@@ -477,13 +489,13 @@ def _shown(a: Any, b: Any) -> tuple[str, str]:
     if isinstance(a, list | bytes) and isinstance(b, list | bytes) and len(a) == len(b):
         at = next(i for i, (x, y) in enumerate(zip(a, b, strict=True)) if not _is_equal(x, y))
         kind = "byte" if isinstance(a, bytes) else "item"
-        inner = _shown(a[at], b[at])
+        inner = _show_difference(a[at], b[at])
         return f"{kind} {at} of {len(a):,}: {inner[0]}", f"{kind} {at} of {len(b):,}: {inner[1]}"
     return short(a, 1000), short(b, 1000)
 
 
 def _rows(batch: pa.RecordBatch, columns: list[str]) -> list[tuple[Any, ...]]:
-    """The values of each row."""
+    """Convert the rows of a batch to tuples of values."""
     return list(zip(*(_values(batch, name) for name in columns), strict=True)) if columns else [()] * len(batch)
 
 
@@ -493,7 +505,7 @@ def _digest(value: Any) -> bytes:
 
 
 def _canonical(value: Any) -> Any:
-    """A representative of all values equal by `_is_equal`, such as -0.0, 0.0, 0 and False."""
+    """Choose one representative of all values equal by `_is_equal`, such as -0.0, 0.0, 0 and False."""
     if isinstance(value, list | tuple):
         return [_canonical(item) for item in value]
     if isinstance(value, dict):

@@ -32,7 +32,7 @@ from tfrecord_io.storage.read.held_content import is_small
 from tfrecord_io.storage.read.random_access_file import open_plain, open_random_access
 from tfrecord_io.storage.read.source import HeldContent, Source, SummedFile, checksum
 from tfrecord_io.tools.build_index import compare_index
-from tfrecord_io.tools.file_transfer import Stopped, open_whole
+from tfrecord_io.tools.file_transfer import Stopped
 
 MOST_PROBLEMS = 100  # that are kept for each file
 _MAX_EXPANSION = 64 << 20
@@ -45,10 +45,9 @@ class FileContents:
     """Schema and features of the good records of a file."""
 
     schema: EmbeddedSchema | None = None  # the embedded schema
-    # The feature type of each feature with values, by name and whether it is a feature list; not of the features that
-    # the schema has.
+    # Feature type of each feature with values that the schema does not have, by name and True for a feature list.
     kinds: dict[tuple[str, bool], Kind] = field(default_factory=dict)
-    sequence: bool = False  # whether they are SequenceExamples
+    sequence: bool = False  # True if records are SequenceExamples
     counts: RecordCounts = field(default_factory=RecordCounts)
 
 
@@ -58,11 +57,11 @@ class RecordPart:
     def __init__(self, plan: Plan | None, max_record_bytes: int) -> None:
         self.plan = plan  # None: only frames are checked
         self.decoder = None if plan is None else get_engine().decoder(plan)
-        self.is_plain = True  # they have no embedded schema, and no values of features outside the plan
+        self.is_plain = True  # so far no embedded schema, and no values of features outside the plan
         self._max_record_bytes = max_record_bytes
 
     def __call__(self, data: Any, final: bool) -> tuple[int, int, Fault | None]:
-        """See `tfrecord_io.read.chunks.block_walker.Step`; takes nothing any more once it is not plain."""
+        """Check records as a `tfrecord_io.read.chunks.block_walker.Step`; stops at the first that is not plain."""
         if self.plan is None or self.decoder is None:
             frames, fault = get_engine().scan(data, max_record_bytes=self._max_record_bytes, final=final)
             return len(frames.starts), frames.consumed, fault
@@ -102,7 +101,7 @@ class RecordChecker:
             )
 
     def feed(self, data: Any, final: bool) -> Progress:
-        """Check some of the records in `data`; where it stops at an embedded schema, call `check_schema`."""
+        """Check some of the records in `data`; where this stops at an embedded schema, call `check_schema`."""
         if self._decoder is None:
             frames, fault = self._engine.scan(data, max_record_bytes=self._max_record_bytes, final=final)
             return Progress(len(frames.starts), frames.consumed, fault)
@@ -120,11 +119,11 @@ class RecordChecker:
         return progress
 
     def part(self) -> RecordPart:
-        """A checker of records that follow, beside this one; see `join`."""
+        """Make a checker of records that follow, to run beside this one; see `join`."""
         return RecordPart(self.plan, self._max_record_bytes)
 
     def join(self, part: RecordPart) -> bool:
-        """True if the records of a faultless part bring nothing new; they count as checked then."""
+        """True if the records of a faultless part bring nothing new; then they count as checked."""
         if part.plan is not self.plan:
             return False
         if part.decoder is not None and self._decoder is not None:
@@ -177,7 +176,7 @@ class RecordChecker:
 
 
 def _kinds(decoder: Decoder, plan: Plan | None) -> dict[FeatureName, Kind]:
-    """Take the rows; returns the feature types of the new names that have values in them."""
+    """Take the rows from a decoder; return the feature types of names outside the plan that have values."""
     columns = decoder.take_columns().values()
     new = [] if plan is None or not decoder.new_names else [*columns][len(plan.columns) :]
     kinds = [(column, column.kind if column.steps is None else column.steps.kind) for column in new]
@@ -186,12 +185,12 @@ def _kinds(decoder: Decoder, plan: Plan | None) -> dict[FeatureName, Kind]:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is wrong with a file.
+    """Fault of a file.
 
     Attributes
     ----------
     part : str
-        Where it is: "frames", "compression", "records" (payloads that are not valid, or contradict the schema),
+        Part of the file: "frames", "compression", "records" (payloads that are not valid, or contradict the schema),
         "schema" (the embedded one), "manifest", "index", "storage" or "images".
     error : TFRecordError or OSError
         As reading would raise it.
@@ -285,7 +284,7 @@ class FileCheck:
         return "unreadable" if any(problem.part == "storage" for problem in self.problems) else "damaged"
 
     def with_problem(self, problem: Problem) -> FileCheck:
-        """This result and one more problem."""
+        """Return this result with one more problem."""
         problems = (*self.problems, problem)[:MOST_PROBLEMS]
         count = self.problem_count + 1
         return replace(self, error=self.error or problem.error, problems=problems, problem_count=count)
@@ -318,7 +317,7 @@ class FileChecker:
     _intact: int = 0
     _intact_bytes: int = 0
     _before: tuple[int, int] | None = None  # records and bytes before the first damage
-    _before_damage: tuple[int, int] | None = None  # the same, where records that are not Examples are none
+    _before_damage: tuple[int, int] | None = None  # the same, but records that are not Examples do not end the count
     _others: int = 0  # records with intact frames that are not Examples
     _other_bytes: int = 0
 
@@ -430,7 +429,7 @@ class FileChecker:
 
     def _open(self, source: Source) -> RecordFile:
         ratio = self.options.limits.decompression_ratio
-        raw = None if source.remote is None else open_whole(source, LIMITS.pending_range_bytes)
+        raw = None if source.remote is None else source.open_whole(LIMITS.pending_range_bytes)
         # The manifest states the checksum of a file: a remote one is read once for that and its records.
         if raw is not None and source.shard is not None:
             raw = self._summed = SummedFile(raw, crc32c)

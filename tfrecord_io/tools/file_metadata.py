@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -20,7 +20,7 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.column_features import shown_type
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.source import total
+from tfrecord_io.storage.read.source import metadata_of, total
 from tfrecord_io.typing import FilesLike, StorageLike
 
 
@@ -48,6 +48,9 @@ class Metadata(Report):
     schema : pyarrow.Schema
     schema_source : str
         "embedded" in the first file, or "companions" or "inferred" from a sample.
+    metadata : dict of str to str
+        From the manifest, as `write_tfrecord` was given them; of several datasets, those that do not contradict each
+        other. Empty for files without a manifest.
     """
 
     files: tuple[FileMetadata, ...]
@@ -55,6 +58,7 @@ class Metadata(Report):
     records: int | None
     schema: pa.Schema
     schema_source: str
+    metadata: dict[str, str] = field(default_factory=dict)
 
     def _summary(self) -> Summary:
         amounts = [counted(len(self.files), "file")]
@@ -64,12 +68,13 @@ class Metadata(Report):
         title = ", ".join([*amounts, *sorted(map(str, compressions)), f"schema {self.schema_source}"])
         types = [shown_type(logical_name(f.type, f.metadata), f) for f in self.schema]
         rows = [(printable(f.name), printable(type_)) for f, type_ in zip(self.schema, types, strict=True)]
-        return Summary(f"Metadata of {title}", ("column", "type"), rows)
+        lines = [f"{printable(name)}: {printable(text)}" for name, text in self.metadata.items()]
+        return Summary(f"Metadata of {title}", ("column", "type"), rows, lines)
 
 
 @check_keywords
 def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = None) -> Metadata:
-    """Read the files, sizes, compression and schema of a dataset.
+    """Read the files, sizes, compression, schema and metadata of a dataset.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"n": [1, 2, 3]}, "numbers.tfrecord")
@@ -114,4 +119,4 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
         reader.report.skipped.warn()
     size = total(file.bytes for file in files)
     records = 0 if size == 0 else total(None if source.shard is None else source.shard.records for source in sources)
-    return Metadata(tuple(files), size, records, schema, schema_source)
+    return Metadata(tuple(files), size, records, schema, schema_source, metadata_of(sources))

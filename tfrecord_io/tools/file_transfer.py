@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.background import Flag
-from tfrecord_io.compression import Raw
 from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import is_other_format, record_error
 from tfrecord_io.engine.select import get_engine
@@ -23,7 +22,7 @@ from tfrecord_io.options import LIMITS
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.read.block_reader import Block, BlockReader, Bytes
 from tfrecord_io.storage.read.open_stream import open_source
-from tfrecord_io.storage.read.source import ManifestShard, Source, SummedFile
+from tfrecord_io.storage.read.source import SMALL_BYTES, ManifestShard, Source, SummedFile
 from tfrecord_io.storage.write.output_file import OutputFile
 
 _ADVICE = (
@@ -32,7 +31,6 @@ _ADVICE = (
 )
 _ADVICE_CLI = "tfr salvage writes the intact records to another file"
 _PIECE = 1 << 20
-SMALL_BYTES = 8 << 20  # of a file that is read by one request
 _SMALL_BLOCK = 1 << 19  # of many files that are checked as they arrive
 _WINDOW = 4 * SMALL_BYTES
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(|k|M|G|Ki|Mi|Gi)B?(?:/s)?")
@@ -57,7 +55,7 @@ class Passed:
     """Bytes, checksum and records of a file that have been transferred."""
 
     bytes: int
-    crc32c: int
+    crc32c: int | None  # None: the store that has copied the file states its MD5 alone, which is that of the source
     records: int | None  # None: they were not checked
 
 
@@ -119,7 +117,7 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
             # By a known CRC32C an upload can begin while the file is read; stores end one that is slow by a limit.
             output.expect(source.size, None if source.shard is None or traffic.rate else source.shard.crc32c)
         is_small = source.size is not None and source.size <= SMALL_BYTES
-        raw = open_whole(source, _WINDOW if is_small else window_bytes, arrives=is_small)
+        raw = source.open_whole(_WINDOW if is_small else window_bytes, arrives=is_small)
         tee = _Tee(raw, output, traffic)
         with closing(tee):
             count = _check_records(source, tee) if records else None
@@ -153,28 +151,12 @@ def check_passed(source: Source, passed: Passed) -> None:
     """Raise an error if a file is not what its manifest states, or was looked up as."""
     if source.shard is not None:
         source.shard.check_size(passed.bytes, source.path)
-        source.shard.check_checksum(passed.crc32c, source.path)
+        if passed.crc32c is not None:
+            source.shard.check_checksum(passed.crc32c, source.path)
         if passed.records is not None:
             source.shard.check_records(passed.records, source.path)
     elif source.size not in (None, passed.bytes):
         raise replaced_error(source.path)
-
-
-def open_whole(source: Source, most: int, *, arrives: bool = False) -> Raw:
-    """Open a file to be read to its end; memory holds at most `most` bytes of a remote file.
-
-    With `arrives`, it is read once, and used as it arrives where its store allows that.
-    """
-    if source.remote is None:
-        return source.open()
-    from tfrecord_io.storage.read.range_reader import RangeReader, Window  # imports fsspec
-
-    readers: list[RangeReader] = []
-    window = Window(iter(readers), most=most)
-    raw = source.open(window, arrives=arrives)
-    if isinstance(raw, RangeReader):
-        readers.append(raw)  # its next ranges are requested while one is used
-    return raw
 
 
 class _Tee(SummedFile):

@@ -1,4 +1,4 @@
-"""Add columns to a dataset, by key, from a table in memory; the dataset is read batch by batch."""
+"""Add the columns of a table to the records of files, by key: the table is in memory, the files are read in batches."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def join(
         added = right.drop_columns(names)
         fields = [field.with_nullable(True) for field in added.schema]
         schema = pa.schema([*reader.schema, *fields], reader.schema.metadata)
-        return pa.RecordBatchReader.from_batches(schema, _joined(reader, keys, names, added, schema))
+        return pa.RecordBatchReader.from_batches(schema, _join_batches(reader, keys, names, added, schema))
     except BaseException:
         reader.close()
         raise
@@ -114,23 +114,22 @@ def _check_columns(records: pa.Schema, table: pa.Schema, names: list[str]) -> No
             )
 
 
-def _joined(
+def _join_batches(
     reader: Reader, keys: _Keys, names: list[str], added: pa.Table, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
+    """Read batches, and append the columns `added` of the table to each."""
     sizes = _row_bytes(added)
     with reader:
         for batches in _groups(reader, added.num_rows):
-            table_rows, first = (
-                keys.rows([pa.chunked_array([part.column(name) for part in batches]) for name in names]),
-                0,
-            )
+            key_columns = [pa.chunked_array([part.column(name) for part in batches]) for name in names]
+            table_rows, first = keys.rows(key_columns), 0
             for batch in batches:
                 rows, first = table_rows.slice(first, len(batch)), first + len(batch)
-                # The memory of a batch is limited, and the reach of its offsets.
+                # Runs keep the memory of a batch, and its 32-bit offsets, within limits.
                 runs = runs_within(sizes[rows.fill_null(-1).to_numpy()], LIMITS.batch_bytes)
                 for begin, end in [*runs] or [(0, 0)]:
                     batch_part, part = batch.slice(begin, end - begin), rows.slice(begin, end - begin)
-                    columns = [_taken(column, part) for column in added.columns]
+                    columns = [_take_rows(column, part) for column in added.columns]
                     yield pa.RecordBatch.from_arrays([*batch_part.columns, *columns], schema=schema)
 
 
@@ -154,7 +153,7 @@ def _groups(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[list[pa.Re
 
 
 def _row_bytes(table: pa.Table) -> Array:
-    """About how many bytes each row takes, by the lengths of its texts and lists; a last one, of no row, takes none."""
+    """Estimate the bytes of each row, by the lengths of its texts and lists; with a last 0, for the row -1."""
     sizes = np.zeros(table.num_rows + 1)
     for column in table.columns:
         if is_text(column.type) or is_bytes(column.type):
@@ -168,8 +167,8 @@ def _row_bytes(table: pa.Table) -> Array:
     return sizes
 
 
-def _taken(column: pa.ChunkedArray, rows: pa.Array) -> pa.Array:
-    """Rows of a column, null where they are; ``column.take`` would join its chunks, which offsets may not reach."""
+def _take_rows(column: pa.ChunkedArray, rows: pa.Array) -> pa.Array:
+    """Take rows of a column, null for a null row; ``column.take`` would join chunks, which offsets may not reach."""
     if column.num_chunks <= 1:
         return selectable(column.chunk(0) if column.num_chunks else column.combine_chunks()).take(rows)
     firsts, numbers = np.cumsum([0, *map(len, column.chunks)]), rows.drop_null().to_numpy()
@@ -182,7 +181,7 @@ def _taken(column: pa.ChunkedArray, rows: pa.Array) -> pa.Array:
 
 
 class _Keys:
-    """Finds rows of a table by their keys: of each column the name, the values, and the type in the records."""
+    """Finds rows of a table by key; each of `columns` has a name, values, and the type in the records."""
 
     def __init__(self, columns: list[tuple[str, pa.ChunkedArray, pa.DataType]]) -> None:
         self._values = []  # the distinct values of each column
@@ -193,7 +192,7 @@ class _Keys:
             codes.append(_indices(values, self._values[-1]))
         if prod(len(values) for values in self._values) >= 2**63:
             raise ValueError("on= has too many distinct values: join by fewer columns")
-        combined = self._combined(codes)
+        combined = self._combine_codes(codes)
         self._order = np.flatnonzero(combined >= 0)
         self._order = self._order[np.argsort(combined[self._order], kind="stable")]
         self._sorted = combined[self._order]
@@ -203,8 +202,8 @@ class _Keys:
             key = ", ".join(repr(column[row].as_py()) for _, column, _ in columns)
             raise ValueError(f"rows {row} and {second_row} of the table have the key {key}: expected each key once")
 
-    def _combined(self, codes: list[Array]) -> Array:
-        """One number for the numbers of all columns; -1 if one is missing."""
+    def _combine_codes(self, codes: list[Array]) -> Array:
+        """Combine the codes of all columns into one; -1 if one is missing."""
         combined = codes[0]
         for column_codes, values in zip(codes[1:], self._values[1:], strict=True):
             missing = (combined < 0) | (column_codes < 0)
@@ -212,11 +211,11 @@ class _Keys:
         return combined
 
     def rows(self, columns: list[pa.Array]) -> pa.Array:
-        """The row of the table for each key, null where no row has it."""
+        """Find the row of the table for each key; null if no row has the key."""
         codes = [
             _indices(_plain(column, values.type), values) for column, values in zip(columns, self._values, strict=True)
         ]
-        combined = self._combined(codes)
+        combined = self._combine_codes(codes)
         places = np.searchsorted(self._sorted, combined)
         places = np.minimum(places, max(len(self._sorted) - 1, 0))
         is_in_table = (combined >= 0) & (self._sorted[places] == combined) if len(self._sorted) else combined < -1
@@ -225,7 +224,7 @@ class _Keys:
 
 
 def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
-    """A column of the key as single values of a type, without a dictionary."""
+    """Convert a column of the key to single values of a type, without a dictionary."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_dictionary(type_):
@@ -239,7 +238,7 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
         raise FeatureTypeError(reason, feature=name, hint=advice)
     try:
         plain = column.cast(type_)
-        is_part = pa.types.is_date(type_) or pa.types.is_time(type_)  # of a timestamp, whose rest Arrow (26.0) drops
+        is_part = pa.types.is_date(type_) or pa.types.is_time(type_)  # Arrow (26.0) drops the rest of a timestamp
         if is_part and pa.types.is_temporal(column.type) and plain.cast(column.type) != column:
             raise pa.ArrowInvalid("a time is not midnight" if pa.types.is_date(type_) else "the dates would be lost")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -260,6 +259,6 @@ def _kind(type_: pa.DataType) -> int | None:
 
 
 def _indices(values: Any, distinct: pa.Array) -> Array:
-    """The index of each value among distinct values; -1 for a missing or absent value."""
+    """Find the index of each value among distinct values; -1 for a missing or absent value."""
     indices = pc.index_in(values, value_set=distinct, skip_nulls=True)
     return np.asarray(indices.cast(pa.int64()).fill_null(-1))

@@ -121,7 +121,7 @@ def clean(
 
 
 def _local_files(root: str) -> Iterator[Leftover]:
-    """Temporary files below a folder, and shards that were written but not published."""
+    """Find temporary files below a folder, and shards that were written but not published."""
 
     def warn_below(error: OSError) -> None:
         if error.filename == root:
@@ -130,12 +130,12 @@ def _local_files(root: str) -> Iterator[Leftover]:
 
     manifests = _Manifests(LocalFileSystem())
     for folder, folders, names in os.walk(root, onerror=warn_below):
-        for name in sorted(filter(is_temporary, folders)):  # of a folder of files that was being written
+        for name in sorted(filter(is_temporary, folders)):  # of writers of a folder of files
             path = os.path.join(folder, name)
             if not os.path.islink(path):
                 folders.remove(name)
                 yield from _left_folder(path)
-        for name in sorted(_left(manifests, f"{folder.rstrip('/')}/", names)):
+        for name in sorted(_find_left_names(manifests, f"{folder.rstrip('/')}/", names)):
             path = os.path.join(folder, name)
             for status in _statuses(path):
                 time = datetime.fromtimestamp(status.st_mtime, UTC)
@@ -143,7 +143,7 @@ def _local_files(root: str) -> Iterator[Leftover]:
 
 
 def _left_folder(path: str) -> Iterator[Leftover]:
-    """A temporary folder, as old as what was last written in it."""
+    """Describe a temporary folder, which is as old as its latest change."""
     statuses = _statuses(path)
     for folder, folders, names in os.walk(path):
         statuses += _statuses(*(os.path.join(folder, name) for name in (*folders, *names)))
@@ -154,7 +154,7 @@ def _left_folder(path: str) -> Iterator[Leftover]:
 
 
 def _statuses(*paths: str) -> list[os.stat_result]:
-    """The statuses of listed files and folders, without those that a writer has renamed or removed since."""
+    """Look up listed files and folders, except those that a writer has renamed or removed since."""
     statuses = []
     for path in paths:
         with suppress(FileNotFoundError):
@@ -163,27 +163,27 @@ def _statuses(*paths: str) -> list[os.stat_result]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stated:
-    """Facts of a manifest about files, by their names with its directory."""
+class _ManifestFacts:
+    """Facts of a manifest: names of files, with the directory of the manifest."""
 
     dataset: str
-    listed: frozenset[str]  # shards, also by the names that they are staged under
+    listed: frozenset[str]  # shards, also under their staged names
     replaced: frozenset[str]
 
 
 class _Manifests:
-    """A cache of manifests: all folders of columns share a manifest, which may be large.
+    """Cache of manifests: all partition folders share a manifest, which may be large.
 
-    In a store, where all names were listed before, each is read once. On a disk, where the next folders are listed
-    meanwhile, one that was replaced is read again.
+    In a store, where all names were listed before, each manifest is read once. On a disk, where folders are listed
+    meanwhile, a replaced manifest is read again.
     """
 
     def __init__(self, fs: FileSystem) -> None:
         self.fs = fs
-        self._found: dict[str, tuple[object, _Stated | None]] = {}
+        self._found: dict[str, tuple[object, _ManifestFacts | None]] = {}
 
-    def read(self, path: str) -> _Stated | None:
-        """A manifest; None without one of this package. CorruptRecordError or OSError if it cannot be used."""
+    def read(self, path: str) -> _ManifestFacts | None:
+        """Read a manifest; None if the file is not of this package. CorruptRecordError or OSError if unusable."""
         version: object = None
         if isinstance(self.fs, LocalFileSystem):
             with suppress(FileNotFoundError, NotADirectoryError):
@@ -193,7 +193,7 @@ class _Manifests:
             self._found[path] = version, self._parse(path)
         return self._found[path][1]
 
-    def _parse(self, path: str) -> _Stated | None:
+    def _parse(self, path: str) -> _ManifestFacts | None:
         entry = self.fs.entry(path)
         text = b"{}" if entry is None else read_manifest(self.fs, entry)
         manifest = parse_manifest(text, self.fs.display_path(path))
@@ -201,15 +201,15 @@ class _Manifests:
             return None
         directory = path[: path.rindex("/") + 1]
         listed = frozenset(directory + name for file in manifest.files for name in (file.path, file.staged) if name)
-        return _Stated(manifest.dataset, listed, frozenset(directory + name for name in manifest.replaces))
+        return _ManifestFacts(manifest.dataset, listed, frozenset(directory + name for name in manifest.replaces))
 
 
-def _left(manifests: _Manifests, folder: str, names: Collection[str]) -> set[str]:
-    """Names of temporary files, unpublished and replaced shards in a folder, which ends in a slash."""
+def _find_left_names(manifests: _Manifests, folder: str, names: Collection[str]) -> set[str]:
+    """Find temporary files, unpublished and replaced shards in a folder, whose path ends in a slash."""
     written = {name for name in names if parse_staged(name) or _id_of(name)}
     alone = {name: shard for name in names if (shard := _shard_gone(name, names)) is not None}
     if written or alone or any(stem_of(name) is not None for name in names):
-        used, replaced, stems = _in_use(manifests, folder, names, written)
+        used, replaced, stems = _find_used_shards(manifests, folder, names, written)
         written = (written | replaced) - used
         written.update(index for shard in [*written] for index in index_names(shard) if index in names)
         # Other tools call files so, too, as "faiss-00000-of-00008.index".
@@ -218,7 +218,7 @@ def _left(manifests: _Manifests, folder: str, names: Collection[str]) -> set[str
 
 
 def _shard_gone(name: str, names: Collection[str]) -> ShardName | None:
-    """The shard of an index of this name, if the shard was replaced during the indexing."""
+    """Shard of an index of this name, if the shard was replaced during the indexing."""
     shard = indexed_file(name)
     return None if shard is None or shard in names else parse_shard(shard)
 
@@ -230,19 +230,18 @@ def is_left(folder: str, name: str) -> bool:
 
 
 def _id_of(name: str) -> str:
-    """The id of the writing that added a shard to a dataset; else no text."""
+    """Id of the writing that added a shard to a dataset; empty for other names."""
     shard = parse_shard(name)
     return "" if shard is None else shard.id
 
 
-def _in_use(
+def _find_used_shards(
     manifests: _Manifests, folder: str, names: Collection[str], written: set[str]
 ) -> tuple[set[str], set[str], set[str]]:
-    """Shards listed by a manifest, and shards appended to datasets whose manifest is gone.
+    """Find the shards in use, the replaced shards that manifests state, and the stems of datasets with a manifest.
 
-    And the shards that a manifest says were replaced, and its writer has not removed; and the datasets with a manifest.
-
-    Staged ones are data of their dataset until the next writer renames them.
+    Shards in use are those that a manifest lists, staged ones too, and those appended to a dataset whose manifest is
+    gone. Replaced shards are those that the writer of the manifest has not removed.
     """
     used: set[str] = set()
     replaced: set[str] = set()
@@ -265,7 +264,7 @@ def _in_use(
 
 
 def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) -> Iterator[Leftover]:
-    """Temporary files and unpublished shards below a folder of a remote filesystem, which must exist unless optional.
+    """Find temporary files and unpublished shards below a remote folder, which must exist unless `optional`.
 
     Writes to object stores are atomic without temporary files.
     """
@@ -283,13 +282,13 @@ def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) 
         folders.setdefault(parent + slash, {})[base] = name
     manifests = _Manifests(fs)
     for parent, names in folders.items():
-        for name in sorted(names[base] for base in _left(manifests, parent, names)):
+        for name in sorted(names[base] for base in _find_left_names(manifests, parent, names)):
             path, info = fs.display_path(name), files[name]
             yield Leftover(path, None, _time_of(info), info.get("size"), partial(fs.remove, name))
 
 
 def _time_of(info: Mapping[str, Any]) -> datetime | None:
-    """When a file was last written, from the entry of its filesystem."""
+    """Time of the last write of a file, from its entry in a listing."""
     time = next((info[key] for key in _TIMES if info.get(key) is not None), None)
     if isinstance(time, (int, float)):
         return datetime.fromtimestamp(time, UTC)

@@ -1,4 +1,4 @@
-"""Copies of records: sources, outputs, and the report."""
+"""Open the outputs that copied records are written to, and publish all of them together."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _MOST_NAMED = 8  # paths in a message
 def record_outputs(
     records: CopiedRecords, path: Any, names: Sequence[str] = ("",)
 ) -> Iterator[list[RecordOutput | FolderOutputs]]:
-    """Outputs for records: `path` itself or, by their `names`, files in a directory.
+    """Open outputs for records: `path` itself, or with `names` files in this directory.
 
-    They are published when the block ends, all of them complete, and discarded after an exception. With
-    ``partitions="folders"`` `path` is a directory, and the names, or shards, are in each folder.
+    All outputs are published together when the block ends, and discarded after an exception. With
+    ``partitions="folders"``, `path` is a directory, each of whose folders gets the names, or shards.
     """
     schema, options = records.schema, records.options
     outputs: list[RecordOutput | FolderOutputs] = []
-    opened: list[RecordOutput] = []  # to publish: the outputs, or the outputs of their folders
+    opened: list[RecordOutput] = []  # outputs to publish: those of `outputs`, or of their folders
     with ExitStack() as parents:
         try:
             for name in names:
@@ -59,7 +59,7 @@ def record_outputs(
                     outputs.append(opened[-1])
             yield outputs
             if options.partitions == "folders" and names == ("",):
-                for folder in records.folders:  # those without records are written, too
+                for folder in records.folders:  # folders without records are written, too
                     outputs[0].folder(folder)
                 # A directory before its subdirectories, where files would belong to another dataset.
                 opened.sort(key=attrgetter("path"))

@@ -1,4 +1,4 @@
-"""Hashes of rows, of 128 bits: the same for equal values, of which -0.0 and 0.0 are two, and all NaN."""
+"""Hash rows to 128 bits: equal values have equal hashes; so have -0.0 and 0.0, and all NaN."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
 
 
 def row_hashes(columns: Sequence[pa.Array], count: int) -> Array:
-    """The hash of each of `count` rows, as an array of `HASH`.
+    """Hash each of `count` rows, as an array of `HASH`.
 
     Examples
     --------
@@ -29,11 +29,11 @@ def row_hashes(columns: Sequence[pa.Array], count: int) -> Array:
 
 
 def joined_hashes(columns: Sequence[Sequence[Array]], count: int) -> Array:
-    """The hashes of rows of which `column_hashes` of each column are given."""
+    """Combine the `column_hashes` of all columns into hashes of rows."""
     hashes = np.zeros(count, HASH)
     for column in columns:
         for name, values in zip(("first", "second"), column, strict=True):
-            hashes[name] = _mixed(hashes[name] * np.uint64(31) + values)
+            hashes[name] = _mix_bits(hashes[name] * np.uint64(31) + values)
     return hashes
 
 
@@ -47,7 +47,7 @@ def run_starts(hashes: Array, order: Array) -> Array:
 
 
 def has_hashes(type_: pa.DataType) -> bool:
-    """True if `column_hashes` takes columns of a type: single values, and lists of those it takes."""
+    """True if `column_hashes` takes columns of a type: single values, and lists of such types."""
     if pa.types.is_dictionary(type_) or is_list_like(type_):
         return has_hashes(type_.value_type)
     return bool(
@@ -60,7 +60,7 @@ def has_hashes(type_: pa.DataType) -> bool:
 
 
 def column_hashes(column: pa.Array) -> list[Array]:
-    """Two hashes of each value, of 64 bits, also of a missing one."""
+    """Hash each value twice, to 64 bits; missing values, too."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_null(column.type):
@@ -70,7 +70,7 @@ def column_hashes(column: pa.Array) -> list[Array]:
         hashes = _list_hashes(column)
     elif pa.types.is_primitive(column.type) and not pa.types.is_decimal(column.type):
         values = _as_integers(column)
-        hashes = [_mixed(values ^ seed) for seed in _SEEDS]
+        hashes = [_mix_bits(values ^ seed) for seed in _SEEDS]
     else:
         import pandas as pd
 
@@ -81,7 +81,7 @@ def column_hashes(column: pa.Array) -> list[Array]:
 
 
 def _list_hashes(column: pa.Array) -> list[Array]:
-    """Two hashes of each list: of the length, and of the sum of items mixed with their positions."""
+    """Hash each list twice: its length, and the sum of its items mixed with their positions."""
     lengths = np.asarray(pc.list_value_length(column).fill_null(0)).astype(np.int64)
     begins = np.cumsum(lengths) - lengths
     positions = (np.arange(lengths.sum()) - np.repeat(begins, lengths)).astype(np.uint64)
@@ -89,14 +89,14 @@ def _list_hashes(column: pa.Array) -> list[Array]:
     hashes = []
     for items in column_hashes(column.flatten()):
         sums = np.zeros(len(lengths), np.uint64)
-        if has_items.any():  # the items of a list end where those of the next one begin
-            sums[has_items] = np.add.reduceat(_mixed(items + positions * _GOLDEN), begins[has_items])
-        hashes.append(_mixed(sums + lengths.astype(np.uint64) * _GOLDEN))
+        if has_items.any():  # the items of a list end where those of the next list begin
+            sums[has_items] = np.add.reduceat(_mix_bits(items + positions * _GOLDEN), begins[has_items])
+        hashes.append(_mix_bits(sums + lengths.astype(np.uint64) * _GOLDEN))
     return hashes
 
 
 def _as_integers(column: pa.Array) -> Array:
-    """The values of fixed width as integers that differ where the values do; missing ones are 0."""
+    """Convert values of fixed width to integers that differ where the values do; missing values are 0."""
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     if pa.types.is_floating(column.type):
@@ -107,8 +107,8 @@ def _as_integers(column: pa.Array) -> Array:
     return np.asarray(values.fill_null(0)).astype(np.int64).view(np.uint64)
 
 
-def _mixed(values: Array) -> Array:
-    """A bijection of integers of 64 bits, in which each bit depends on all: the finalizer of SplitMix64."""
+def _mix_bits(values: Array) -> Array:
+    """Mix the bits of 64-bit integers by a bijection, the finalizer of SplitMix64: each bit depends on all."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
     return np.asarray(values)

@@ -49,10 +49,12 @@ from tfrecord_io.storage.paths.file_names import (
     shard_numbers,
     stem_of,
 )
-from tfrecord_io.storage.paths.resolve_output import Output, check_named, check_suffix, identity
+from tfrecord_io.storage.paths.manifest import NO_CONTENT
+from tfrecord_io.storage.paths.resolve_output import NamedShards, Output, check_named, check_suffix, identity
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_publication
-from tfrecord_io.storage.write.publication import WrittenShard
+from tfrecord_io.storage.write.change import change_of
+from tfrecord_io.storage.write.publication import Publication, WrittenShard
 from tfrecord_io.tools.record_outputs import say_published
 from tfrecord_io.write.frame_sink import FrameSink, try_add_prefix
 from tfrecord_io.write.sharded_sink import SchemaUnion
@@ -189,20 +191,6 @@ class Target:
         """Name of the compression to write with."""
         codec = CODECS.of_path(self.path)
         return source_compression if codec is None and self.same_name else None if codec is None else codec.name
-
-
-@dataclass(frozen=True, slots=True)
-class NamedShards(Output):
-    """The shards of a dataset with given names, of which some may be missing; `base` is its directory and name."""
-
-    names: tuple[str, ...] = ()
-
-    @property
-    def stem(self) -> str:
-        return self.base.rpartition("/")[2]
-
-    def shard(self, index: int) -> str:
-        return self.base.rpartition("/")[0] + "/" + self.names[index]
 
 
 def plan_targets(
@@ -430,18 +418,23 @@ class SalvageWriter:
                 if target.folder:
                     dataset.store(shard)
             # Of shards with several schemas, but no manifest, each read decides.
-            first_shard = targets[0].source.shard
-            only_content = next(iter(contents)) if len(contents) == 1 else None
-            dataset.publish(shards, only_content if first_shard is None else first_shard.manifest.schema)
+            stated = targets[0].source.shard
+            only_schema = next(iter(contents)) if len(contents) == 1 else None
+            facts = replace(NO_CONTENT, schema=only_schema)
+            if stated is not None:
+                types = stated.manifest.partition_schema if targets[0].folder else None
+                version = stated.manifest
+                facts = replace(NO_CONTENT, schema=version.schema, partition_schema=types, metadata=version.metadata)
+            published = dataset.publish(shards, facts)
         except BaseException:
             for sink in sinks:
                 sink.discard()
             dataset.discard()
             raise
-        dataset.old.warn_of_left()
+        published.warn_of_left()
         return results
 
-    def _open_dataset(self, targets: Sequence[Target]) -> Any:
+    def _open_dataset(self, targets: Sequence[Target]) -> Publication:
         """The writer of a dataset: of one with folders, new shards in the same folders."""
         first, storage = targets[0], self.options.target
         mode = self.options.effective_mode
@@ -450,18 +443,14 @@ class SalvageWriter:
         if not first.folder:
             names = tuple(target.path.rpartition("/")[2] for target in targets)
             output: Output = NamedShards(first.path, True, len(names), base=base, names=names)
-            return open_publication(output, storage, mode=mode)
+            return open_publication(output, change_of(mode, SchemaUnion(), grows=False), storage)
         assert first.source.shard is not None
         codec = CODECS.of_path(first.path)
         suffix = RECORD_SUFFIXES[0] + ("" if codec is None else codec.suffixes[0])
         compression = None if codec is None else codec.name
         output = Output(base, True, None, compression=compression, base=base, suffix=suffix, grows=True)
         columns = tuple(name for name, _ in first.source.partitions)
-        dataset = open_publication(output, storage, partition_by=columns, mode=mode)
-        dataset.unite = SchemaUnion()
-        if first.source.shard.manifest.partition_schema is not None:
-            dataset.set_partition_schema(first.source.shard.manifest.partition_schema)
-        return dataset
+        return open_publication(output, change_of(mode, SchemaUnion(), columns, grows=True), storage)
 
     def _open(self, target: Target) -> IntactRecords:
         records = IntactRecords(target.source, self.options, self.progress)

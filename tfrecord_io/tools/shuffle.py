@@ -42,8 +42,8 @@ from tfrecord_io.typing import (
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
-_NUMBER_BYTES = 8  # of a key, and of a size
-_BITS = 5  # of the keys that choose a temporary file
+_NUMBER_BYTES = 8  # of a key or a size
+_BITS = 5  # of a key, which choose a temporary file
 _FILES = 1 << _BITS
 _DEEPEST = 64 // _BITS
 _BUFFER_BYTES = 64 << 10  # of each temporary file
@@ -127,13 +127,13 @@ def shuffle(
         progress=progress,
     )
     copied, bits = CopiedRecords(source, options), np.random.PCG64(seed)
-    copied.schema = copied.schema.reordered()
+    copied.schema = copied.schema.drop_range_index()
     try:
         with record_outputs(copied, target) as (output,):
             for folder, records in groupby(copied.frames(), key=itemgetter(0)):
                 # The i-th number of the seed for the i-th record of all folders.
                 keyed = ((frames, bits.random_raw(len(frames[1]))) for _, frames in records)
-                _in_order_of_keys(keyed, memory_bytes, 0, output.folder(folder))
+                _write_in_key_order(keyed, memory_bytes, 0, output.folder(folder))
     except MemoryError as error:
         raise _no_memory(error, copied, memory_bytes) from error
     return output.report
@@ -234,24 +234,24 @@ def _no_memory(error: MemoryError, copied: CopiedRecords, memory_bytes: int) -> 
     return MemoryError(f"{reason}; {LEAVES_OUT}")
 
 
-def _in_order_of_keys(records: Iterable[Keyed], memory_bytes: int, depth: int, output: RecordOutput) -> None:
+def _write_in_key_order(records: Iterable[Keyed], memory_bytes: int, depth: int, output: RecordOutput) -> None:
     """Write records in the order of their keys, which agree in the first `depth` groups of bits."""
     with ExitStack() as stack:
-        in_memory, count, spools = _gathered(records, memory_bytes, depth, stack)
+        in_memory, count, spools = _gather_records(records, memory_bytes, depth, stack)
         if depth == 0:
             output.expect(count)
         _write_sorted(in_memory, output.write)
         for spool in spools:
-            _in_order_of_keys(_kept(spool), memory_bytes, depth + 1, output)
+            _write_in_key_order(_read_spool(spool), memory_bytes, depth + 1, output)
             spool.close()
 
 
-def _gathered(
+def _gather_records(
     records: Iterable[Keyed], memory_bytes: int, depth: int, stack: ExitStack
 ) -> tuple[list[Keyed], int, list[Spool]]:
-    """Collect the records in memory, or in temporary files if they do not fit; also return their number.
+    """Collect records in memory, or in temporary files if they do not fit; the second result is their number.
 
-    A single record would fit no better alone in another file.
+    A single record stays in memory: alone in a file, it would fit no better.
     """
     in_memory: list[Keyed] = []
     size = count = 0
@@ -271,10 +271,10 @@ def _gathered(
     return in_memory, count, spools
 
 
-def _distribute(held: Iterable[Keyed], depth: int, spools: list[Spool]) -> None:
+def _distribute(in_memory: Iterable[Keyed], depth: int, spools: list[Spool]) -> None:
     """Append records to the temporary files that the next bits of their keys choose."""
     shift = np.uint64(64 - _BITS * (depth + 1))
-    for frames, keys in held:
+    for frames, keys in in_memory:
         file_numbers = (keys >> shift).astype(np.int64) & (_FILES - 1)
         for number in np.unique(file_numbers).tolist():
             indices = np.flatnonzero(file_numbers == number)
@@ -283,8 +283,8 @@ def _distribute(held: Iterable[Keyed], depth: int, spools: list[Spool]) -> None:
             spools[number].write(lengths, data, frames[1][indices].astype(np.int64), keys[indices])
 
 
-def _kept(spool: Spool) -> Iterator[Keyed]:
-    """The records of a temporary file: of each write the frames, their sizes and their keys."""
+def _read_spool(spool: Spool) -> Iterator[Keyed]:
+    """Read the records of a temporary file: of each write the frames, their sizes and their keys."""
     for part in spool.parts():
         unread = part
         while len(unread):
@@ -295,14 +295,14 @@ def _kept(spool: Spool) -> Iterator[Keyed]:
             yield (data, sizes.astype(np.int64)), keys
 
 
-def _write_sorted(held: list[Keyed], write: Callable[[Frames], None]) -> None:
-    """Write records that are in memory in the order of their keys, records with equal keys as they are."""
-    if not held:
+def _write_sorted(in_memory: list[Keyed], write: Callable[[Frames], None]) -> None:
+    """Write records in memory in the order of their keys; records with equal keys keep their order."""
+    if not in_memory:
         return
-    data = held[0][0][0] if len(held) == 1 else np.concatenate([frames[0] for frames, _ in held])
-    sizes = np.concatenate([frames[1] for frames, _ in held])
-    order = np.argsort(np.concatenate([keys for _, keys in held]), kind="stable")
-    held.clear()
+    data = in_memory[0][0][0] if len(in_memory) == 1 else np.concatenate([frames[0] for frames, _ in in_memory])
+    sizes = np.concatenate([frames[1] for frames, _ in in_memory])
+    order = np.argsort(np.concatenate([keys for _, keys in in_memory]), kind="stable")
+    in_memory.clear()
     bounds = np.searchsorted(np.cumsum(sizes[order]), np.arange(_WRITE_BYTES, len(data), _WRITE_BYTES))
     for indices in np.split(order, np.unique(bounds)):
         if len(indices):

@@ -26,8 +26,8 @@ from tfrecord_io.tools.record_outputs import record_outputs
 from tfrecord_io.tools.split_assignment import (
     MOST_PARTS,
     group_labels,
-    labelled,
     random_labels,
+    split_by_label,
     stratified_labels,
     value_labels,
 )
@@ -68,7 +68,8 @@ def merge(
     """Write the records of several files to one file, or to shards, in their order.
 
     Records are copied as bytes, and their checksums checked. The embedded schemas of the files are united, and the
-    result is stored in the first record of each file. Values in the names of folders (``day=1/``) become features.
+    result is stored in the first record of each file. Values in the names of folders (``day=1/``) become features. The
+    manifest of shards gets the metadata of the datasets, without those that contradict each other.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3, 4]}, "parts/x@2")
@@ -396,6 +397,6 @@ def _copy_parts(copied: CopiedRecords, dst: str, names: Sequence[str], labels: A
     directory = dst if dst.endswith("/") else f"{dst}/"
     files = [f"{name}{suffix}" for name in names]
     with new_parent(directory, copied.options.target), record_outputs(copied, directory, files) as outputs:
-        for number, folder, frames in labelled(copied, labels):
+        for number, folder, frames in split_by_label(copied, labels):
             outputs[number].folder(folder).write(frames)
     return {name: output.report for name, output in zip(names, outputs, strict=True)}

@@ -1,6 +1,6 @@
-"""Which part of a dataset each record belongs to: at random, or decided by the values of columns.
+"""Assign each record of a dataset to a part: at random, or by the values of columns.
 
-Functions named ``…_labels`` return labels: of each record, in order, the number of its part, or `LEFT_OUT`.
+Functions named ``…_labels`` return for each record, in order, the number of its part, or `LEFT_OUT`.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def write_labelled(copied: CopiedRecords, dst: Any, labels: Array) -> WriteRepor
     """Write the records with the label 0 to one output."""
     with record_outputs(copied, dst) as (output,):
         output.expect(int(np.count_nonzero(labels == 0)))
-        for _, folder, frames in labelled(copied, labels):
+        for _, folder, frames in split_by_label(copied, labels):
             output.folder(folder).write(frames)
     return output.report
 
 
 def random_labels(sizes: Sequence[int], count: int, seed: int) -> Array:
-    """The number of the part of each of `count` records: random, with parts of these sizes; the rest is `LEFT_OUT`."""
+    """Assign `count` records to random parts of these sizes; the rest is `LEFT_OUT`."""
     seed = check_integer("seed", seed, 0)
     labels = np.full(count, LEFT_OUT, np.uint8)
     ends = np.cumsum(sizes)
@@ -69,8 +69,8 @@ def random_labels(sizes: Sequence[int], count: int, seed: int) -> Array:
     return labels
 
 
-def labelled(copied: CopiedRecords, labels: Array) -> Iterator[tuple[int, str, Frames]]:
-    """The records of each part, with the number of the part and the folder that they are copied to.
+def split_by_label(copied: CopiedRecords, labels: Array) -> Iterator[tuple[int, str, Frames]]:
+    """Split records by their labels: yield frames with the number of their part, and the folder they are copied to.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def each_key(
     Raises
     ------
     FeatureNotFoundError, FeatureTypeError
-        The column does not exist, or is none of `kinds`; `keyword` has its name.
+        A column does not exist, or is none of `kinds`; `keyword` is the keyword that names it.
     """
     schema = copied.schema
     overrides = copied.options.schema_overrides if schema.declared is None else None
@@ -129,12 +129,12 @@ def _check_key(field: pa.Field, columns: Sequence[str], keyword: str, kinds: Kin
 
 
 def value_labels(copied: CopiedRecords, by: str) -> tuple[list[Any], Array]:
-    """The distinct values of a column, None for missing ones, and for each record the number of its value.
+    """Distinct values of a column, None for a missing one, and for each record the number of its value.
 
     Raises
     ------
     ValueError
-        There are more than `MOST_PARTS` without None.
+        The column has more than `MOST_PARTS` values, None not counted.
     """
     numbers: dict[Any, int] = {}
 
@@ -143,25 +143,25 @@ def value_labels(copied: CopiedRecords, by: str) -> tuple[list[Any], Array]:
             raise ValueError(f"by={by!r}: the column has more than {MOST_PARTS} distinct values")
         return numbers.setdefault(value, len(numbers))
 
-    labels = _of_values(copied, by, "by", number, NAMES)
+    labels = _label_values(copied, by, "by", number, NAMES)
     return [*numbers], labels
 
 
 def group_labels(copied: CopiedRecords, column: str, shares: Sequence[Fraction], seed: int) -> Array:
-    """The parts of the records: one for all records of a value, which the hash of the value alone decides."""
+    """Assign all records of a value to one part, by the hash of the value alone."""
     bounds = [int(end * 2**64) for end in accumulate(shares)]
 
     def number(value: Any) -> int:
         part = bisect_right(bounds, _stable_hash(value, seed))
         return part if part < len(shares) else LEFT_OUT
 
-    return _of_values(copied, column, "group", number)
+    return _label_values(copied, column, "group", number)
 
 
-def _of_values(
+def _label_values(
     copied: CopiedRecords, column: str, keyword: str, number: Callable[[Any], int], kinds: Kinds = VALUES
 ) -> Array:
-    """The number of the value of each record."""
+    """Label each record with the `number` of its value."""
 
     def use(columns: list[pa.Array]) -> Array:
         values, indices = _distinct(columns[0])
@@ -171,7 +171,7 @@ def _of_values(
 
 
 def stratified_labels(copied: CopiedRecords, column: str, shares: Sequence[Fraction], seed: int) -> Array:
-    """The parts of the records, each of which has its share of the records of each value.
+    """Assign records to parts so that each part has its share of the records of each value.
 
     The k-th record of a value is in the part in which frac(h + k φ) lies, where h is a hash of the value and φ the
     golden ratio: such numbers fill all intervals evenly, and those of earlier records do not depend on later ones.
@@ -189,7 +189,7 @@ def stratified_labels(copied: CopiedRecords, column: str, shares: Sequence[Fract
         sizes = np.bincount(indices, minlength=len(hashes))
         begins = np.array([counts[key] for key in hashes.tolist()], np.int64) - (np.cumsum(sizes) - sizes)
         counts.update(dict(zip(hashes.tolist(), sizes.tolist(), strict=True)))
-        numbers = np.empty(len(indices), np.int64)  # of each record among those of its value
+        numbers = np.empty(len(indices), np.int64)  # number of each record among the records of its value
         order = np.argsort(indices, kind="stable")
         numbers[order] = np.arange(len(indices)) + begins[indices[order]]
         points = numbers.astype(np.uint64) * np.uint64(_GOLDEN) + hashes[indices]
@@ -200,7 +200,7 @@ def stratified_labels(copied: CopiedRecords, column: str, shares: Sequence[Fract
 
 
 def _distinct(column: pa.Array) -> tuple[list[Any], Array]:
-    """The distinct values of a column, and for each row the index of its value."""
+    """Distinct values of a column, and for each row the index of its value."""
     column = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column  # for pyarrow 19
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     missing = len(encoded.dictionary)
@@ -210,7 +210,7 @@ def _distinct(column: pa.Array) -> tuple[list[Any], Array]:
 
 
 def _stable_hash(value: Any, seed: int) -> int:
-    """The hash that decides about a value, the same in all versions: BLAKE2b of its text, with the seed as the key."""
+    """Hash of a value, the same in all versions: BLAKE2b of its text, with the seed as the key."""
     value = value + 0.0 if isinstance(value, float) else value  # -0.0 becomes 0.0
     content = value if isinstance(value, bytes) else b"" if value is None else str(value).encode()
     return int.from_bytes(hashlib.blake2b(content, digest_size=8, key=str(seed).encode()).digest(), "little")

@@ -81,7 +81,7 @@ class VerifyReport(Report):
         return {"ok": self.ok, "records": self.records, "bytes": self.bytes, "intact": self.intact, "files": files}
 
     def rows(self, files: Sequence[FileCheck]) -> list[tuple[str, ...]]:
-        """A row for each of `files`, for the columns `HEADINGS`."""
+        """Rows of a table, one for each of `files`, in the order of `HEADINGS`."""
         return [
             (
                 printable(file.path, LINE_WIDTH),
@@ -95,7 +95,7 @@ class VerifyReport(Report):
         ]
 
     def title(self) -> str:
-        """The sums."""
+        """Summary in a line."""
         bad = Counter(file.status for file in self.files if file.error is not None)
         files = printable(self.files[0].path) if len(self.files) == 1 else counted(len(self.files), "file")
         good = len(self.files) - bad.total()
@@ -111,9 +111,9 @@ class VerifyReport(Report):
         return text if size is None else f"{text}, {byte_size(size)}"
 
     def problem_lines(self, text_of: Callable[[Exception], str] | None = None) -> list[str]:
-        """A line for each problem; `text_of` an error are the words of a caller other than `verify`.
+        """Lines of text, one for each problem; `text_of` words an error, if not as Python does.
 
-        The first of several problems of a file with the same hint gives it.
+        A hint is given once for each file.
         """
         lines = []
         for file in self.files:
@@ -231,7 +231,7 @@ def _check_files(
     """Check the files present now, except those with earlier results, and add the new results."""
     unnamed: dict[str, str] = {}
     faults: list[CorruptRecordError] = []
-    sources_and_results = _found(paths, options, unnamed=unnamed, manifest_faults=faults)
+    sources_and_results = _resolve_files(paths, options, unnamed=unnamed, manifest_faults=faults)
     sources = [item for item in sources_and_results if isinstance(item, Source)]
     if images:
         refuse_files_read_once(sources)
@@ -239,23 +239,18 @@ def _check_files(
     to_check = (source.size for source in sources if _content(source) not in earlier_results)
     with ProgressMeter(options.progress, total(to_check), "bytes") as bar:
         stopped = Flag()
-        file_options = replace(options, threads=max(1, options.thread_count // len(sources_and_results)))
-        calls = [
-            partial(
-                _check,
-                FileChecker(
-                    source=source,
-                    index=index,
-                    record_type=record_type,
-                    options=file_options,
-                    progress=bar,
-                    stopped=stopped,
-                ),
-                earlier_results.get(_content(source)),
-            )
-            for source, index in zip(sources, indexes, strict=True)
-        ]
-        results = list(ordered(iter(calls), min(_at_a_time(sources, options), len(calls)), "verify", stopped.set))
+        threads = max(1, options.thread_count // len(sources_and_results))
+        make = partial(
+            FileChecker,
+            record_type=record_type,
+            options=replace(options, threads=threads),
+            progress=bar,
+            stopped=stopped,
+        )
+        checkers = [make(source=source, index=index) for source, index in zip(sources, indexes, strict=True)]
+        calls = (partial(_check, checker, earlier_results.get(_content(checker.source))) for checker in checkers)
+        at_once = min(_concurrent_files(sources, options), len(checkers))
+        results = list(ordered(calls, at_once, "verify", stopped.set))
     checkers, files = [checker for checker, _ in results], [file for _, file in results]
     earlier_results |= {
         _content(checker.source): (checker, file) for checker, file in results if not _was_replaced(file)
@@ -268,43 +263,45 @@ def _check_files(
     if all(file.status == "unreadable" for file in files):
         assert files[0].error is not None
         raise files[0].error
-    named = {(fault.path, str(fault)): fault for fault in faults}.values()
-    faults = []
-    for path, manifest in sorted(unnamed.items()):  # which no reader of the dataset reads
-        reason = f"the manifest of its dataset, '{manifest}', does not name it"
-        advice = "move it elsewhere, so that it is not taken for a part of the dataset"
-        faults.append(CorruptRecordError(reason, path=path, hint=advice))
-    faults += named
-    return VerifyReport((*files, *(_unchecked(fault.path, "manifest", fault) for fault in faults)))
+    distinct_faults = {(fault.path, str(fault)): fault for fault in faults}.values()
+    faults = [*(_unnamed_error(path, manifest) for path, manifest in sorted(unnamed.items())), *distinct_faults]
+    return VerifyReport((*files, *(_failed_check(fault.path, "manifest", fault) for fault in faults)))
 
 
-def _found(paths: Any, options: FrameOptions, **found: Any) -> list[Source | FileCheck]:
+def _unnamed_error(path: str, manifest: str) -> CorruptRecordError:
+    """Make the error of a file in a dataset whose manifest does not name it: no reader of the dataset reads it."""
+    reason = f"the manifest of its dataset, '{manifest}', does not name it"
+    advice = "move it elsewhere, so that it is not taken for a part of the dataset"
+    return CorruptRecordError(reason, path=path, hint=advice)
+
+
+def _resolve_files(paths: Any, options: FrameOptions, **collected: Any) -> list[Source | FileCheck]:
     """Find the files of a source; in a list, a missing path becomes a result with the error."""
     try:
-        return [*resolve_sources(paths, options, check_sizes=False, **found)]
+        return [*resolve_sources(paths, options, check_sizes=False, **collected)]
     except OSError:
         if not isinstance(paths, list) or not paths:
             raise
     files: list[Source | FileCheck] = []
     for path in paths:
         try:
-            files += resolve_sources([path], options, check_sizes=False, **found)
+            files += resolve_sources([path], options, check_sizes=False, **collected)
         except OSError as error:
             if not isinstance(path, str | os.PathLike):
                 raise
-            files.append(_unchecked(hide_secrets(os.fspath(path)), "storage", error))
+            files.append(_failed_check(hide_secrets(os.fspath(path)), "storage", error))
     first = files[0]
     if isinstance(first, FileCheck) and first.error is not None and not any(isinstance(item, Source) for item in files):
         raise first.error
     return files
 
 
-def _at_a_time(sources: Sequence[Source], options: FrameOptions) -> int:
-    """The number of files to check at a time: for remote files, with long waits, as many as memory allows."""
+def _concurrent_files(sources: Sequence[Source], options: FrameOptions) -> int:
+    """Number of files to check at a time: of remote files, with their long waits, as many as memory allows."""
     if options.threads is not None or any(source.remote is None for source in sources):
         return options.thread_count
     largest = max(source.size or 0 for source in sources)
-    record_bytes = 2 * min(largest, LIMITS.pending_range_bytes) + BLOCK_BYTES  # with a record that is put together
+    record_bytes = 2 * min(largest, LIMITS.pending_range_bytes) + BLOCK_BYTES  # for a record larger than a block
     return max(options.thread_count, min(_WAITING, _MEMORY // record_bytes))
 
 
@@ -313,7 +310,7 @@ _Checked = dict[_Content, tuple[FileChecker, FileCheck]]
 
 
 def _content(source: Source) -> _Content:
-    """Identity of a file's content, as far as a dataset states it."""
+    """Identity of the content of a file, as far as a dataset states it."""
     return source.path, source.size, None if source.shard is None else source.shard.crc32c
 
 
@@ -321,25 +318,25 @@ def _was_replaced(file: FileCheck) -> bool:
     return any(isinstance(problem.error, ReplacedError) for problem in file.problems)
 
 
-def _check(checker: FileChecker, known: tuple[FileChecker, FileCheck] | None) -> tuple[FileChecker, FileCheck]:
-    if known is not None:
-        return known
+def _check(checker: FileChecker, earlier: tuple[FileChecker, FileCheck] | None) -> tuple[FileChecker, FileCheck]:
+    if earlier is not None:
+        return earlier
     try:
         return checker, checker.check()
     except OSError as error:
         if isinstance(error, TFRecordError):
             raise
-        return checker, _unchecked(checker.source.path, "storage", error, checker.source.size)
+        return checker, _failed_check(checker.source.path, "storage", error, checker.source.size)
 
 
-def _unchecked(path: str | None, part: str, error: OSError | TFRecordError, size: int | None = None) -> FileCheck:
-    """The result for a file of which no record is checked."""
+def _failed_check(path: str | None, part: str, error: OSError | TFRecordError, size: int | None = None) -> FileCheck:
+    """Make the result for a file none of whose records could be checked."""
     assert path is not None
     return FileCheck(path, 0, 0, "bytes", size=size).with_problem(Problem(part, error))
 
 
 def _compare_shards(checkers: Sequence[FileChecker], files: Sequence[FileCheck]) -> list[FileCheck]:
-    """Add what the shards of a dataset contradict each other in: embedded schemas, and types of features."""
+    """Add the contradictions between shards of a dataset: in embedded schemas, and in types of features."""
     schemas: dict[tuple[str, str], EmbeddedSchema] = {}
     kinds: dict[tuple[str, str], dict[tuple[str, bool], tuple[Kind, str]]] = {}
     compared = []
@@ -369,9 +366,9 @@ def _join_schema(
         raise united.conflicts[column]
 
 
-def _join_kinds(known: dict[tuple[str, bool], tuple[Kind, str]], contents: FileContents, path: str) -> None:
+def _join_kinds(kinds: dict[tuple[str, bool], tuple[Kind, str]], contents: FileContents, path: str) -> None:
     for (name, steps), kind in contents.kinds.items():
-        expected, first = known.setdefault((name, steps), (kind, path))
+        expected, first = kinds.setdefault((name, steps), (kind, path))
         if kind != expected:
             reason = f"expected {expected.description} as in {printable(first)}, got {kind.description}"
             raise FeatureTypeError(reason, path=path, feature=name, expected=expected.name, got=kind.name)

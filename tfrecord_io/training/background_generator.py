@@ -14,11 +14,13 @@ T = TypeVar("T")
 
 
 class _Channel(Generic[T]):
-    """State that thread and consumer share; it refers to neither, so that a dropped consumer is collected."""
+    """State that thread and consumer share, without a reference to either: a dropped consumer is collected."""
 
     def __init__(self, depth: int) -> None:
         self.items: SimpleQueue[T | _End] = SimpleQueue()
-        self.free: SimpleQueue[None] = SimpleQueue()  # for each item that may be made; Ctrl-C leaves no lock of it held
+        self.free: SimpleQueue[None] = (
+            SimpleQueue()
+        )  # one entry for each item that may be made; after Ctrl-C no lock of a SimpleQueue stays held
         self.stopped = False
         for _ in range(depth):
             self.free.put(None)
@@ -51,14 +53,14 @@ def _run(make: Callable[[], Generator[T]], channel: _Channel[T]) -> None:
 
 
 class BackgroundGenerator(Generic[T]):
-    """Iterates over the items of a generator that runs in a thread: in one, as a generator cannot be shared.
+    """Iterates over the items of a generator that runs in a single thread, as a generator cannot be shared.
 
     `make` returns the generator, which is made, run and closed in the thread; at most `depth` items are ready.
     """
 
     def __init__(self, make: Callable[[], Generator[T]], depth: int) -> None:
         self._make = make
-        self._source: Generator[T] | None = None  # if the thread never began
+        self._source: Generator[T] | None = None  # only if the thread never began
         self._channel: _Channel[T] = _Channel(depth)
         self._thread = BackgroundThread(_run, (make, self._channel), self._channel.stop, "batches")
 

@@ -1,4 +1,7 @@
-"""Batches by number, of which the lengths of lists decide what rows they have: buckets of like length, packed rows."""
+"""Read rows or batches of a source by number, as arrays.
+
+Batches are made by the lengths of lists, as by `bucket_by` and `pack` of `iter_arrays`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tfrecord_io.arrays.rows_by_number import ArraysByNumber, row_numbers, row_o
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan, ScanHolder
-from tfrecord_io.training.batching import arranged, list_lengths_of
+from tfrecord_io.training.batching import arrange_batches, list_lengths_of
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.shuffle_buffer import random_stream
@@ -23,51 +26,51 @@ _OF_BATCHES = frozenset({"seed", "drop_last", "bucket_by", "bucket_sizes", "pack
 
 
 class BatchesByNumber:
-    """The batches of a source by number, for which the lengths of all lists are read. It can be pickled.
+    """Batches of a source by number; the lengths of all lists are read first. An instance can be pickled.
 
-    The options are such that `arranges`. With a `seed`, the rows are put in a random order before they make batches.
+    `arranges` is true of the options. With a `seed`, rows are put in a random order before they make batches.
     """
 
     def __init__(self, source: RowSource, options: IterOptions) -> None:
-        stated = {name: getattr(options, name) for name in sorted({"batch_size", "max_length", *_OF_BATCHES})}
-        of_batches = [f"{name}={value!r}" for name, value in stated.items() if value is not None]
-        self._description, lookup = f"{source.describe()}, {', '.join(of_batches)}", source.lookup()
+        values = {name: getattr(options, name) for name in sorted({"batch_size", "max_length", *_OF_BATCHES})}
+        shown = [f"{name}={value!r}" for name, value in values.items() if value is not None]
+        self._description, lookup = f"{source.describe()}, {', '.join(shown)}", source.lookup()
         self._rows = ArraysByNumber(lookup, options, source.prune_files().list_lengths(options))
         parts = {name: leaf_fields(pa.schema([lookup.schema.field(name)])) for name in lookup.schema.names}
         deciding = [name for name, leaves in parts.items() if any(leaf.name in options.arranging for leaf in leaves)]
-        of_rows = lookup.measure_rows(deciding, partial(list_lengths_of, options=options))
-        order = np.arange(len(of_rows))
+        lengths = lookup.measure_rows(deciding, partial(list_lengths_of, options=options))
+        order = np.arange(len(lengths))
         if options.seed is not None:
-            order = random_stream(options.seed, _ORDER).permutation(len(of_rows))
-        self._batches = arranged(of_rows[order], options, True)
+            order = random_stream(options.seed, _ORDER).permutation(len(lengths))
+        self._batches = arrange_batches(lengths[order], options, True)
         self._order = order[self._batches.order]
 
     def __len__(self) -> int:
         return len(self._batches.ends)
 
     def describe(self) -> str:
-        """For display, and for checkpoints that compare it."""
+        """Text for display, and for checkpoints, which compare it."""
         return self._description
 
     def row(self, number: int) -> None:
         """See `ArraysByNumber.row`; `take` makes batches."""
 
     def arrays(self, numbers: Sequence[int]) -> NoReturn:
-        """TypeError: see `ArraysByNumber.arrays`."""
+        """Raise TypeError: `ArraysByNumber.arrays` is of rows, and these are batches."""
         raise TypeError("arrays() is of rows, and with bucket_by= or pack= the items are batches: take them by number")
 
     def take(self, numbers: Any) -> Iterator[dict[str, Any]]:
-        """The arrays of the batches of these numbers, in this order; IndexError if one is out of range."""
+        """Arrays of the batches of these numbers, in this order; IndexError if a number is out of range."""
         ends = self._batches.ends
         for number in row_numbers(numbers, len(self)).tolist():
             rows = np.arange(int(ends[number - 1]) if number else 0, int(ends[number]))
             yield self._rows.arrays(self._order[rows], self._batches.form(number, rows))
 
 
-def by_number(
+def open_by_number(
     data: ScanHolder | Scan | RowSource, batch_size: int | None = None, **keywords: Any
 ) -> ArraysByNumber | BatchesByNumber:
-    """Rows by number, or batches of those whose lists decide about them.
+    """Give access by number: to batches with ``bucket_by=`` or ``pack=``, else to rows.
 
     TypeError or ValueError if a keyword is invalid, or is not possible without another.
     """
@@ -77,7 +80,7 @@ def by_number(
             "batch_size": batch_size,
             **{name: keywords.pop(name, None) for name in _OF_BATCHES},
         }.items():
-            if value is not None and value is not False:  # 0 is neither
+            if value is not None and value is not False:  # not `not value`: 0 was stated
                 reason = "rows by number are put in order, and into batches, by a sampler or a loader"
                 raise ValueError(f"{name}={value!r}: {reason}; it is for bucket_by= and pack=, which make batches")
         return ArraysByNumber(source.lookup(), row_options(source.options, **keywords))

@@ -1,6 +1,7 @@
-"""From the rows of epochs to chunks of many batches: in the order of the files, or through a shuffle buffer.
+"""Turn the rows of epochs, as they are read, into chunks of arrays: each chunk has many whole batches.
 
-Where a chunk ends does not change the batches.
+Rows keep the order of the files or go through a shuffle buffer; then they are cut into batches of `batch_size` rows, or
+arranged by the lengths of their lists (buckets, packed rows). Where a chunk ends does not change the batches.
 """
 
 from __future__ import annotations
@@ -39,33 +40,33 @@ class Batches:
     order: Array  # int64: the rows of all batches, by number of arrival
     ends: Array  # int64: batch j has the rows ``order[ends[j - 1]:ends[j]]``
     arrived: Array  # int64: how many rows have arrived when batch j is complete
-    rest: Array  # int64: the rows that are in no batch, in the order of arrival
+    leftover: Array  # int64: the rows that are in no batch, in the order of arrival
     lengths: Array | None = None  # int64: of the padded lists of each batch
     bins: Array | None = None  # int64: the row of the packed arrays that each row of `order` becomes a part of
     filled: Array | None = None  # bool: whether a row of `order` has a value in one of the packed columns
-    waiting: int = 0  # so many of the rows arrived before the others
+    carried: int = 0  # how many of the first rows had waited since an earlier arrangement
     numbers: Array | None = None  # int64: of the rows, by arrival
 
     @property
     def most_rows(self) -> int:
-        """Most rows of a batch."""
+        """Rows of the largest batch."""
         return int(np.diff(self.ends, prepend=0).max(initial=1))
 
     def batch_with(self, row: int) -> int:
-        """The batch that has a row of `order`."""
+        """Number of the batch that a row of `order` is in."""
         return int(self.ends.searchsorted(row, side="right"))
 
-    def held(self, rows: int) -> tuple[int, list[int]]:
-        """After the first `rows` of `order`: how many rows have newly arrived, and the numbers of those that wait."""
+    def progress_after(self, rows: int) -> tuple[int, list[int]]:
+        """State after `rows` of `order`: how many rows have newly arrived, and the numbers of the rows that wait."""
         assert self.numbers is not None
         arrived = int(self.arrived[self.batch_with(rows - 1)])
         waits = np.zeros(len(self.numbers), np.bool_)
         waits[:arrived] = True
         waits[self.order[:rows]] = False
-        return arrived - self.waiting, self.numbers[waits].tolist()
+        return arrived - self.carried, self.numbers[waits].tolist()
 
     def form(self, batch: int, rows: Array) -> BatchForm:
-        """What these rows of `order`, of one batch, become."""
+        """Form of the arrays of some `rows` of a batch: list lengths, or the place of each row in packed rows."""
         if self.bins is None or self.filled is None:
             return BatchForm(None if self.lengths is None else int(self.lengths[batch]))
         last = int(self.ends[batch]) - 1  # the rows of a batch are in the order of their bins
@@ -75,29 +76,29 @@ class Batches:
         return BatchForm(None, bins, int(self.bins[last]) + 1, segments.astype(np.int32))
 
 
-def arranged(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
-    """The batches of rows with these `list_lengths_of`, in the order of their arrival.
+def arrange_batches(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
+    """Arrange rows, given in the order of arrival by their `list_lengths_of`, in batches.
 
-    Of the last rows of an epoch, also those that are not full.
+    `is_last`: no rows of the epoch follow, so that batches may stay unfilled.
     """
-    return (_bucket_rows if options.pack is None else _packed)(lengths, options, is_last)
+    return (_bucket_rows if options.pack is None else _pack_rows)(lengths, options, is_last)
 
 
 def _bucket_rows(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
-    """Batches whose lists have about one length; each has about the same number of values, padding included."""
+    """Arrange rows in batches of similar list lengths; all have about the same number of values, with padding."""
     sizes = np.array(options.bucket_sizes, np.int64)
     longest = lengths.max(axis=1, initial=0)
     bucket_of_row = np.minimum(sizes.searchsorted(longest), len(sizes) - 1)  # arrays refuse what is too long
-    batches, unfilled, rest = [], [], [np.empty(0, np.int64)]
+    batches, unfilled, leftover = [], [], [np.empty(0, np.int64)]
     for bucket, size in enumerate(sizes.tolist()):
         capacity = options.batch_size * int(sizes[-1]) // size  # rows, padded to about as many values as the last one's
-        own = np.flatnonzero(bucket_of_row == bucket)
-        whole = len(own) // capacity * capacity
-        batches += [(int(part[-1]) + 1, bucket, part) for part in own[:whole].reshape(-1, capacity)]
-        if is_last and not options.drop_last and whole < len(own):
-            unfilled.append((len(lengths), bucket, own[whole:]))
+        rows = np.flatnonzero(bucket_of_row == bucket)
+        whole = len(rows) // capacity * capacity
+        batches += [(int(part[-1]) + 1, bucket, part) for part in rows[:whole].reshape(-1, capacity)]
+        if is_last and not options.drop_last and whole < len(rows):
+            unfilled.append((len(lengths), bucket, rows[whole:]))
         else:
-            rest.append(own[whole:])
+            leftover.append(rows[whole:])
     batches.sort(key=lambda batch: batch[0])
     batches += unfilled
     parts = [part for _, _, part in batches]
@@ -105,13 +106,13 @@ def _bucket_rows(lengths: Array, options: IterOptions, is_last: bool) -> Batches
         order=np.concatenate([np.empty(0, np.int64), *parts]),
         ends=np.cumsum([len(part) for part in parts], dtype=np.int64),
         arrived=np.array([arrived for arrived, _, _ in batches], np.int64),
-        rest=np.sort(np.concatenate(rest)),
+        leftover=np.sort(np.concatenate(leftover)),
         lengths=sizes[np.array([bucket for _, bucket, _ in batches], np.int64)],
     )
 
 
-def _packed(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
-    """Batches of `batch_size` packed rows; a batch is complete when a row arrives that fits into none of them."""
+def _pack_rows(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
+    """Pack rows into batches of `batch_size` packed rows; a batch is complete when the next row has no room in it."""
     assert options.pack is not None
     capacity = np.array(list(options.pack.values()), np.int64)
     lengths = np.minimum(lengths, capacity)  # arrays refuse what is too long
@@ -130,14 +131,14 @@ def _packed(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
 
 
 def list_lengths_of(rows: pa.RecordBatch, options: IterOptions) -> Array:
-    """The lengths of the truncated lists of the columns that decide: int64 [rows, columns]."""
+    """Lengths of the truncated lists of the columns that decide about batches: int64 [rows, columns]."""
     names = options.arranging
     fields = {field.name: at for at, field in enumerate(leaf_fields(rows.schema))}
     arrays = leaf_arrays(rows)
     lengths = np.zeros((len(rows), len(names)), np.int64)
     for at, name in enumerate(names):
-        own, most = list_lengths(arrays[fields[name]]), options.layout_of(name).max_length
-        lengths[:, at] = own if most is None else np.minimum(own, most)
+        of_column, max_length = list_lengths(arrays[fields[name]]), options.layout_of(name).max_length
+        lengths[:, at] = of_column if max_length is None else np.minimum(of_column, max_length)
     return lengths
 
 
@@ -162,7 +163,7 @@ class DrawState:
     drain_draws: Array = field(default_factory=partial(np.empty, 0))  # and for `drain`
 
     def position(self, rows: int) -> IteratorPosition:
-        """The position after `rows` of the rows drawn have been delivered."""
+        """Position once `rows` of the drawn rows are delivered."""
         size = self.buffer_size
         exchanged = min(rows, len(self.exchange_draws)) if size else rows
         buffer = self.numbers[:size]
@@ -189,9 +190,9 @@ class ArrayChunk:
     batches: Batches | None = None  # of the rows drawn from the pool, where not all batches have as many rows
 
     def batch(self, begin: int, size: int) -> tuple[int, dict[str, Any] | None]:
-        """The batch that begins with a row: the row after it, and its arrays; None if all its rows are left out.
+        """Batch from row `begin` on: the row after its last one, and its arrays; None if all its rows are left out.
 
-        It has `size` rows, unless batches differ in size or the chunk ends.
+        A batch has `size` rows, unless batches differ in size or the chunk ends.
         """
         end, form = begin + size, None
         if self.batches is not None:
@@ -207,18 +208,18 @@ class ArrayChunk:
         return end, slice_columns(self.columns, first, last, form)
 
     def position(self, rows: int) -> IteratorPosition:
-        """The position after `rows` rows of the chunk have been delivered."""
+        """Position once `rows` rows of the chunk are delivered."""
         if self.ends_epoch and rows == self.rows:
             return IteratorPosition(self.state.epoch + 1, 0, 0)
         if self.batches is None:
             return self.state.position(self.begin + rows)
-        drawn, held = self.batches.held(self.begin + rows)
-        return replace(self.state.position(drawn), held=held)
+        drawn, waiting = self.batches.progress_after(self.begin + rows)
+        return replace(self.state.position(drawn), waiting=waiting)
 
 
 @dataclass(slots=True)
 class Drawn:
-    """Rows in the order of delivery, and whether the epoch ends with them; `batches` where these differ in size."""
+    """Rows in the order of delivery; `ends_epoch` if none follow, `batches` where batches differ in size."""
 
     pool: NumberedBatch | JoinedBatches
     state: DrawState
@@ -238,7 +239,7 @@ class Drawn:
 
 
 Pools = Iterable[tuple[NumberedBatch, int]]
-"""Rows as they are read, and the number of the row after them."""
+"""Batches of rows as they are read, each with the number of the row after it."""
 
 
 def _read(rows: EpochReader) -> Generator[tuple[NumberedBatch, int]]:
@@ -247,9 +248,9 @@ def _read(rows: EpochReader) -> Generator[tuple[NumberedBatch, int]]:
 
 
 class Batching:
-    """Makes the chunks of all epochs."""
+    """Turns the rows of all epochs into chunks of arrays."""
 
-    # Of the epoch that was begun last; not one of the epochs, to which it refers: both are freed at once.
+    # Reader of the epoch that was begun last; no attribute of `epochs`, to which it refers: both are freed at once.
     reader: EpochReader | None = None
 
     def __init__(self, epochs: Epochs, representation: TableRepresentation, options: IterOptions, seed: int) -> None:
@@ -258,8 +259,8 @@ class Batching:
         self._buffer_size = options.shuffle_buffer
         self._batch_size = 1 if options.arranges else options.batch_size
         self._drop_last = options.drop_last and not options.arranges
-        # Not where rows may be left out, of which the reader keeps account in one thread, nor where rows in order take
-        # little more than to be read: threads that wait for the GIL take longer.
+        # A thread reads ahead only of a shuffle buffer: rows in file order take little more time than to be read, and
+        # waiting for the GIL would cost more. Nor where rows may be left out: the reader counts them in one thread.
         is_drawn = options.thread_count > 1 and options.shuffle_buffer > 0
         self._reads_ahead = is_drawn and not leaves_out(options.on_error)
         self._seed, self._worker = seed, (options.worker or (0, 1))[0]
@@ -269,7 +270,7 @@ class Batching:
 
         ValueError if the epochs never end, and records of this worker are in no batch.
         """
-        has_had = position.epoch > 0 or position.delivered > 0  # batches, in this epoch or one before it
+        has_had_batches = position.epoch > 0 or position.delivered > 0  # in this epoch or an earlier one
         while self._options.epochs is None or position.epoch < self._options.epochs:
             count = drawn_rows = 0
             self.reader = rows = self.epochs.open(position)
@@ -285,19 +286,21 @@ class Batching:
                 report.skipped.warn(self.epochs.damage.append)
             if rows.failed:
                 return
-            has_had = has_had or count > 0
-            # Epochs after one without batches may have some: in another order of the files.
-            may_end = self._options.epochs is not None or has_had or position.epoch + 1 < _WITHOUT_BATCHES
-            makes_others = self.epochs.varies or (self._options.arranges and rows.count > 0)
-            may_follow = makes_others and self._buffer_size > 0 and may_end
-            if not (count or position.delivered or may_follow):
-                if self._options.epochs is None and not drawn_rows:  # else rows were left out, of which it warns
+            has_had_batches = has_had_batches or count > 0
+            if not (count or position.delivered or self._may_have_batches_later(rows, position.epoch, has_had_batches)):
+                if self._options.epochs is None and not drawn_rows:  # else a warning says that rows were left out
                     self._refuse_endless(rows)
                 return
             position = IteratorPosition(position.epoch + 1, 0, 0)
 
+    def _may_have_batches_later(self, rows: EpochReader, epoch: int, has_had_batches: bool) -> bool:
+        """True if an epoch after this one, which had no batch, may have some: its rows come in another order."""
+        differs = self.epochs.varies or (self._options.arranges and rows.count > 0)
+        is_worthwhile = self._options.epochs is not None or has_had_batches or epoch + 1 < _WITHOUT_BATCHES
+        return differs and self._buffer_size > 0 and is_worthwhile
+
     def _refuse_endless(self, rows: EpochReader) -> None:
-        """Raise ValueError if this worker waits for batches that no epoch has; not where no file has a record."""
+        """Raise ValueError if this worker would wait forever: its records make no batch. Empty files are no error."""
         worker, workers = self._options.worker or (0, 1)
         whose = f" of worker {worker} of {workers}" if workers > 1 else ""
         if rows.count:
@@ -312,47 +315,49 @@ class Batching:
 
     def _draw_rows(self, rows: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""
-        buffered, held = rows.resume(position)
+        buffered, waiting = rows.resume(position)
         read = partial(_read, rows)
         with closing(BackgroundGenerator(read, _READY) if self._reads_ahead else read()) as pools:
             if self._buffer_size > 0:
                 drawn = self._shuffle_rows(rows, pools, position, buffered)
             else:
-                drawn = self._in_order(rows, pools, position)
-            yield from self._arrange_rows(rows, position, drawn, held) if self._options.arranges else drawn
+                drawn = self._cut_rows(rows, pools, position)
+            yield from self._arrange_rows(rows, position, drawn, waiting) if self._options.arranges else drawn
         rows.raise_error()
 
     def _arrange_rows(
-        self, rows: EpochReader, position: IteratorPosition, drawn: Iterator[Drawn], held: list[NumberedBatch]
+        self, rows: EpochReader, position: IteratorPosition, drawn: Iterator[Drawn], waiting: list[NumberedBatch]
     ) -> Iterator[Drawn]:
-        """Arrange rows in batches of their own sizes."""
+        """Arrange rows in batches by the lengths of their lists; rows of unfilled batches wait for later ones."""
         options, count = self._options, position.delivered
         for arrived in drawn:
-            pool, waiting = NumberedBatch.concat([*held, arrived.rows(0, len(arrived))]), sum(map(len, held))
+            carried = sum(map(len, waiting))
+            pool = NumberedBatch.concat([*waiting, arrived.rows(0, len(arrived))])
             count += len(arrived)
-            batches = arranged(list_lengths_of(pool.rows, options), options, False)
-            batches.waiting, batches.numbers = waiting, pool.numbers
+            batches = arrange_batches(list_lengths_of(pool.rows, options), options, False)
+            batches.carried, batches.numbers = carried, pool.numbers
             joined = JoinedBatches([pool])
             if len(batches.order):
                 yield Drawn(joined, arrived.state, False, batches, batches.order)
-            held = [joined.take(batches.rest)] if len(batches.rest) else []
-        for pool in held:
-            batches = arranged(list_lengths_of(pool.rows, options), options, True)
-            batches.waiting, batches.numbers = len(pool), pool.numbers
+            waiting = [joined.take(batches.leftover)] if len(batches.leftover) else []
+        for pool in waiting:
+            batches = arrange_batches(list_lengths_of(pool.rows, options), options, True)
+            batches.carried, batches.numbers = len(pool), pool.numbers
             if len(batches.order):
                 state = DrawState(position.epoch, count, pool.numbers[:0], rows.next)
                 yield Drawn(JoinedBatches([pool]), state, not rows.failed, batches, batches.order)
 
-    def _in_order(self, rows: EpochReader, pools: Pools, position: IteratorPosition) -> Iterator[Drawn]:
+    def _cut_rows(self, rows: EpochReader, pools: Pools, position: IteratorPosition) -> Iterator[Drawn]:
+        """Cut rows in file order where whole batches end."""
         epoch, delivered = position.epoch, position.delivered
-        held: list[NumberedBatch] = []
+        begun: list[NumberedBatch] = []  # rows of a batch that is not complete yet
         for pool, following in pools:
-            missing = self._batch_size - sum(map(len, held))
+            missing = self._batch_size - sum(map(len, begun))
             if len(pool) < missing:
-                held.append(pool)
+                begun.append(pool)
                 continue
-            if held:  # complete one batch, so that the remaining rows need not be copied
-                first = NumberedBatch.concat([*held, pool.slice(0, missing)])
+            if begun:  # complete one batch, so that the remaining rows need not be copied
+                first = NumberedBatch.concat([*begun, pool.slice(0, missing)])
                 pool = pool.slice(missing)
                 after_first = int(pool.numbers[0]) if len(pool) else following
                 yield Drawn(first, DrawState(epoch, delivered, first.numbers, after_first))
@@ -361,14 +366,15 @@ class Batching:
             if whole:
                 yield Drawn(pool.slice(0, whole), DrawState(epoch, delivered, pool.numbers, following))
                 delivered += whole
-            held = [pool.slice(whole)] if whole < len(pool) else []
-        if held and not self._drop_last:
-            pool = NumberedBatch.concat(held)
+            begun = [pool.slice(whole)] if whole < len(pool) else []
+        if begun and not self._drop_last:
+            pool = NumberedBatch.concat(begun)
             yield Drawn(pool, DrawState(epoch, delivered, pool.numbers, rows.next), not rows.failed)
 
     def _shuffle_rows(
         self, rows: EpochReader, pools: Pools, position: IteratorPosition, held: list[NumberedBatch]
     ) -> Iterator[Drawn]:
+        """Draw rows through the shuffle buffer, where `held` are its rows, and those read since the last draws."""
         size, delivered = self._buffer_size, position.delivered
         random = random_numbers(self._seed, position.epoch, self._worker, delivered)
         count, fresh = sum(map(len, held)), 0  # rows, and bytes of those that were read since the last draws
@@ -376,8 +382,8 @@ class Batching:
             held.append(part)
             count += len(part)
             fresh += part.rows.nbytes
-            wanted = _MOST_REFILL * size if fresh < _REFILL_BYTES and delivered > position.delivered else 0
-            if count - size < max(self._batch_size, size // _REFILL, wanted):
+            refill = _MOST_REFILL * size if fresh < _REFILL_BYTES and delivered > position.delivered else 0
+            if count - size < max(self._batch_size, size // _REFILL, refill):
                 continue
             pool, fresh = JoinedBatches(held), 0
             held.clear()
@@ -402,24 +408,24 @@ class Batching:
             yield Drawn(pool, state, not rows.failed, order=drawn)
 
     def _ends(self, drawn: Drawn) -> list[int]:
-        """Where the whole batches end that become arrays at a time."""
-        count, size, most = len(drawn), self._batch_size, len(drawn)
+        """Ends of the runs of whole batches that become arrays together."""
+        count, size, at_once = len(drawn), self._batch_size, len(drawn)
         if self._representation.images:
-            most = _IMAGES
+            at_once = _IMAGES
         elif isinstance(drawn.pool, JoinedBatches):
-            most = _PIECE_BYTES * len(drawn.pool.numbers) // max(drawn.pool.bytes, 1)
+            at_once = _PIECE_BYTES * len(drawn.pool.numbers) // max(drawn.pool.bytes, 1)
         if drawn.batches is None:
             batches = np.minimum(np.arange(size, count + size, size), count)
         else:
             batches = drawn.batches.ends
         ends = [0]
         while ends[-1] < count:
-            fitting, following = batches.searchsorted([ends[-1] + most, ends[-1]], side="right").tolist()
+            fitting, following = batches.searchsorted([ends[-1] + at_once, ends[-1]], side="right").tolist()
             ends.append(int(batches[max(fitting - 1, following)]))
         return ends[1:] or ends
 
     def _represent_rows(self, rows: EpochReader, drawn: Drawn) -> Iterator[ArrayChunk]:
-        """The rows as arrays, a few at a time where they are copied, or are images, which grow when decoded."""
+        """Turn rows into arrays, a few at a time where rows are copied, or have images, which grow when decoded."""
         size = self._batch_size if drawn.batches is None else drawn.batches.most_rows
         for begin, end in pairwise([0, *self._ends(drawn)]):
             part = drawn.rows(begin, end)
@@ -434,8 +440,8 @@ class Batching:
                     if kept is not None:
                         failure = fault.renumber(int(kept[fault.row]))
                     elif rows.goes_on:
-                        kept, failure = self._fitting(rows, part, size)
-                    if failure is not None:  # again, with the rows before it
+                        kept, failure = self._find_fitting_rows(rows, part, size)
+                    if failure is not None:  # represent the rows before it
                         error = rows.row_error(part, failure)
                         part = part.slice(0, failure.row)
                         kept = None if kept is None else kept[kept < failure.row]
@@ -455,12 +461,12 @@ class Batching:
                 return
 
     def _columns(self, rows: NumberedBatch, places: Array | None, size: int) -> list[ColumnArrays]:
-        """The arrays of rows, which have these positions in batches of `size` if others are left out."""
+        """Represent rows as arrays; where other rows are left out, `places` are the indices of these among all."""
         budget = ArrayBudget(self._options.limits.expansion_bytes, rows.row_bytes, size, places)
         return self._representation.represent([rows.rows], budget)
 
-    def _fitting(self, rows: EpochReader, part: NumberedBatch, size: int) -> tuple[Array, RowFault | None]:
-        """The indices of the rows that arrays can hold, and the fault of one that may not be left out."""
+    def _find_fitting_rows(self, rows: EpochReader, part: NumberedBatch, size: int) -> tuple[Array, RowFault | None]:
+        """Indices of the rows that arrays can hold, up to a row that may not be left out, and the fault of that row."""
 
         def make(begin: int, end: int) -> Array:
             places = np.arange(begin, end)

@@ -1,4 +1,7 @@
-"""The rows of every epoch, in the forms that all sources of rows have in common: shares, readers, numbered batches."""
+"""Read the rows of an epoch from any position on, in numbered batches.
+
+Files, mixtures and windows have these in common: the share of a worker, readers, and batches with row numbers.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +27,20 @@ from tfrecord_io.schema.types import map_fields
 from tfrecord_io.training.checkpoint import IteratorPosition
 
 _BYTES = (pa.large_binary(), pa.large_string())
-_SHORT_BYTES = 64  # of bytes and texts in the mean
-_MOST_READERS = 64  # of the rows of a mixture, before those without a row are let go
+_SHORT_BYTES = 64  # mean size of a text below which Arrow's `take` is as fast
+_MOST_READERS = 64  # of the rows of a mixture; beyond, readers without a row left are dropped
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The rows of one of several workers: every n-th; with another `uneven`, runs of rows, all of the same size."""
+    """Rows of one of several workers: every n-th row, or with ``uneven="pad"`` and ``"drop"`` runs of equal size."""
 
     worker: int = 0
     workers: int = 1
     uneven: str = "keep"
 
     def runs(self, rows: int) -> list[tuple[int, int]]:
-        """Which of all rows these are: at most two ranges, of which the second is padding.
+        """Row ranges of this worker: at most two, of which the second is padding.
 
         >>> [Share(worker, 3, "pad").runs(5) for worker in range(3)]
         [[(0, 2)], [(2, 4)], [(4, 5), (0, 1)]]
@@ -53,17 +56,17 @@ class Share:
         return [(first, last), (0, padding)] if padding else [(first, last)]
 
     def size(self, rows: int) -> int:
-        """How many rows these are."""
+        """Number of rows of this worker."""
         if self.uneven == "keep":
             return len(range(self.worker, rows, self.workers))
         return -(-rows // self.workers) if self.uneven == "pad" else rows // self.workers
 
-    def has(self, numbers: Array) -> Array:
-        """Which of the rows with these numbers are among them, of every n-th."""
+    def mask(self, numbers: Array) -> Array:
+        """Mask of the rows that belong to this worker, where workers take every n-th row."""
         return numbers % self.workers == self.worker
 
     def surplus(self, rows: int) -> int:
-        """How many rows that no worker delivers the last one reads, to compare the last file with the count, too.
+        """Number of rows that the last worker reads beyond its own, to compare the last file, too, with the count.
 
         >>> [Share(worker, 3, "drop").surplus(5) for worker in range(3)]
         [0, 0, 2]
@@ -73,25 +76,25 @@ class Share:
 
 
 class Epochs(ABC):
-    """The rows of every epoch of a source, those of one worker.
+    """Rows of one worker in every epoch of a source.
 
-    `varies`: an epoch may have another number of them than the one before it, in another order of the files.
+    `varies`: the number of rows may differ between epochs, as the order of the files does.
     """
 
     varies = False
 
     def __init__(self) -> None:
-        # Texts of SchemaWarnings and DamagedDataWarnings, for the thread that takes the batches to issue.
+        # Texts of SchemaWarnings and DamagedDataWarnings, which the thread that takes the batches issues.
         self.warnings: list[str] = []
         self.damage: list[str] = []
 
     @abstractmethod
     def open(self, position: IteratorPosition) -> EpochReader:
-        """The rows of an epoch from `position` on; before it, those that are in the shuffle buffer or held."""
+        """Open an epoch from `position` on, and the earlier rows that are in the shuffle buffer or wait for a batch."""
 
     @abstractmethod
     def count(self) -> int:
-        """The number of rows of one epoch; TypeError if it is not known without reading the files."""
+        """Number of rows of one epoch; TypeError if unknown without reading the files."""
 
 
 class EpochReader(ABC):
@@ -104,7 +107,7 @@ class EpochReader(ABC):
         self.next = begin  # number of the row after those read
         self.count = 0  # of the rows read from `resume` on
         self._batches = self._read()
-        self._opened: list[Any] = []  # what reads the rows, one after the other
+        self._opened: list[Any] = []  # readers of the rows, one after the other
         self._resumed: list[NumberedBatch] = []  # rows that `resume` read beyond the buffer
         self._error: Exception | None = None
 
@@ -117,21 +120,21 @@ class EpochReader(ABC):
         """Reports of each read of files."""
 
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
-        """What has read the row with the number ``fault.row``, and the fault of the row as that counts it."""
+        """Reader of the row with the number ``fault.row``, and the fault with the row number in that reader."""
         raise NotImplementedError  # rows of a mixture have `NumberedBatch.origins` instead
 
     def origin_in(self, pool: NumberedBatch, fault: RowFault) -> tuple[Any, RowFault]:
-        """The same of the row ``fault.row`` of some that were read here."""
+        """Reader of the row ``fault.row`` of a pool, and the fault with the row number in that reader."""
         return self.origin(fault.renumber(int(pool.numbers[fault.row])))
 
     def readers(self) -> Iterable[Any]:
-        """Readers of the rows, which may leave out some."""
+        """Readers that may leave out rows."""
         return self._opened
 
     def row_error(self, pool: NumberedBatch, fault: RowFault) -> TFRecordError:
-        """The error of the row ``fault.row`` of some that were read here."""
-        reader, own = self.origin_in(pool, fault)
-        error: TFRecordError = reader.row_error(own)
+        """Error of the row ``fault.row`` of a pool."""
+        reader, fault = self.origin_in(pool, fault)
+        error: TFRecordError = reader.row_error(fault)
         return error
 
     @property
@@ -140,14 +143,14 @@ class EpochReader(ABC):
         return any(reader.goes_on for reader in self.readers())
 
     def leave_out(self, pool: NumberedBatch, fault: RowFault) -> bool:
-        """True if the row ``fault.row`` of some that were read here may be left out; it counts as skipped."""
-        reader, own = self.origin_in(pool, fault)
-        left_out: bool = reader.leave_out(own)
+        """True if the row ``fault.row`` of a pool may be left out; the row then counts as skipped."""
+        reader, fault = self.origin_in(pool, fault)
+        left_out: bool = reader.leave_out(fault)
         return left_out
 
     def close(self) -> None:
         """End reading; files may stay open for the next epoch."""
-        self._batches.close()  # it refers to this reader
+        self._batches.close()  # the generator refers to this reader
         for reader in self._opened[-1:]:
             reader.close()
 
@@ -160,21 +163,21 @@ class EpochReader(ABC):
             self._error = error
 
     def resume(self, position: IteratorPosition) -> tuple[list[NumberedBatch], list[NumberedBatch]]:
-        """Skip the records before `position`; return those of its shuffle buffer and those held, in their order."""
-        if not position.buffer and not position.held:
+        """Skip the records before `position`; return the rows of its shuffle buffer, and those waiting, in order."""
+        if not position.buffer and not position.waiting:
             return [], []
-        wanted = np.array([*position.buffer, *position.held], np.int64)
+        wanted = np.array([*position.buffer, *position.waiting], np.int64)
         pools: list[NumberedBatch] = []
         try:
             for pool in self._batches:
                 count = int(np.searchsorted(pool.numbers, position.next))
-                found = np.flatnonzero(np.isin(pool.numbers[:count], wanted))
-                if len(found):
-                    pools.append(pool.take(found))
+                rows = np.flatnonzero(np.isin(pool.numbers[:count], wanted))
+                if len(rows):
+                    pools.append(pool.take(rows))
                 if count < len(pool):
                     self._resumed = [pool.slice(count)]
                     break
-        except Exception as error:  # raised after these rows, if they are all there
+        except Exception as error:  # raised after these rows, if none is missing
             self._error = error
         if sum(map(len, pools)) != len(wanted):
             self.raise_error()
@@ -189,7 +192,7 @@ class EpochReader(ABC):
         return self._error is not None or any(map(attrgetter("stopped"), self.reports()))
 
     def raise_error(self) -> None:
-        """Raise the error that ended the rows, if any."""
+        """Raise the error that ended the rows, if one did."""
         if self._error is not None:
             raise self._error
 
@@ -212,24 +215,24 @@ class NumberedBatch:
     numbers: Array  # int64: number of each row in the order of the epoch's files
     rows: pa.RecordBatch
     row_bytes: Array  # float64: the bytes that each row was read from: the mean of its batch
-    # Of a mixture. int64: the id of what has read each row, in `readers`; int64: the number of the row there.
+    # Of a mixture, two int64 arrays: for each row the id of its reader in `readers`, and the row number there.
     origins: tuple[Array, ...] = ()
     readers: dict[int, EpochReader] = field(default_factory=dict)
 
     @classmethod
     def concat(cls, pools: list[NumberedBatch]) -> NumberedBatch:
-        """The rows of one or more pools."""
+        """Join one or more pools."""
         if len(pools) == 1:
             return pools[0]
         batches = [_gatherable(pool.rows) for pool in pools]
-        numbers, row_bytes, origins, readers = _joined(pools)
+        numbers, row_bytes, origins, readers = _concat_row_facts(pools)
         return cls(numbers, pa.concat_batches(batches), row_bytes, origins, readers)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def take(self, indices: Array) -> NumberedBatch:
-        """The rows at `indices`, in that order."""
+        """Take the rows at `indices`, in that order."""
         return JoinedBatches([self]).take(indices)
 
     def slice(self, begin: int, end: int | None = None) -> NumberedBatch:
@@ -239,64 +242,65 @@ class NumberedBatch:
         return NumberedBatch(numbers, self.rows.slice(begin, len(numbers)), part(self.row_bytes), origins, self.readers)
 
 
-def _joined(pools: list[NumberedBatch]) -> tuple[Array, Array, tuple[Array, ...], dict[int, EpochReader]]:
-    """What is known of the rows of pools beside their values."""
+def _concat_row_facts(pools: list[NumberedBatch]) -> tuple[Array, Array, tuple[Array, ...], dict[int, EpochReader]]:
+    """Join the facts of the rows of pools: numbers, bytes, origins and readers."""
     numbers = np.concatenate(list(map(attrgetter("numbers"), pools)))
     row_bytes = np.concatenate(list(map(attrgetter("row_bytes"), pools)))
     origins = tuple(map(np.concatenate, zip(*map(attrgetter("origins"), pools), strict=True)))
     readers = dict(chain.from_iterable(map(dict.items, map(attrgetter("readers"), pools))))
-    if len(readers) > _MOST_READERS:  # many have read rows only that were delivered
+    if len(readers) > _MOST_READERS:  # most have no row left here
         readers = {reader: readers[reader] for reader in np.unique(origins[0]).tolist()}
     return numbers, row_bytes, origins, readers
 
 
 class JoinedBatches:
-    """The rows of pools, one after the other, of which most are joined where they are taken only."""
+    """Rows of pools, one after the other; most columns are not joined before rows are taken."""
 
     def __init__(self, pools: list[NumberedBatch]) -> None:
-        self.numbers, self._row_bytes, self._origins, self._readers = _joined(pools)
+        self.numbers, self._row_bytes, self._origins, self._readers = _concat_row_facts(pools)
         self._bounds = offsets_of(np.array(list(map(len, pools))))
         batches = list(map(_gatherable, map(attrgetter("rows"), pools)))
         self.bytes = sum(map(attrgetter("nbytes"), batches))
         self._schema = batches[0].schema
         columns = zip(*map(attrgetter("columns"), batches), strict=True)
         self._columns = [
-            _Runs.of(arrays) or (arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)) for arrays in columns
+            _Runs.from_arrays(arrays) or (arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays))
+            for arrays in columns
         ]
 
     def take(self, indices: Array) -> NumberedBatch:
-        """The rows at `indices`, in that order."""
+        """Take the rows at `indices`, in that order."""
         indices = np.ascontiguousarray(indices, np.int64)
         places, columns, rows, pools = int64_array(indices), list[pa.Array](), indices, None
         if len(self._bounds) > 2:
             pools = self._bounds.searchsorted(indices, side="right") - 1
             rows = indices - self._bounds[pools]
         for column in self._columns:
-            columns.append(column.chosen(pools, rows) if isinstance(column, _Runs) else column.take(places))
+            columns.append(column.take(pools, rows) if isinstance(column, _Runs) else column.take(places))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        chosen = itemgetter(indices)
-        origins = tuple(map(chosen, self._origins))
-        return NumberedBatch(chosen(self.numbers), batch, chosen(self._row_bytes), origins, self._readers)
+        at_indices = itemgetter(indices)
+        origins = tuple(map(at_indices, self._origins))
+        return NumberedBatch(at_indices(self.numbers), batch, at_indices(self._row_bytes), origins, self._readers)
 
 
 class _Runs:
-    """Rows of several arrays that are runs of numbers or bytes, taken in a fifth of the time of Arrow's `take`."""
+    """Arrays whose rows are runs of numbers or bytes, taken in a fifth of the time of Arrow's `take`."""
 
     def __init__(self, type_: pa.DataType, arrays: list[RunArray]) -> None:
         self._type, self._arrays = type_, arrays
 
     @classmethod
-    def of(cls, arrays: Sequence[pa.Array]) -> _Runs | None:
-        """Those of arrays of one type; None if the rows are not runs, or some are null."""
+    def from_arrays(cls, arrays: Sequence[pa.Array]) -> _Runs | None:
+        """View arrays of one type as runs; None if rows are no runs, or null."""
         runs = list[RunArray]()
         for array in arrays:
-            if (own := _items(array)) is None:
+            if (run := _items(array)) is None:
                 return None
-            runs.append(own)
+            runs.append(run)
         return cls(arrays[0].type, runs)
 
-    def chosen(self, owners: Array | None, rows: Array) -> pa.Array:
-        """The rows with these numbers in the arrays `owners`, or in the only one."""
+    def take(self, owners: Array | None, rows: Array) -> pa.Array:
+        """Take rows by number, each from one of the arrays; `owners` None: there is only one."""
         offsets, dtype = chosen_offsets(self._arrays, owners, rows), self._arrays[0][0].dtype
         count = int(offsets[-1])
         memory = pa.allocate_buffer(count * dtype.itemsize)  # which Arrow keeps for the next; NumPy does not
@@ -309,12 +313,12 @@ class _Runs:
 
 
 def _items(array: pa.Array) -> RunArray | None:
-    """The numbers or bytes of all rows, and the offsets of each row among them; None if Arrow takes them as fast."""
+    """Numbers or bytes of all rows, and the offsets of each row; None if Arrow's `take` is as fast."""
     if array.null_count:
         return None
     if array.type in _BYTES:
         offsets = offset_view(array)
-        if offsets[-1] - offsets[0] < _SHORT_BYTES * len(array):  # each would cost more than what is copied
+        if offsets[-1] - offsets[0] < _SHORT_BYTES * len(array):  # a copy of each run costs more than its bytes
             return None
         return typed_view(array.buffers()[2], np.dtype(np.uint8), 0, int(offsets[-1])), offsets
     is_fixed = t.is_fixed_size_list(array.type)
@@ -327,7 +331,7 @@ def _items(array: pa.Array) -> RunArray | None:
 
 
 def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with categories decoded and 64-bit offsets: joined batches may exceed what 32-bit offsets address."""
+    """Decode categories and widen offsets to 64 bits: joined batches may exceed what 32-bit offsets address."""
     types = list(map(_wide, batch.schema.types))
     if types == batch.schema.types:
         return selectable(batch)
@@ -337,7 +341,7 @@ def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _widen_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
-    """The array as one of a `_wide` type."""
+    """Convert an array to a type from `_wide`."""
     if t.is_dictionary(array.type):
         return array.dictionary_decode().cast(type_)
     if t.is_list(array.type) and not array.null_count:  # a cast copies the values

@@ -1,4 +1,7 @@
-"""The rows of files as a source of rows for training: the order of the files, and the records of one worker."""
+"""Files as a source of training rows: give the rows of a scan that belong to one worker, in every epoch.
+
+`FileEpochs` determines the order of the files and the share of the worker, `FilesReader` reads the rows.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ _SAMPLE_BYTES = 16 * MIB
 
 @dataclass(frozen=True, repr=False)
 class Files(RowSource):
-    """The rows of a scan."""
+    """Rows of a scan."""
 
     scan: Scan
 
@@ -52,7 +55,7 @@ class Files(RowSource):
     def scans(self) -> tuple[Scan, ...]:
         return (self.scan,)
 
-    def each(self, change: Callable[[Any], Any]) -> Self:
+    def map_scans(self, change: Callable[[Any], Any]) -> Self:
         return type(self)(change(self.scan))
 
     def describe(self) -> str:
@@ -69,10 +72,9 @@ class Files(RowSource):
         return self.scan.row_filter is None and not leaves_out(self.scan.options.on_error)
 
     def counts(self) -> list[int]:
-        """The number of records of each file, or of all rows that fulfil the filter.
+        """Count the records of each file, or with a filter the rows that fulfil it.
 
-        See `tfrecord_io.count` for where the former is taken from; for the latter, the columns of the filter
-        are read.
+        See `tfrecord_io.count` for how records are counted; with a filter, its columns are read.
         """
         if self.scan.row_filter is not None:
             return [count_scan(self.scan)]
@@ -91,57 +93,68 @@ class Files(RowSource):
         return read_scan(self.scan, warns=True)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
-        return ReadIdentity.of_scan(self.scan, options)
+        return ReadIdentity.from_scan(self.scan, options)
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
         scan = self.scan.without_filter()
-        fields = leaf_fields(scan.schema)
-        lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
-        if not lists:
+        fields, max_lengths = leaf_fields(scan.schema), _undeclared_lists(scan, options)
+        if not max_lengths:
             return {}
-        # A schema that is embedded, or that of features.json, says that a list has any length, as a declared one does.
-        is_inferred = scan.resolved.is_inferred
-        is_declared = scan.resolved.declares(scan.options.schema_overrides) if is_inferred else lambda name: True
-        of_declared = [field for field in scan.schema if is_declared(field.name)]
-        declared = {field.name for field in leaf_fields(pa.schema(of_declared))}
-        lists = [i for i in lists if fields[i].name not in declared]
-        layouts = {i: options.layout_of(fields[i].name) for i in lists}
-        lists = [i for i in lists if not is_list_like(fields[i].type.value_type) and layouts[i].ragged in (None, "csr")]
-        if not lists:
-            return {}
-        parts: dict[int, list[Ragged]] = {i: [] for i in lists}
-        limit = None
-        if options.sample != "all":
-            most = scan.options.limit  # not that of the options, which counts the rows that fulfil a filter
-            limit = options.sample if most is None else min(options.sample, most)
-        size = 0
-        with open_as_it_is(scan.with_options(limit=limit)) as reader, suppress(TFRecordError, OSError):
-            # An error ends the sample; the read itself raises it again, after the records before it.
-            reader.warns_of_damage = False
-            for batch in reader:
-                arrays = leaf_arrays(batch)
-                for i in lists:
-                    rows = to_rows(arrays[i], fields[i])
-                    assert isinstance(rows, Ragged)
-                    if (most := layouts[i].max_length) is not None:
-                        rows.offsets = offsets_of(np.minimum(rows.lengths, most))
-                    rows.values, rows.shapes = rows.values[:0], None  # only the lengths count
-                    parts[i].append(rows)
-                size += sum(map(value_bytes, batch.columns))
-                if options.sample != "all" and size >= _SAMPLE_BYTES:
-                    break
+        parts: dict[int, list[Ragged]] = {i: [] for i in max_lengths}
+        for batch in _sample(scan, options):
+            arrays = leaf_arrays(batch)
+            for i, max_length in max_lengths.items():
+                rows = to_rows(arrays[i], fields[i])
+                assert isinstance(rows, Ragged)
+                if max_length is not None:
+                    rows.offsets = offsets_of(np.minimum(rows.lengths, max_length))
+                rows.values, rows.shapes = rows.values[:0], None  # only the lengths count
+                parts[i].append(rows)
         shapes = {fields[i].name: join_rows(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
         return {name: shape[0] for name, shape in shapes.items() if shape is not None}
 
 
 def source_of(data: ScanHolder | Scan | RowSource) -> RowSource:
-    """The rows of a dataset, or of what is made of some."""
+    """Rows of a dataset, a mixture or windows as a source for training."""
     source = unwrap_scans(data)
     return Files(source) if isinstance(source, Scan) else source
 
 
+def _undeclared_lists(scan: Scan, options: IterOptions) -> dict[int, int | None]:
+    """Maximum length of each column of lists, by its index, whose lengths only the data tells."""
+    max_lengths = dict[int, int | None]()
+    # A schema that is embedded, or that of features.json, says that a list has any length, as a declared one does.
+    is_inferred = scan.resolved.is_inferred
+    is_declared = scan.resolved.declares(scan.options.schema_overrides) if is_inferred else lambda name: True
+    declared_fields = [field for field in scan.schema if is_declared(field.name)]
+    declared = {field.name for field in leaf_fields(pa.schema(declared_fields))}
+    for i, field in enumerate(leaf_fields(scan.schema)):
+        is_list = is_list_like(field.type) and not t.is_fixed_size_list(field.type)
+        if not is_list or field.name in declared or is_list_like(field.type.value_type):
+            continue
+        layout = options.layout_of(field.name)
+        if layout.ragged in (None, "csr"):
+            max_lengths[i] = layout.max_length
+    return max_lengths
+
+
+def _sample(scan: Scan, options: IterOptions) -> Iterator[pa.RecordBatch]:
+    """Read the first rows. An error ends the sample; the read itself raises it again, after the records before it."""
+    limit, size = None, 0
+    if options.sample != "all":
+        most_rows = scan.options.limit  # not `options.limit`, which counts rows that fulfil the filter
+        limit = options.sample if most_rows is None else min(options.sample, most_rows)
+    with open_as_it_is(scan.with_options(limit=limit)) as reader, suppress(TFRecordError, OSError):
+        reader.warns_of_damage = False
+        for batch in reader:
+            yield batch
+            size += sum(map(value_bytes, batch.columns))
+            if options.sample != "all" and size >= _SAMPLE_BYTES:
+                return
+
+
 class FileEpochs(Epochs):
-    """The records of every epoch of a scan, whose schema is that of all batches; for `counts` see `Files.counts`."""
+    """Records of every epoch of a scan; for `counts` see `Files.counts`. All batches have the schema of the scan."""
 
     def __init__(self, scan: Scan, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
         super().__init__()
@@ -156,7 +169,7 @@ class FileEpochs(Epochs):
         self.every_nth = Share() if by_file or by_range else replace(share, uneven="keep")  # of the rows of the files
         self._permuted = options.shuffle_buffer > 0 and not window
         self._may_be_indexed = True
-        # How many records each file has, if it is an error that one has another number.
+        # Numbers of records of the files, if another number is an error.
         self.records: Sequence[int] | None = None
 
     def open(self, position: IteratorPosition) -> EpochReader:
@@ -181,16 +194,16 @@ class FileEpochs(Epochs):
         is_whole = position.epoch == 0 and begin == options.offset and self._share.workers == 1
         is_declared = self._scan.resolved.source == "schema="
         absent = AbsentColumns(self._scan.features, self.warnings.append) if is_whole and is_declared else None
-        opened = self._opened(scan, absent)
+        reader = self._open_reader(scan, absent)
         worker, workers, first = self.every_nth.worker, self.every_nth.workers, scan.options.offset
         share = Share((worker + options.offset) % workers, workers)
         bounds = []
-        if self.records is not None and opened.scan.picked is None:
+        if self.records is not None and reader.scan.picked is None:
             bounds = [offsets_of(np.array([self.records[i] for i in self.order(position.epoch)], np.int64)) - first]
-        return FilesReader(self._delivered, iter([opened]), first, share, resumed_at=begin, bounds=bounds)
+        return FilesReader(self._delivered, iter([reader]), first, share, resumed_at=begin, bounds=bounds)
 
-    def _opened(self, scan: Scan, absent: AbsentColumns | None = None) -> Reader:
-        """Open the rows of a scan; if there is a filter, those that can fulfil it by the column indexes."""
+    def _open_reader(self, scan: Scan, absent: AbsentColumns | None = None) -> Reader:
+        """Open the rows of a scan; with a filter, only rows that can fulfil it by the column indexes."""
         row_filter = self._delivered.row_filter
         if row_filter is None or not self._may_be_indexed:
             reader = open_as_it_is(scan, absent)
@@ -202,21 +215,22 @@ class FileEpochs(Epochs):
         return reader
 
     def _deal_rows(self, epoch: int, begin: int) -> EpochReader:
-        """The rows that fulfil the filter, distributed to the workers: each reads all of them, from the first on."""
+        """Deal the rows that fulfil the filter to the workers, each of which reads all rows, from the first on."""
         scan = self._scan.with_sources([self.sources[i] for i in self.order(epoch)])
         limit, counted, times = self._delivered.options.limit, None, 1
         if self._counts is not None:
             counted = self._rows()
             limit = self._share.size(counted) * self._share.workers
-            times = max(1, -(-limit // max(counted, 1)))  # more than once, if they are padded with rows from the start
-        first, readers = scan.options.offset, (self._opened(scan) for _ in range(times))
+            times = max(1, -(-limit // max(counted, 1)))  # more than once if rows from the start pad the parts
+        first, readers = scan.options.offset, (self._open_reader(scan) for _ in range(times))
         mine = self.every_nth
         return FilesReader(self._delivered, readers, first, mine, resumed_at=begin, limit=limit, counted=counted)
 
     def _equal_part(self, epoch: int, begin: int) -> list[tuple[Scan, Array]]:
-        """Part of this worker, without the first `begin` rows: rows in sequence, then padding from the start.
+        """Scans of the part of this worker, from its row `begin` on: rows in sequence, then padding.
 
-        With each scan, where its files begin and the last one ends, by the counts, from its first row on.
+        Each scan comes with the bounds of its files by the counts: where files begin and the last one ends, from the
+        first row of the scan on.
         """
         assert self._counts is not None
         order = self.order(epoch)
@@ -230,7 +244,7 @@ class FileEpochs(Epochs):
                 continue
             first, last = first + self._scan.options.offset, last + self._scan.options.offset
             files = range(int(ends.searchsorted(first, side="right")), int(ends.searchsorted(last)) + 1)
-            # What ends with a file is read up to its end: it may have more records than were counted.
+            # A run that ends with a file is read up to the end of the file, which may have more records than counted.
             limit = None if last == ends[files[-1]] else last - first
             sources, offset = [self.sources[order[i]] for i in files], first - int(bounds[files[0]])
             of_files = bounds[files[0] : files[-1] + 2] - first
@@ -238,13 +252,13 @@ class FileEpochs(Epochs):
         return runs
 
     def _rows(self) -> int:
-        """The number of records of one epoch, of all workers together."""
+        """Number of records of one epoch, of all workers together."""
         assert self._counts is not None
         total = sum(self._counts)
         return total if self._delivered.row_filter is not None else self._scan.rows_within(total)
 
     def order(self, epoch: int) -> Sequence[int]:
-        """The order of the files."""
+        """Order of the files in an epoch."""
         count = len(self.sources)
         # Workers that share files may have seeds of their own, and need one order.
         seed = self._seed if self.every_nth.workers == 1 else _SHARED_SEED
@@ -256,11 +270,11 @@ class FileEpochs(Epochs):
         if self._delivered.row_filter is not None:
             raise TypeError("the number of batches is unknown: it depends on the filter")
         options = self._scan.options
-        total, known = 0, KnownCounts(options)
+        total, counts = 0, KnownCounts(options)
         try:
-            indexes = known.indexes(self.sources)
+            indexes = counts.indexes(self.sources)
             for source, index in zip(self.sources, indexes, strict=True):
-                records = 0 if source.size == 0 else known.record_count(source, index)
+                records = 0 if source.size == 0 else counts.record_count(source, index)
                 if records is None:
                     advice: str = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
                     reason = f"no manifest and no index states how many records {printable(source.path)} has"
@@ -275,16 +289,21 @@ class FileEpochs(Epochs):
 
 
 class FilesReader(EpochReader):
-    """The rows of readers, one after the other, that fulfil the filter of a scan; of these, every n-th.
+    """Reads the rows of one worker from readers, one after the other: rows that fulfil the filter of a scan.
 
-    The columns of the scan are delivered. `begin` is the number of the first row that is read; rows with lower numbers
-    than `resumed_at` are not delivered. `share` has the rows of this worker: without a filter by their number, with one
-    by how many rows before fulfil it. At most `limit` rows that fulfil the filter are delivered, by all workers
-    together; without a filter, those with lower numbers.
-
-    It is an error if another number of rows than `counted` fulfil the filter, of each reader (it ends with so many that
-    the scan is limited to); without a filter, if all readers have another number of rows; and if those of a reader are
-    from other files than by its `bounds`: where its files begin, and the last one ends.
+    scan
+        Its columns are delivered.
+    begin, resumed_at
+        Numbers of the first row that is read, and of the first one that is delivered.
+    share
+        Rows of this worker: every n-th by number; with a filter, every n-th of the rows that fulfil it.
+    limit
+        Most rows that all workers together deliver, of those that fulfil the filter.
+    counted
+        Number of rows that fulfil the filter in each reader, or without a filter of all readers together; another
+        number is an error. A scan limited to as many rows ends there.
+    bounds
+        For each reader, the rows at which its files begin, and the last one ends; other rows in a file are an error.
     """
 
     def __init__(
@@ -306,7 +325,7 @@ class FilesReader(EpochReader):
         self._limit, self._counted, self._bounds = limit, counted, bounds
         self._is_limited = scan.row_filter is not None and counted is not None and counted == scan.options.limit
         self._passed = 0  # rows that have fulfilled the filter, up to the limit
-        self._found = 0  # those of the last reader, of all its rows
+        self._passed_in_reader = 0  # rows of the last reader that have fulfilled the filter
 
     def _read(self) -> Generator[NumberedBatch]:
         counts_passing = self._scan.row_filter is not None and self._counted is not None
@@ -314,7 +333,7 @@ class FilesReader(EpochReader):
             self._opened.append(reader)
             rows = NumberedRows(reader, self.next)
             self._numbered.append(rows)
-            size = self._found = 0
+            size = self._passed_in_reader = 0
             for numbers, batch in rows:
                 if self._bounds:
                     _refuse_changed_files(reader, rows.row_of(int(numbers[0])), len(batch), self._bounds[run])
@@ -324,15 +343,17 @@ class FilesReader(EpochReader):
                 numbers, batch = self._select(numbers, batch)
                 if len(batch):
                     yield NumberedBatch(numbers, batch, np.full(len(batch), row_bytes))
-                # All rows of the first reader are needed where they are counted.
+                # The first reader is read to its end where rows are counted.
                 is_enough = self._limit is not None and self._passed >= self._limit and (self._counted is None or run)
-                if is_enough or (self._is_limited and self._found == self._counted):
+                if is_enough or (self._is_limited and self._passed_in_reader == self._counted):
                     break
             else:
                 self.next = rows.next
-            if counts_passing and run == 0 and self._found != self._counted:
-                reason = f"{self._found} records fulfil the filter, but {self._counted} were counted"
-                raise CorruptRecordError(reason, expected=self._counted, got=self._found, hint="open the files again")
+            if counts_passing and run == 0 and self._passed_in_reader != self._counted:
+                reason = f"{self._passed_in_reader} records fulfil the filter, but {self._counted} were counted"
+                raise CorruptRecordError(
+                    reason, expected=self._counted, got=self._passed_in_reader, hint="open the files again"
+                )
             if self._counted is not None:
                 reader.close()
         if not counts_passing and self._counted not in (None, self.next):
@@ -340,7 +361,7 @@ class FilesReader(EpochReader):
             raise CorruptRecordError(reason, expected=self._counted, got=self.next, hint="open the files again")
 
     def _select(self, numbers: Array, batch: pa.RecordBatch) -> tuple[Array, pa.RecordBatch]:
-        """Numbers and rows of this worker, among those of a batch."""
+        """Select the rows of this worker from a batch, with their numbers."""
         row_filter, names = self._scan.row_filter, self._scan.selected
         if row_filter is None:
             ordinals = numbers if self._limit is None else numbers[: numbers.searchsorted(self._limit)]
@@ -349,14 +370,14 @@ class FilesReader(EpochReader):
             rows = np.flatnonzero(row_filter.mask(batch).to_numpy(zero_copy_only=False))
             if self._is_limited:
                 assert self._counted is not None
-                rows = rows[: self._counted - self._found]
-                if len(rows):  # the next reader counts on from it, wherever a batch ends
+                rows = rows[: self._counted - self._passed_in_reader]
+                if len(rows):  # the next reader counts on from here, wherever a batch ends
                     self.next = int(numbers[rows[-1]]) + 1
-            self._found += len(rows)
+            self._passed_in_reader += len(rows)
             rows = rows if self._limit is None else rows[: self._limit - self._passed]
             ordinals = self._passed + np.arange(len(rows))
             self._passed += len(rows)
-        rows = rows[self._share.has(ordinals) & (numbers[rows] >= self._resumed_at)]
+        rows = rows[self._share.mask(ordinals) & (numbers[rows] >= self._resumed_at)]
         if names is not None and batch.schema.names != [*names]:
             batch = batch.select([*names])
         if len(rows) == len(batch):
@@ -372,7 +393,7 @@ class FilesReader(EpochReader):
 
 
 def _refuse_changed_files(reader: Reader, row: int, rows: int, bounds: Array) -> None:
-    """Raise CorruptRecordError if rows of a reader are not from the files that have them by `bounds`."""
+    """Raise CorruptRecordError if a file of a reader has other rows than its `bounds` say."""
     for file, record, count in reader.origins.runs(row, row + rows):
         is_short, is_long = row < bounds[file] + record, row + count > bounds[file + 1]
         if is_short or is_long:

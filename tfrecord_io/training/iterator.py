@@ -1,4 +1,7 @@
-"""Batches of arrays for training."""
+"""`iter_arrays` and its iterator: read files or a dataset in batches of arrays for training.
+
+An iterator can save its position and continue from one; see `training.checkpoint`.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +44,14 @@ _READY = 2  # chunks made ahead by the thread
 
 @dataclass(slots=True)
 class _Place:
-    """How far an iteration is: the position before a chunk, and how many rows of that were delivered."""
+    """Progress of an iteration: the position before a chunk, and how many of its rows were delivered."""
 
     before: Callable[[], IteratorPosition]
     chunk: ArrayChunk | None = None
     delivered: int = 0
 
     def position(self) -> Callable[[], IteratorPosition]:
-        """What makes the position, when it is asked for: it takes as long as to draw the rows again."""
+        """Return a function that computes the position: to compute it takes as long as to draw the rows again."""
         if self.chunk is None or not self.delivered:
             return self.before
         return partial(replace(self.chunk, columns=[]).position, self.delivered)
@@ -139,12 +142,12 @@ class ArrayIterator(Closing, Shared):
         reader = None if self._batching is None else self._batching.reader
         return ReadReport(schema_source=self._source.schema_source) if reader is None else reader.report
 
-    def begun_at(self, epoch: int, **changes: Any) -> ArrayIterator:
-        """The batches from the beginning of an epoch on, or from a `state`; `changes`: other values of keywords."""
+    def begin_epoch(self, epoch: int, **changes: Any) -> ArrayIterator:
+        """Iterate from the beginning of an epoch on, or from a `state`; `changes`: other values of keywords."""
         options = replace(self.options, **{"state": None, **changes})
-        if (self.options.worker or (0, 1))[1] > 1:  # others draw seeds, too
+        if (self.options.worker or (0, 1))[1] > 1:  # other workers draw seeds, too
             self._source.refuse_own_seeds(replace(options, seed=self.options.seed))
-        source = self._source.over(threads=options.thread_count)
+        source = self._source.with_options(threads=options.thread_count)
         return ArrayIterator(source, options, self.lengths, self._damage, self._counts, epoch)
 
     def state(self) -> dict[str, Any]:
@@ -167,7 +170,7 @@ class ArrayIterator(Closing, Shared):
             The state is that of other files or options; the message says which.
         """
         with self._lock:
-            seed, position = self._identity.restored(state, self.options.seed)
+            seed, position = self._identity.read_state(state, self.options.seed)
             self._begin(position)
             self.seed = seed
 
@@ -178,9 +181,9 @@ class ArrayIterator(Closing, Shared):
         return self
 
     def __len__(self) -> int:
-        """The number of batches of all epochs, or those after the state that it began with, if no record is damaged.
+        """Number of batches of all epochs from the position on at which the iterator was made or restored.
 
-        It does not change while batches are taken.
+        The number does not change while batches are taken; damaged records are not deducted.
 
         Raises
         ------
@@ -489,9 +492,9 @@ def iterate(data: ScanHolder | Scan | RowSource, **keywords: Any) -> ArrayIterat
     source = source_of(data)
     options = IterOptions.from_read(source.options, **{"batch_size": 1, **IterOptions.stated(keywords)})
     _refuse_idle_seed(keywords.get("seed"), keywords.get("shuffle_buffer"))
-    source = source.prune_files().over(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
+    source = source.prune_files().with_options(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)
-    # One worker alone may leave records out; if there are several, which `to_torch` finds out later, that is refused.
+    # A single worker may leave records out; several may not, but how many there are `to_torch` finds out later.
     counts = source.counts() if options.uneven != "keep" and raises(options.on_error) else None
     lengths = source.list_lengths(options)
-    return ArrayIterator(source.over(threads=options.thread_count), options, lengths, None, counts)
+    return ArrayIterator(source.with_options(threads=options.thread_count), options, lengths, None, counts)

@@ -1,4 +1,8 @@
-"""The rows of a mixture: those of its parts, which are read side by side, in the order of its choices."""
+"""Read the rows of a mixture in the order of its choices, from any position on.
+
+The parts of a plain mixture are read side by side (`MixedEpochs`); a balanced one draws classes, and reads their rows
+by number (`BalancedEpochs`).
+"""
 
 from __future__ import annotations
 
@@ -23,24 +27,24 @@ from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Shar
 from tfrecord_io.training.mixture import Classes, Mixture
 from tfrecord_io.training.shuffle_buffer import random_stream
 
-_LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order together
-_KEPT_BYTES = MIB  # of a part, whose rows are kept where they are drawn again
-_PASS = 1 << 32  # between the numbers of the passes over a part in one epoch, by which its files are shuffled
+_LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order at a time
+_KEPT_BYTES = MIB  # size up to which a part is kept in memory if its rows are drawn again
+_PASS = 1 << 32  # distance of the epoch numbers that passes over a part in one epoch shuffle its files by
 
 
 class SequenceEpochs(Epochs):
-    """The rows of every epoch of a mixture, in the order of its choices."""
+    """Rows of every epoch of a mixture, in the order of its choices."""
 
     def __init__(self, mixture: Mixture, options: IterOptions, counts: Sequence[int] | None) -> None:
         super().__init__()
         self.mixture = mixture
-        # The ranges of positions that are read; of parts of equal size, those of this worker alone.
+        # Ranges of positions to read: all, or where parts have equal size the ranges of this worker.
         self.runs: Sequence[tuple[int, int | None]] = [(0, None)]
         worker, workers = mixture.worker_of(options)
         self.has_equal_parts = counts is not None and workers > 1 and mixture.stop != "never"
         self.has_own_files = not self.has_equal_parts and mixture.has_own_files(workers)
         self.choices = mixture.choices(worker if self.has_own_files else 0)
-        # Of the positions that are read.
+        # Share of these positions that belongs to this worker.
         self.share = Share() if self.has_own_files or self.has_equal_parts else Share(worker, workers)
         if counts is not None and self.has_equal_parts:
             self.runs = Share(worker, workers, options.uneven).runs(self.choices.length(counts))
@@ -54,11 +58,11 @@ class SequenceEpochs(Epochs):
 
     @abstractmethod
     def _length(self) -> int:
-        """How many rows the sequence has."""
+        """Number of rows of the sequence."""
 
 
 class SequenceReader(EpochReader):
-    """Reads the rows at the positions of a sequence: of several runs of them, one after the other."""
+    """Reads the rows at the positions of a sequence, in several runs, one after the other."""
 
     def __init__(self, begin: int, runs: Sequence[tuple[int, int | None]]) -> None:
         super().__init__(begin)
@@ -73,7 +77,7 @@ class SequenceReader(EpochReader):
             before += 0 if last is None else last - first
 
     def _position(self, number: int) -> int:
-        """The position in the sequence of the row of this number."""
+        """Position in the sequence of the row with this number."""
         for first, last in self._runs:
             if last is None or number < last - first:
                 break
@@ -82,32 +86,32 @@ class SequenceReader(EpochReader):
 
     @abstractmethod
     def _run(self, at: int, end: int | None, shift: int) -> Iterator[NumberedBatch]:
-        """The rows at the positions [at, end) of the sequence; `shift` makes numbers of positions."""
+        """Read the rows at the positions [at, end) of the sequence; a position plus `shift` is the number of a row."""
 
 
 class MixedEpochs(SequenceEpochs):
-    """The rows of every epoch of a mixture, whose parts are read side by side."""
+    """Rows of every epoch of a mixture whose parts are read side by side."""
 
     def __init__(self, mixture: Mixture, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
         super().__init__(mixture, options, counts)
         self.members = mixture.members
         worker = mixture.worker_of(options) if self.has_own_files else None
-        own = replace(options, worker=worker, uneven="keep", state=None)
-        self.parts = self._epochs_of(own, seed)
+        of_parts = replace(options, worker=worker, uneven="keep", state=None)
+        self.parts = self._epochs_of(of_parts, seed)
         self.counts = counts if self.has_equal_parts else None  # of the rows of each part
         self.whole: list[Epochs] | None = None
-        if self.has_own_files and mixture.stop != "first":  # for a part of which its own files have no row
-            self.whole = self._epochs_of(replace(own, worker=None), seed)
+        if self.has_own_files and mixture.stop != "first":  # for a part whose files of this worker have no row
+            self.whole = self._epochs_of(replace(of_parts, worker=None), seed)
 
     def _epochs_of(self, options: IterOptions, seed: int) -> list[Epochs]:
-        """The rows of each part, by options of all and the limits of its own."""
-        found = []
+        """Epochs of each part, by the common options and the limits of the part."""
+        epochs_of_parts = []
         for number, member in enumerate(self.members):
-            own = replace(options, offset=member.options.offset, limit=member.options.limit)
-            epochs = member.epochs(own, seed + number)
+            limited = replace(options, offset=member.options.offset, limit=member.options.limit)
+            epochs = member.epochs(limited, seed + number)
             epochs.warnings, epochs.damage = self.warnings, self.damage
-            found.append(epochs)
-        return found
+            epochs_of_parts.append(epochs)
+        return epochs_of_parts
 
     def open(self, position: IteratorPosition) -> MixedReader:
         return MixedReader(self, position.epoch, position.begin)
@@ -117,7 +121,7 @@ class MixedEpochs(SequenceEpochs):
         if self.whole is None or 0 not in lengths:
             return self.choices.length(lengths)
         self.choices.refuse_empty([epochs.count() for epochs in self.whole])
-        return self.choices.own_length(lengths)
+        return self.choices.worker_length(lengths)
 
 
 class MixedReader(SequenceReader):
@@ -127,38 +131,38 @@ class MixedReader(SequenceReader):
         super().__init__(begin, epochs.runs)
         self._epochs, self._epoch = epochs, epoch
         self._parts: list[_Part] = []
-        self._used: list[_Part] = []  # of all runs
-        self._ended = ReadReport(schema_source=epochs.mixture.schema_source)  # of the passes that have ended
-        self._stopped = False  # early, because of on_error="stop"
-        self._mean = 0.0  # bytes of a row
+        self._used: list[_Part] = []  # the parts of all runs so far
+        self._ended = ReadReport(schema_source=epochs.mixture.schema_source)  # report of the passes that have ended
+        self._stopped = False  # True if the rows ended early, because of on_error="stop"
+        self._mean = 0.0  # mean bytes of a row
 
     def _run(self, at: int, end: int | None, shift: int) -> Iterator[NumberedBatch]:
-        """The rows at the positions [at, end) of the sequence; `shift` makes numbers of positions."""
+        """Read the rows at the positions [at, end), a block at a time: each part gives the rows chosen from it."""
         epochs, choices = self._epochs, self._epochs.choices
         self._parts = [_Part(epochs, i, self._epoch, int(n), self._ended) for i, n in enumerate(choices.counts(at))]
         self._used += self._parts
         stream, is_over, begin = choices.stream(at), False, at
         while not is_over and (end is None or at < end):
-            most = min(_BLOCK_BYTES / max(self._mean, 1), _MOST_BLOCK, at - begin)  # few are read behind an early end
-            size = max(int(most), _LEAST_BLOCK)
+            # Blocks grow with what was delivered: an early end has few rows read in vain.
+            size = max(int(min(_BLOCK_BYTES / max(self._mean, 1), _MOST_BLOCK, at - begin)), _LEAST_BLOCK)
             size = size if end is None else min(size, end - at)
             block = choices.datasets(stream.random(size))
             before = [part.taken for part in self._parts]
-            where = [np.flatnonzero(block == number) for number in range(choices.count)]
-            taken = [part.take(len(positions)) for part, positions in zip(self._parts, where, strict=True)]
-            cut = self._end(before, where, len(block))
-            is_over = cut < len(block)
-            if cut:
-                pool = self._assemble_block(taken, where, at, cut, shift)
-                at += cut
+            places = [np.flatnonzero(block == number) for number in range(choices.count)]
+            pools = [part.take(len(positions)) for part, positions in zip(self._parts, places, strict=True)]
+            end_of_rows = self._end(before, places, len(block))
+            is_over = end_of_rows < len(block)
+            if end_of_rows:
+                pool = self._assemble_block(pools, places, at, end_of_rows, shift)
+                at += end_of_rows
                 self.next = at + shift
                 if len(pool):
                     yield pool
             if is_over:
                 lacking = [
                     part
-                    for part, first, positions in zip(self._parts, before, where, strict=True)
-                    if part.taken - first < len(positions) and positions[part.taken - first] == cut
+                    for part, first, positions in zip(self._parts, before, places, strict=True)
+                    if part.taken - first < len(positions) and positions[part.taken - first] == end_of_rows
                 ]
                 self._stopped = any(part.stopped for part in lacking)
                 for part in lacking:
@@ -166,7 +170,7 @@ class MixedReader(SequenceReader):
                         raise part.error
 
     def _end(self, before: list[int], where: list[Array], size: int) -> int:
-        """How many rows of a block of `size` the mixture has: up to a row that a part lacks, or to the end of all."""
+        """Number of rows of a block of `size`: up to a row that a part lacks, or to the end of all parts."""
         ends = []
         for part, first, positions in zip(self._parts, before, where, strict=True):
             if part.taken - first < len(positions):
@@ -177,29 +181,34 @@ class MixedReader(SequenceReader):
         return min(size, max(ends)) if is_complete else size
 
     def _assemble_block(
-        self, taken: list[list[NumberedBatch]], where: list[Array], at: int, cut: int, shift: int
+        self, of_parts: list[list[NumberedBatch]], where: list[Array], at: int, cut: int, shift: int
     ) -> NumberedBatch:
-        """The first rows of a block in its order, those of this worker."""
+        """Put the first `cut` rows of a block in order, and keep the rows of this worker.
+
+        `of_parts` has the rows of each part, `where` their places in the block.
+        """
         pools, positions, mixture = list[NumberedBatch](), list[Array](), self._epochs.mixture
-        for number, (own, own_places) in enumerate(zip(taken, where, strict=True)):
-            count = int(own_places.searchsorted(cut))
+        for number, (of_part, places) in enumerate(zip(of_parts, where, strict=True)):
+            count = int(places.searchsorted(cut))
             if not count:
                 continue
-            pool = NumberedBatch.concat(own).slice(0, count)
+            pool = NumberedBatch.concat(of_part).slice(0, count)
             mean = float(pool.row_bytes.mean())
             self._mean += (mean - self._mean) * (0.1 if self._mean else 1)
-            mine = np.flatnonzero(self._epochs.share.has(own_places[:count] + at))
+            mine = np.flatnonzero(self._epochs.share.mask(places[:count] + at))
             pool = pool if len(mine) == count else pool.take(mine)
             source = [] if mixture.source_column is None else [pa.array(np.full(len(pool), number, np.int64))]
             rows = pa.RecordBatch.from_arrays([*pool.rows.columns, *source], schema=mixture.schema)
             pools.append(replace(pool, rows=rows))
-            positions.append(own_places[mine])
+            positions.append(places[mine])
         place = np.concatenate(positions)
         order = np.argsort(place)
-        pool = NumberedBatch.concat(pools).take(order)  # a copy, also of one: callers write to it, and parts keep it
+        pool = NumberedBatch.concat(pools).take(
+            order
+        )  # a copy of a single pool, too: callers write to it, and parts keep theirs
         return replace(pool, numbers=place[order] + (at + shift))
 
-    # What the parts say --------------------------------------------------------------------------------------------
+    # Reports and faults ----------------------------------------------------------------------------------------------
 
     @property
     def failed(self) -> bool:
@@ -219,7 +228,7 @@ class MixedReader(SequenceReader):
         left_out = super().leave_out(pool, fault)
         reader = pool.readers[int(pool.origins[0][fault.row])]
         if reader not in self.readers():
-            add_ended(reader, self._ended)
+            move_reports(reader, self._ended)
         return left_out
 
     def close(self) -> None:
@@ -229,38 +238,38 @@ class MixedReader(SequenceReader):
 
 
 class _Part:
-    """The rows of a part of a mixture in an epoch, from row `begin` on: unless that ends with them, again and again."""
+    """Rows of one part of a mixture in an epoch, from row `begin` on; passes over the part repeat as needed."""
 
     def __init__(self, mixed: MixedEpochs, number: int, epoch: int, begin: int, ended: ReadReport) -> None:
-        # Of its own files; then of all, if the former have no row.
+        # Epochs of the files of this worker; then of all files, if the former have no row.
         self._epochs = [mixed.parts[number], *([] if mixed.whole is None else [mixed.whole[number]])]
         self._member, self._stop = mixed.members[number], mixed.mixture.stop
-        # How many there are, if the rows that are taken depend on it.
+        # Number of rows of a pass, if the rows that are drawn depend on the count.
         self._counted = None if mixed.counts is None else mixed.counts[number]
-        self.total: int | None = None  # how many there are, once the first pass has ended
-        self.error: Exception | None = None  # what ended them
-        self.stopped = False  # they ended early, because of ``on_error="stop"``
-        self._held: NumberedBatch | None = None
-        self.taken = 0  # how many were taken, those before the beginning included
+        self.total: int | None = None  # number of rows, known once the first pass has ended
+        self.error: Exception | None = None  # raised where the next row is needed
+        self.stopped = False  # True if the rows ended early, because of ``on_error="stop"``
+        self._next_pool: NumberedBatch | None = None
+        self.taken = 0  # number of rows taken, and of the rows before `begin`
         in_sequence, size = self._member.in_sequence, self._member.size
         passes, within = 0, begin if in_sequence and self._stop == "first" else 0
         keeps = self._stop != "first" and size is not None and size <= _KEPT_BYTES
-        if in_sequence and self._stop != "first" and begin and (count := self._known()):
+        if in_sequence and self._stop != "first" and begin and (count := self._count_rows()):
             self._counted = count
             passes, within = divmod(begin, count)
             self.taken = passes * count
             if passes and self.total is None:
                 self.total = count
-        passes += self.total == 0  # that over its own files
+        passes += self.total == 0  # the pass over the empty files of this worker
         epoch, within = (epoch, 0) if keeps else (epoch + passes * _PASS, within)
         self.taken += within
         self._open(epoch, within)
         self._pools = self._read(epoch, keeps, ended)
         while self.taken < begin and self.take(min(begin - self.taken, _MOST_BLOCK)):
-            pass  # which row that is, is known by reading the rows before it only
+            pass  # row `begin` is only found by reading the rows before it
 
-    def _known(self) -> int:
-        """The number of rows; 0 if it is unknown."""
+    def _count_rows(self) -> int:
+        """Number of rows of a pass; 0 if unknown. Files of this worker without rows are given up for all files."""
         try:
             count = self._epochs[0].count()
             if not count and len(self._epochs) > 1:
@@ -272,20 +281,19 @@ class _Part:
         return count
 
     def _open(self, epoch: int, within: int) -> None:
-        """Begin a pass at a row of it."""
-        self._begin = self.taken - within  # the ordinal of its first row
+        """Begin a pass at the row `within` of it."""
+        self._begin = self.taken - within  # ordinal of the first row of the pass
         offset = self._member.options.offset if self._member.in_sequence else 0
         self.rows = self._epochs[0].open(IteratorPosition(epoch, 0, offset + within))
 
     def take(self, count: int) -> list[NumberedBatch]:
-        """The next rows; fewer only if they have ended."""
+        """Take the next rows; fewer only if the rows have ended."""
         pools, end = list[NumberedBatch](), self.taken + count
         while self.taken < end and self._fill():
-            assert self._held is not None
-            pool, rest = self._held, None
+            assert self._next_pool is not None
+            pool, self._next_pool = self._next_pool, None
             if len(pool) > end - self.taken:
-                pool, rest = pool.slice(0, end - self.taken), pool.slice(end - self.taken)
-            self._held = rest
+                pool, self._next_pool = pool.slice(0, end - self.taken), pool.slice(end - self.taken)
             self.taken += len(pool)
             pools.append(pool)
         if self.total is None and (self._stop == "all" or self.taken - self._begin == self._counted):
@@ -293,13 +301,13 @@ class _Part:
         return pools
 
     def _fill(self) -> bool:
-        """True if there is a next row, which is held then."""
-        if self._held is None:
-            self._held = next(self._pools, None)
-        return self._held is not None
+        """Fetch the next rows; True if there are some."""
+        if self._next_pool is None:
+            self._next_pool = next(self._pools, None)
+        return self._next_pool is not None
 
     def _read(self, epoch: int, keeps: bool, ended: ReadReport) -> Generator[NumberedBatch]:
-        """The rows of the pass that is open, and of those after it; if it `keeps` them, little data is read once."""
+        """Read the open pass and those after it; with `keeps`, files are read once and rows kept for further passes."""
         kept = list[NumberedBatch]()
         while True:
             is_kept, counted, rows = bool(kept), self._counted, self.rows
@@ -333,37 +341,36 @@ class _Part:
                 self._begin = self.taken
                 continue
             self.rows.close()
-            add_ended(self.rows, ended)
+            move_reports(self.rows, ended)
             epoch += 0 if keeps else _PASS
             self._open(epoch, 0)
 
     def _refuse(self, amount: str, counted: int) -> NoReturn:
-        """Raise CorruptRecordError: there are other rows than those that were counted."""
+        """Raise CorruptRecordError: the dataset has not as many rows as were counted."""
         reason = f"a dataset of the mixture has {amount} rows than the {counted} that were counted"
         advice = "open the files again, or correct the number in their dataset_info.json"
         raise CorruptRecordError(reason, path=self._member.sources[0].path, expected=counted, hint=advice)
 
     def close(self) -> None:
-        self._pools.close()  # it refers to this part
+        self._pools.close()  # the generator refers to this part
         self.rows.close()
 
 
-def add_ended(rows: EpochReader, ended: ReadReport) -> None:
-    """Add what was read of a pass that has ended, and what was left out of it since."""
+def move_reports(rows: EpochReader, ended: ReadReport) -> None:
+    """Add the reports of a pass that has ended to `ended`, and restart them: rows may still be left out later."""
     for report in rows.reports():
         ended.add(report)
         report.restart()
 
 
 _ORDERS = 3  # the purpose of a stream of random numbers; `shuffle_buffer` and `mixture` have others
-_READ_BYTES, _LEAST_ROWS, _MOST_ROWS = 4 * MIB, 64, 1 << 14  # read together
+_READ_BYTES, _LEAST_ROWS, _MOST_ROWS = 4 * MIB, 64, 1 << 14  # rows read by number at a time
 
 
 class BalancedEpochs(SequenceEpochs):
-    """The rows of every epoch of a balanced mixture: choices are classes, whose rows are read by number.
+    """Rows of every epoch of a balanced mixture: choices are groups of `Classes`, whose rows are read by number.
 
-    Each group of `Classes` is gone through from its first row on, or with a shuffle buffer in an order of its own in
-    each pass of each epoch.
+    A group is passed over from its first row on, or with a shuffle buffer in a new order in each pass of each epoch.
     """
 
     def __init__(
@@ -383,41 +390,41 @@ class BalancedEpochs(SequenceEpochs):
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of all records so far."""
+        """Bytes of all records read so far."""
         return sum(lookup.bytes_read for lookup in self.lookups)
 
     def rows_at(self, epoch: int, groups: Array, ordinals: Array) -> tuple[Array, Array]:
-        """The dataset, and the number in it, of the rows that groups have at some ordinals, passes over them joined."""
-        lengths = np.diff(self.classes.ends)[groups]
+        """Dataset and row number of the rows at some ordinals of groups, counted on through the passes over a group."""
+        lengths = np.diff(self.classes.bounds)[groups]
         passes, positions = np.divmod(ordinals, lengths)
         if self._orders is not None:
             order = np.argsort(groups, kind="stable")
             bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
             for first, last in pairwise(bounds.tolist()):
-                own = order[first:last]
-                group, length = int(groups[own[0]]), int(lengths[own[0]])
-                positions[own] = self._orders.positions(epoch, group, length, passes[own], positions[own])
+                at = order[first:last]  # the rows of one group
+                group, length = int(groups[at[0]]), int(lengths[at[0]])
+                positions[at] = self._orders.positions(epoch, group, length, passes[at], positions[at])
         return self.classes.rows_at(groups, positions)
 
 
 class _Orders:
-    """The order of the rows of each group in each pass of an epoch.
+    """Order of the rows of each group in each pass of an epoch.
 
-    The seed of the mixture determines it, which is the same for all workers.
+    The seed of the mixture determines it, and is the same for all workers.
     """
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self._held: dict[int, tuple[int, int, Array]] = {}  # of each group: epoch, pass, orders from that pass on
+        self._last: dict[int, tuple[int, int, Array]] = {}  # for each group: epoch, pass, orders from that pass on
 
     def positions(self, epoch: int, group: int, length: int, passes: Array, at: Array) -> Array:
-        """The rows at some positions of ascending passes over a group of `length` rows."""
+        """Rows at some positions of ascending passes over a group of `length` rows."""
         first, last = int(passes[0]), int(passes[-1])
-        known, begin, orders = self._held.get(group, (-1, 0, np.empty((0, length), np.int64)))
-        if known != epoch or first < begin or last >= begin + len(orders):
+        last_epoch, begin, orders = self._last.get(group, (-1, 0, np.empty((0, length), np.int64)))
+        if last_epoch != epoch or first < begin or last >= begin + len(orders):
             stream = random_stream(self._seed, epoch, group, _ORDERS, begin=first * length)
             begin, orders = first, stream.random((last + 1 - first, length)).argsort(axis=1)
-            self._held[group] = epoch, last, orders[-1:].copy()
+            self._last[group] = epoch, last, orders[-1:].copy()
         return orders[passes - begin, at]
 
 
@@ -431,22 +438,22 @@ class BalancedReader(SequenceReader):
         self._before = epochs.bytes_read
 
     def _run(self, at: int, end: int | None, shift: int) -> Iterator[NumberedBatch]:
-        """The rows at the positions [at, end) of the sequence; `shift` makes numbers of positions."""
+        """Read the rows at the positions [at, end): the rows that groups are chosen for, by number."""
         epochs = self._epochs
         mean = max(lookup.mean_bytes for lookup in epochs.lookups)
         size = int(min(max(_READ_BYTES / max(mean, 1), _LEAST_ROWS), _MOST_ROWS))
-        for groups, ordinals in epochs.choices.drawn(epochs.classes.lengths, at, end):
-            mine = np.flatnonzero(epochs.share.has(np.arange(at, at + len(groups))))
+        for groups, ordinals in epochs.choices.draw(epochs.classes.lengths, at, end):
+            mine = np.flatnonzero(epochs.share.mask(np.arange(at, at + len(groups))))
             datasets, rows = epochs.rows_at(self._epoch, groups[mine], ordinals[mine])
             numbers = mine + (at + shift)
             for begin in range(0, len(mine), size):
                 part = slice(begin, begin + size)
-                yield from self._pools_of(numbers[part], datasets[part], rows[part])
+                yield from self._read_rows(numbers[part], datasets[part], rows[part])
             at += len(groups)
             self.next = at + shift
 
-    def _pools_of(self, numbers: Array, datasets: Array, rows: Array) -> Iterator[NumberedBatch]:
-        """The rows of datasets with these numbers; of a damaged one those before it, then its error."""
+    def _read_rows(self, numbers: Array, datasets: Array, rows: Array) -> Iterator[NumberedBatch]:
+        """Read rows of datasets by number; the rows before a damaged one, then its error."""
         good, size = 0, len(rows)
         while good < len(rows):
             part = slice(good, good + size)
@@ -464,14 +471,14 @@ class BalancedReader(SequenceReader):
                 yield pool
 
     def _pools(self, numbers: Array, datasets: Array, rows: Array) -> list[NumberedBatch]:
-        """One pool; several of rows that take much memory."""
+        """Read rows as one pool, or as several if they take much memory."""
         epochs, before = self._epochs, self._epochs.bytes_read
-        batches = epochs.mixture.rows_of(epochs.lookups, datasets, rows).to_batches()
+        batches = epochs.mixture.read_rows(epochs.lookups, datasets, rows).to_batches()
         ends, mean = np.cumsum(list(map(len, batches))), (epochs.bytes_read - before) / len(numbers)
         parts = zip(np.split(numbers, ends[:-1]), batches, strict=True)
         return [NumberedBatch(part, batch, np.full(len(part), mean)) for part, batch in parts]
 
-    # What the datasets say -------------------------------------------------------------------------------------------
+    # Reports and faults ----------------------------------------------------------------------------------------------
 
     def reports(self) -> list[ReadReport]:
         epochs = self._epochs

@@ -1,8 +1,8 @@
-"""Several datasets as one: each row is drawn from one of them, by weights and a seed.
+"""Mixture of datasets: a source whose rows are each drawn from one dataset, by weights and a seed.
 
 The order of an epoch is a sequence of choices, one for each row, which a seed alone determines: the n-th row of the
-sequence that chooses a part is the n-th row of that part. So the position in the sequence is all that has to be known
-to go on from it, and workers share the sequence as they share the rows of files.
+sequence that chooses a part is the n-th row of that part. So a position in the sequence is
+enough to go on from there, and workers share the sequence as they share the rows of files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
-from tfrecord_io.training.shuffle_buffer import random_stream, sorting
+from tfrecord_io.training.shuffle_buffer import random_stream, stable_argsort
 from tfrecord_io.typing import MixStop
 
 
@@ -43,30 +43,30 @@ class Classes:
 
     column: str
     parts: Array  # int64: the dataset of each group
-    # Of each group: all classes have the same, which is divided among the datasets that have it.
+    # For each group: all classes have the same weight, which is divided among the datasets that have the class.
     weights: tuple[float, ...]
-    # int64: the numbers, in their datasets, of the rows of all groups, one group after the other, ascending in each.
+    # int64: row numbers in the datasets, one group after the other, ascending in each group.
     rows: Array
-    ends: Array  # int64: where each group begins in `rows`, and where the last one ends
+    bounds: Array  # int64: where each group begins in `rows`, and where the last one ends
     lookups: tuple[PartLookup, ...]  # of the datasets
 
     @property
     def lengths(self) -> list[int]:
         """The number of rows of each group."""
-        lengths: list[int] = np.diff(self.ends).tolist()
+        lengths: list[int] = np.diff(self.bounds).tolist()
         return lengths
 
     def rows_at(self, groups: Array, places: Array) -> tuple[Array, Array]:
-        """The dataset, and the number in it, of the rows at some positions of groups."""
-        return self.parts[groups], self.rows[self.ends[groups] + places]
+        """Dataset and row number of the rows at some positions of groups."""
+        return self.parts[groups], self.rows[self.bounds[groups] + places]
 
 
 def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[float]) -> Classes:
-    """Read a column, from column indexes where files have one of it, and group the rows of datasets by it.
+    """Group the rows of datasets by the values of a column, which are read from column indexes where files have one.
 
-    FeatureNotFoundError if it does not exist, DecodeError if a row has no value in it, SchemaError if its values
-    are not classes; ValueError without rows, or if rows have no number: a file is compressed, or a dataset has an
-    `on_error`.
+    FeatureNotFoundError if the column does not exist, DecodeError if a row has no value in it, SchemaError if its
+    values are not classes; ValueError without rows, or if rows have no number: a file is compressed, or a dataset has
+    an `on_error`.
     """
     _check_field(lookups[0].schema, column)
     values = [_values(lookup, column) for lookup in lookups]
@@ -74,17 +74,17 @@ def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[f
     joined = pa.chunked_array([chunk for of_lookup in values for chunk in of_lookup.chunks], values[0].type)
     chunks = joined.unify_dictionaries().chunks
     indices = np.concatenate([np.empty(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
-    # The numbers of the classes, in the order of their first rows.
+    # Class of each row, numbered in the order of first rows.
     codes: Array = pa.array(indices).dictionary_encode().indices.to_numpy().astype(np.int64)
     if not len(codes):
         raise ValueError(f"balance={column!r}: the datasets have no rows")
     datasets = np.repeat(np.arange(len(lookups)), sizes)
     groups = codes * len(lookups) + datasets
     order = np.argsort(groups, kind="stable")
-    found, counts = np.unique(groups, return_counts=True)
-    classes, parts = np.divmod(found, len(lookups))
-    own = np.array(weights)[parts]
-    shares = own / np.bincount(classes, own)[classes] / (int(classes[-1]) + 1)
+    present_groups, counts = np.unique(groups, return_counts=True)
+    classes, parts = np.divmod(present_groups, len(lookups))
+    of_parts = np.array(weights)[parts]
+    shares = of_parts / np.bincount(classes, of_parts)[classes] / (int(classes[-1]) + 1)
     rows = order - offsets_of(np.array(sizes))[datasets[order]]
     return Classes(column, parts, tuple(shares.tolist()), rows, offsets_of(counts), tuple(lookups))
 
@@ -102,7 +102,7 @@ def _check_field(schema: pa.Schema, column: str) -> None:
 
 
 def _values(lookup: PartLookup, column: str) -> pa.ChunkedArray:
-    """The values of a column, in all rows, as dictionary arrays; DecodeError if one is missing."""
+    """Values of a column in all rows, as dictionary arrays; DecodeError if a value is missing."""
     values = lookup.column(column)
     if values.null_count:
         row = int(values.is_null().to_numpy().argmax())
@@ -111,7 +111,7 @@ def _values(lookup: PartLookup, column: str) -> pa.ChunkedArray:
     return values
 
 
-_MOST_TAKEN = 512 * MIB  # of rows that are brought in order at a time
+_MOST_ORDERED_BYTES = 512 * MIB  # of rows that are put in order at a time
 _CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has others
 _FIRST_COUNTED, _COUNTED = 1 << 10, 1 << 20  # choices at a time
 
@@ -125,15 +125,14 @@ class Mixture(RowSource):
     seed: int
     stop: MixStop
     source_column: str | None = None
-    classes: Classes | None = None  # what rows are drawn from instead of the parts
-    worker: tuple[int, int] = (0, 1)  # the part of the rows that this is, and how many there are
+    classes: Classes | None = None  # groups that rows are drawn from, instead of the parts
+    worker: tuple[int, int] = (0, 1)  # number of this part of the rows, and number of such parts; see `split`
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Of the rows: that of the parts, and the source column."""
+        """Schema of the parts, and the source column."""
         nullable = [any(part.schema.field(i).nullable for part in self.mixed) for i in range(len(self.names))]
-        own = self.mixed[0].schema
-        fields = [field.with_nullable(null) for field, null in zip(own, nullable, strict=True)]
+        fields = [field.with_nullable(null) for field, null in zip(self.mixed[0].schema, nullable, strict=True)]
         source = [] if self.source_column is None else [pa.field(self.source_column, pa.int64(), False)]
         return pa.schema([*fields, *source])
 
@@ -169,32 +168,32 @@ class Mixture(RowSource):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "schema"}  # as `Windows`
 
-    def each(self, change: Callable[[Any], Any]) -> Self:
+    def map_scans(self, change: Callable[[Any], Any]) -> Self:
         """Return this mixture with changed parts."""
-        parts = (change(part) if isinstance(part, Scan) else part.each(change) for part in self.mixed)
+        parts = (change(part) if isinstance(part, Scan) else part.map_scans(change) for part in self.mixed)
         return replace(self, mixed=tuple(parts))
 
-    def balanced(self, column: str) -> Self:
-        """Draw these rows by their classes; see `find_classes`."""
+    def balance(self, column: str) -> Self:
+        """Return a mixture that draws these rows by their classes; see `find_classes`."""
         lookups: list[Any] = [member.lookup() for member in self.members]
         return replace(self, classes=find_classes(lookups, column, self.weights))
 
-    def rebalanced(self) -> Self:
-        """The rows of changed parts, drawn by the same column, which need not be selected any more."""
+    def rebalance(self) -> Self:
+        """Find the classes again after parts have changed. Their column need not be selected any more."""
         if self.classes is None:
             return self
         column, steps = self.classes.column, self.members[0].steps
-        of_classes = self.each(lambda scan: replace(scan, selected=(column, *steps)))
-        return replace(self, classes=of_classes.balanced(column).classes)
+        of_classes = self.map_scans(lambda scan: replace(scan, selected=(column, *steps)))
+        return replace(self, classes=of_classes.balance(column).classes)
 
     def split(self, n: int | None, max_bytes: int = 0) -> list[Self]:
-        """At most `n` parts of the rows, which are read apart; by default as many as each dataset has files."""
-        most = max(1, min(len(part.sources) for part in self.mixed))
-        count = min(n or most, most)
+        """Split the rows into at most `n` parts that are read apart; by default as many as each dataset has files."""
+        fewest_files = max(1, min(len(part.sources) for part in self.mixed))
+        count = min(n or fewest_files, fewest_files)
         return [replace(self, worker=(index, count)) for index in range(count)]
 
     def worker_of(self, options: IterOptions) -> tuple[int, int]:
-        """The part of all rows that a worker of this part has, and how many such parts there are."""
+        """Number of a worker of this part among all workers of all parts, and their number."""
         (outer, outers), (worker, workers) = self.worker, options.worker or (0, 1)
         return outer * workers + worker, outers * workers
 
@@ -205,23 +204,23 @@ class Mixture(RowSource):
         return self.classes is None and 1 < workers <= fewest and not any(member.is_limited for member in members)
 
     def choices(self, worker: int = 0) -> Choices:
-        """Sources that the rows are drawn from: the sequence of all workers, or the own one of a worker."""
+        """Sequence of the choices: that of all workers, or of one `worker` with files of its own."""
         weights = self.weights if self.classes is None else self.classes.weights
         return Choices(weights, self.seed, self.stop, worker)
 
     def counts(self) -> list[int]:
-        """How many rows each choice can be."""
+        """Number of rows that each choice draws from."""
         return [member.count_rows() for member in self.members] if self.classes is None else self.classes.lengths
 
     def count_rows(self) -> int:
-        """The number of rows of an epoch, those that are drawn again included; TypeError if it never ends."""
+        """Number of rows of an epoch, rows that are drawn again included; TypeError if the epoch never ends."""
         return self.choices().length(self.counts())
 
     def lookup(self) -> MixtureLookup:
         return MixtureLookup(self)
 
     def batches(self) -> Generator[pa.RecordBatch]:
-        """The rows of an epoch, those of each part in the order of its files."""
+        """Rows of an epoch; the rows of each part come in the order of its files."""
         schema = self.schema
         with closing(self.epochs(IterOptions(batch_size=1), 0).open(IteratorPosition(0, 0, 0))) as rows:
             for batch in rows:
@@ -231,38 +230,38 @@ class Mixture(RowSource):
             rows.raise_error()
 
     def to_table(self) -> pa.Table:
-        """The rows of an epoch as a table; ValueError if it never ends."""
+        """Rows of an epoch as a table; ValueError if the epoch never ends."""
         if self.stop == "never":
             raise ValueError('stop="never": a mixture without an end is not a table')
         return pa.Table.from_batches(self.batches(), self.schema)
 
-    def rows_of(self, lookups: Sequence[Lookup], datasets: Array, rows: Array) -> pa.Table:
-        """The rows that datasets have at some numbers."""
+    def read_rows(self, lookups: Sequence[Lookup], datasets: Array, rows: Array) -> pa.Table:
+        """Read rows by dataset and row number."""
         used = np.unique(datasets) if len(datasets) else np.zeros(1, np.int64)
         places = [np.flatnonzero(datasets == dataset) for dataset in used]
         tables = [lookups[dataset].table(rows[at]) for dataset, at in zip(used, places, strict=True)]
-        table = pa.concat_tables(_in_order(tables, places, 0, len(rows)))
+        table = pa.concat_tables(_merge_rows(tables, places, 0, len(rows)))
         source = [] if self.source_column is None else [pa.chunked_array([int64_array(datasets.astype(np.int64))])]
         return pa.Table.from_arrays([*table.columns, *source], schema=self.schema)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
-        own = [member.identity(options) for member in self.members]
-        mixed = ReadIdentity.of_read(self.sources, options)
+        identities = [member.identity(options) for member in self.members]
+        mixed = ReadIdentity.from_sources(self.sources, options)
         parts = []
-        for identity, part in zip(own, self.mixed, strict=True):
+        for identity, part in zip(identities, self.mixed, strict=True):
             windows = [identity.options["windows"]] if "windows" in identity.options else []
             of_part = part.options.offset, part.options.limit, identity.options.get("filter")
             parts.append([identity.files["digest"], *of_part, *windows])
         column = [] if self.classes is None else [self.classes.column]
         of_mixture = [self.seed, self.stop, list(self.weights), list(self.worker), parts, *column]
-        left_out = [identity.options["left_out"] for identity in own]
+        left_out = [identity.options["left_out"] for identity in identities]
         return replace(
             mixed, options={**mixed.options, "mixture": of_mixture, "left_out": left_out if any(left_out) else None}
         )
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
-        own = [member.list_lengths(options).items() for member in self.members]
-        return dict(set(own[0]).intersection(*own[1:]))
+        of_members = [member.list_lengths(options).items() for member in self.members]
+        return dict(set(of_members[0]).intersection(*of_members[1:]))
 
     def refuse_own_seeds(self, options: IterOptions) -> None:
         _, workers = self.worker_of(options)
@@ -275,15 +274,15 @@ class Mixture(RowSource):
 
 
 def same_columns(parts: Sequence[Any], added: str | None = None) -> tuple[Any, ...]:
-    """Parts whose columns have the order of the first one's; SchemaError if they differ, or have an `added` one."""
-    first, *others = parts
+    """Bring the columns of all parts into one order; SchemaError if columns differ, or one is named `added`."""
+    first, *further = parts
     if added in first.schema.names:
         raise SchemaError("the datasets have a column of this name", feature=added, hint="choose another")
     ordered, fields = [first], {field.name: field for field in first.schema}
-    for number, part in enumerate(others, 1):
-        own = {field.name: field for field in part.schema}
-        for name in fields | own:
-            if (difference := _difference(fields.get(name), own.get(name))) is not None:
+    for number, part in enumerate(further, 1):
+        of_part = {field.name: field for field in part.schema}
+        for name in fields | of_part:
+            if (difference := _difference(fields.get(name), of_part.get(name))) is not None:
                 feature, had, has = difference
                 advice = "open the datasets with the same schema=, or select the columns that they have in common"
                 advice_cli = "open the datasets with the same --schema, or select the columns that they have in common"
@@ -296,32 +295,32 @@ def same_columns(parts: Sequence[Any], added: str | None = None) -> tuple[Any, .
 
 
 def _difference(a: pa.Field | None, b: pa.Field | None) -> tuple[str | None, str, str] | None:
-    """Difference of two datasets in a column, if there is one; with the name of the array, if the types are equal."""
+    """Difference of two datasets in a column, if any: the array if only arrays differ, and both descriptions."""
     if a is None or b is None or a.type != b.type:
-        had, has = ("no such column" if each is None else _described(each) for each in (a, b))
+        had, has = ("no such column" if field is None else _describe_column(field) for field in (a, b))
         return None, had, has
     for x, y in zip(leaf_fields(pa.schema([a])), leaf_fields(pa.schema([b])), strict=True):
-        if (had := _described(x)) != (has := _described(y)):
+        if (had := _describe_column(x)) != (has := _describe_column(y)):
             return x.name, had, has
     return None
 
 
-def _described(field: pa.Field) -> str:
-    """Describe the arrays of a column: its type, the shape of its lists, and what its images become."""
+def _describe_column(field: pa.Field) -> str:
+    """Describe the arrays of a column: type, shape of lists, form of images."""
     text = logical_name(field.type, field.metadata)
     if is_list_like(field.type) and (shape := declared_shape(field)) is not None:
         text += f" of shape {shape}"
     image = ImageForm.from_metadata(field.metadata, field.name)
     if image is None:
         return text
-    stated = {"size": image.size, "mode": image.mode, **image.keywords()}
-    return f"{text} of image({', '.join(f'{name}={value!r}' for name, value in stated.items() if value is not None)})"
+    keywords = {"size": image.size, "mode": image.mode, **image.keywords()}
+    return f"{text} of image({', '.join(f'{name}={value!r}' for name, value in keywords.items() if value is not None)})"
 
 
 class Choices:
-    """Source of each row of a mixture: the sequence of a seed, of one worker where each has its own.
+    """Sequence of choices that a seed makes, one for each row of a mixture; some workers have sequences of their own.
 
-    The `weights` are those of the parts, or else of the groups of `Classes`; `stop` says where an epoch ends.
+    A choice is a part, or in a balanced mixture a group of `Classes`; `stop` says where an epoch ends.
     """
 
     def __init__(self, weights: Sequence[float], seed: int, stop: MixStop, worker: int = 0) -> None:
@@ -330,15 +329,15 @@ class Choices:
         self._seed = [seed, worker, _CHOICES]
 
     def stream(self, begin: int) -> np.random.Generator:
-        """The random numbers from position `begin` on; see `datasets`."""
+        """Random numbers from position `begin` on, for `datasets`."""
         return random_stream(*self._seed, begin=begin)
 
     def datasets(self, numbers: Array) -> Array:
-        """The choices that random numbers make."""
+        """Choices that random numbers make."""
         return self._bounds.searchsorted(numbers, side="right")
 
     def blocks(self, begin: int = 0, end: int | None = None) -> Iterator[Array]:
-        """The choices at the positions [begin, end)."""
+        """Choices at the positions [begin, end), a block at a time."""
         stream, at, size = self.stream(begin), begin, _FIRST_COUNTED
         while end is None or at < end:
             size = size if end is None else min(size, end - at)
@@ -346,22 +345,23 @@ class Choices:
             at, size = at + size, min(2 * size, _COUNTED)
 
     def counts(self, end: int) -> Array:
-        """How often each choice is made before a position."""
+        """Number of times each choice is made before a position."""
         counts = np.zeros(self.count, np.int64)
         for block in self.blocks(0, end):
             counts += np.bincount(block, minlength=self.count)
         return counts
 
-    def drawn(self, rows: Sequence[int], begin: int = 0, end: int | None = None) -> Iterator[tuple[Array, Array]]:
-        """The choices from a position on, each of so many rows, and how often it was made before; until the epoch ends.
+    def draw(self, rows: Sequence[int], begin: int = 0, end: int | None = None) -> Iterator[tuple[Array, Array]]:
+        """Choices from a position on, a block at a time, each with its ordinal: how often it was made before.
 
-        A choice of no rows is complete from the beginning; see `refuse_empty`.
+        `rows`: number of rows of each choice. The epoch ends by `stop`; a choice without rows is complete from the
+        beginning (see `refuse_empty`).
         """
         sizes, before = np.array(rows, np.int64), self.counts(begin)
         for block in self.blocks(begin, end):
             if self.stop == "all" and (before >= sizes).all():
                 return
-            order = sorting(block, self.count)
+            order = stable_argsort(block, self.count)
             counts = np.bincount(block, minlength=self.count)
             ordinals = np.empty(len(block), np.int64)
             ordinals[order] = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts - before, counts)
@@ -375,14 +375,14 @@ class Choices:
                 return
 
     def length(self, rows: Sequence[int]) -> int:
-        """The number of rows of an epoch, if the choices have so many; TypeError if it never ends."""
+        """Number of rows of an epoch, by the number of rows of each choice; TypeError if the epoch never ends."""
         self.refuse_empty(rows)
-        return self.own_length(rows)
+        return self.worker_length(rows)
 
-    def own_length(self, rows: Sequence[int]) -> int:
-        """That of a worker, which has no rows of some choices, perhaps."""
+    def worker_length(self, rows: Sequence[int]) -> int:
+        """Number of rows of a worker, which may have no rows of some choices; TypeError if the epoch never ends."""
         self.refuse_endless()
-        return sum(len(block) for block, _ in self.drawn(rows))
+        return sum(len(block) for block, _ in self.draw(rows))
 
     def refuse_endless(self) -> None:
         """Raise TypeError if no epoch ends."""
@@ -390,13 +390,13 @@ class Choices:
             raise TypeError('the number of rows is unknown: stop="never" has no end')
 
     def refuse_empty(self, rows: Sequence[int]) -> None:
-        """Raise ValueError for a part without rows, from which none can be drawn again."""
+        """Raise ValueError for a part without rows, unless ``stop="first"`` ends the epoch there."""
         if self.stop != "first" and 0 in rows:
             raise ValueError(f"stop={self.stop!r}: dataset {list(rows).index(0)} of the mixture has no rows")
 
 
 class MixtureLookup(Lookup):
-    """The rows of a mixture by number."""
+    """Rows of a mixture by number."""
 
     def __init__(self, mixture: Mixture) -> None:
         self.schema, self._mixture = mixture.schema, mixture
@@ -405,43 +405,43 @@ class MixtureLookup(Lookup):
         counts = [len(part) for part in self._parts] if classes is None else classes.lengths
         choices.refuse_endless()
         choices.refuse_empty(counts)
-        drawn = [(np.empty(0, np.int64), np.empty(0, np.int64)), *choices.drawn(counts)]
-        chosen, ordinals = (np.concatenate(arrays) for arrays in zip(*drawn, strict=True))
-        ordinals %= np.maximum(counts, 1)[chosen]
+        blocks = [(np.empty(0, np.int64), np.empty(0, np.int64)), *choices.draw(counts)]
+        parts, rows = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
+        rows %= np.maximum(counts, 1)[parts]
         if classes is not None:
-            chosen, ordinals = classes.rows_at(chosen, ordinals)
-        self._chosen, self._ordinals = chosen.astype(np.int32), ordinals
+            parts, rows = classes.rows_at(parts, rows)
+        self._datasets, self._rows = parts.astype(np.int32), rows  # of each row of the mixture
 
     def __len__(self) -> int:
-        return len(self._chosen)
+        return len(self._datasets)
 
     def table(self, numbers: Array) -> pa.Table:
-        return self._mixture.rows_of(self._parts, self._chosen[numbers], self._ordinals[numbers])
+        return self._mixture.read_rows(self._parts, self._datasets[numbers], self._rows[numbers])
 
     def record(self, number: int) -> Mapping[str, Any] | None:
-        chosen, column = int(self._chosen[number]), self._mixture.source_column
-        record = self._parts[chosen].record(int(self._ordinals[number]))
-        return record if record is None or column is None else {**record, column: chosen}
+        dataset, column = int(self._datasets[number]), self._mixture.source_column
+        record = self._parts[dataset].record(int(self._rows[number]))
+        return record if record is None or column is None else {**record, column: dataset}
 
     def row_error(self, fault: RowFault) -> TFRecordError:
-        return self._parts[self._chosen[fault.row]].row_error(fault.renumber(int(self._ordinals[fault.row])))
+        return self._parts[self._datasets[fault.row]].row_error(fault.renumber(int(self._rows[fault.row])))
 
     def describe(self) -> str:
         return self._mixture.describe()
 
     def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
-        own = [part.measure_rows(names, measure) for part in self._parts]
-        first = offsets_of(np.array(list(map(len, own))))
-        return np.concatenate(own)[first[self._chosen] + self._ordinals]
+        of_parts = [part.measure_rows(names, measure) for part in self._parts]
+        first = offsets_of(np.array(list(map(len, of_parts))))
+        return np.concatenate(of_parts)[first[self._datasets] + self._rows]
 
 
-def _in_order(tables: Sequence[pa.Table], places: Sequence[Array], begin: int, end: int) -> list[pa.Table]:
-    """The rows whose `places` are in [begin, end), in their order, in tables that 32-bit offsets reach."""
+def _merge_rows(tables: Sequence[pa.Table], places: Sequence[Array], begin: int, end: int) -> list[pa.Table]:
+    """Merge the rows whose `places` are in [begin, end), in that order, into tables that 32-bit offsets reach."""
     parts = [slice(*at.searchsorted([begin, end])) for at in places]
     rows = pa.concat_tables([table[part] for table, part in zip(tables, parts, strict=True)])
-    if rows.nbytes > _MOST_TAKEN and end - begin > 1:
+    if rows.nbytes > _MOST_ORDERED_BYTES and end - begin > 1:
         middle = (begin + end) // 2
-        return [*_in_order(tables, places, begin, middle), *_in_order(tables, places, middle, end)]
+        return [*_merge_rows(tables, places, begin, middle), *_merge_rows(tables, places, middle, end)]
     rows = rows.combine_chunks()
     if len(tables) == 1:
         return [rows]
@@ -450,14 +450,14 @@ def _in_order(tables: Sequence[pa.Table], places: Sequence[Array], begin: int, e
 
 
 def shares(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
-    """Weights whose sum is 1; ValueError if one of them has no share in it."""
+    """Scale weights so that their sum is 1; ValueError if a weight becomes 0."""
     expected = f"weights={weights!r}: expected a positive number for each of {count} datasets"
     try:
         ratios = [1.0] * count if weights is None else [float(weight) for weight in weights]
     except (TypeError, ValueError):
         raise TypeError(expected) from None
     if len(ratios) == count and min(ratios) > 0 and sum(ratios) < math.inf:
-        own = tuple(ratio / math.fsum(ratios) for ratio in ratios)
-        if min(own) > 0:
-            return own
+        scaled = tuple(ratio / math.fsum(ratios) for ratio in ratios)
+        if min(scaled) > 0:
+            return scaled
     raise ValueError(expected)

@@ -1,4 +1,7 @@
-"""Source of the rows of an epoch: files, and what is made of their rows. Sources compose."""
+"""Interface of sources of training rows, which give the rows of every epoch.
+
+Files, mixtures and windows are such sources; mixtures are made of other sources.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +27,20 @@ class RowSource(ABC):
     __slots__ = ()
     schema: pa.Schema
 
-    # What it is made of -----------------------------------------------------------------------------------------------
+    # Files and options ------------------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
     def scans(self) -> tuple[Scan, ...]:
-        """The reads of files that it is made of."""
+        """Scans of the files that the rows come from."""
 
     @abstractmethod
-    def each(self, change: Callable[[Any], Any]) -> Self:
-        """Return this source with changed scans."""
+    def map_scans(self, change: Callable[[Any], Any]) -> Self:
+        """Return a source whose scans `change` has replaced."""
 
     @abstractmethod
     def describe(self) -> str:
-        """For display, and for checkpoints that compare it."""
+        """Text for display, and for checkpoints, which compare it."""
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -55,40 +58,40 @@ class RowSource(ABC):
 
     @property
     def steps(self) -> Sequence[str]:
-        """The columns that rows cannot lack."""
+        """Columns of steps, without which the source makes no rows."""
         return ()
 
     @property
     def size(self) -> int | None:
-        """The bytes that the rows are read from; None if that is unknown."""
+        """Bytes of the files that the rows are read from; None if unknown."""
         return total(source.size for source in self.sources)
 
     @property
     def is_limited(self) -> bool:
-        """True if these are only some of the records of the files."""
+        """True if an offset or a limit leaves out records of the files."""
         return self.options.offset > 0 or self.options.limit is not None
 
     def files_and_columns(self) -> str:
-        """For display."""
+        """Text for display."""
         return self.scans[0].files_and_columns()
 
-    def over(self, **changes: Any) -> Self:
+    def with_options(self, **changes: Any) -> Self:
         """See `Scan.with_options`."""
-        return self.each(lambda scan: scan.with_options(**changes))
+        return self.map_scans(lambda scan: scan.with_options(**changes))
 
     def prune_files(self) -> Self:
         """See `Scan.prune_files`."""
-        return self.each(lambda scan: scan.prune_files())
+        return self.map_scans(lambda scan: scan.prune_files())
 
     @abstractmethod
     def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> Sequence[RowSource]:
-        """Parts of the rows, at most `n`, which are read apart; see `Scan.split`."""
+        """Split the rows into at most `n` parts that are read apart; see `Scan.split`."""
 
-    # Its rows ---------------------------------------------------------------------------------------------------------
+    # Rows -------------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def epochs(self, options: IterOptions, seed: int, counts: Any = None) -> Epochs:
-        """The rows of every epoch, those of one worker; of parts of equal size, with the `counts`."""
+        """Rows of one worker in every epoch; with `counts`, all workers get parts of equal size."""
 
     @property
     def in_sequence(self) -> bool:
@@ -97,11 +100,11 @@ class RowSource(ABC):
 
     @abstractmethod
     def counts(self) -> Any:
-        """Counts that `epochs` needs for parts of equal size; files without an index or a manifest are read for it."""
+        """Count what `epochs` needs for parts of equal size; files without an index or a manifest are read for it."""
 
     @abstractmethod
     def count_rows(self) -> int:
-        """The number of rows of an epoch; files without an index or a manifest are read for it."""
+        """Count the rows of an epoch; files without an index or a manifest are read for it."""
 
     @abstractmethod
     def lookup(self) -> Lookup:
@@ -115,7 +118,7 @@ class RowSource(ABC):
     def to_table(self) -> pa.Table:
         """The rows of an epoch as a table."""
 
-    # What readers of it depend on -------------------------------------------------------------------------------------
+    # Checkpoints and shapes -------------------------------------------------------------------------------------------
 
     @abstractmethod
     def identity(self, options: IterOptions) -> ReadIdentity:

@@ -1,4 +1,4 @@
-"""The order of a shuffle buffer, determined by a seed alone.
+"""Compute the order in which a shuffle buffer delivers records, from a seed alone.
 
 The buffer works as in ``tf.data.Dataset.shuffle``: it is filled with the first records; each record delivered is drawn
 uniformly from it and replaced by the next record read; at the end the remaining records are drawn. Records are only
@@ -16,19 +16,19 @@ _SORTED_FAST = 2**16  # NumPy sorts 16-bit numbers by radix
 
 
 def random_stream(*seed: int, begin: int = 0) -> np.random.Generator:
-    """The random numbers of a seed, whose last part is their purpose, from number `begin` on."""
+    """Random numbers of a seed, whose last part is their purpose, from number `begin` on."""
     bits = np.random.PCG64(np.random.SeedSequence(seed))
     bits.advance(begin)
     return np.random.Generator(bits)
 
 
 def random_numbers(seed: int, epoch: int, worker: int, begin: int = 0) -> np.random.Generator:
-    """A generator of the draws of one epoch, one uniform number in [0, 1) for each record, from number `begin` on."""
+    """Draws of one epoch: one uniform number in [0, 1) for each record, from number `begin` on."""
     return random_stream(seed, epoch, worker, _RECORDS, begin=begin)
 
 
 def permutation(count: int, seed: int, epoch: int) -> list[int]:
-    """The order of files in an epoch.
+    """Order of files in an epoch.
 
     >>> sorted(permutation(5, seed=0, epoch=0))
     [0, 1, 2, 3, 4]
@@ -37,8 +37,8 @@ def permutation(count: int, seed: int, epoch: int) -> list[int]:
     return order
 
 
-def sorting(numbers: Array, end: int) -> Array:
-    """The indices that sort numbers from 0 to `end` - 1, in their order where they are equal."""
+def stable_argsort(numbers: Array, end: int) -> Array:
+    """Indices that sort numbers from 0 to `end` - 1; equal numbers keep their order."""
     return np.argsort(numbers.astype(np.uint16) if end <= _SORTED_FAST else numbers, kind="stable")
 
 
@@ -56,9 +56,8 @@ def exchange(numbers: Array, size: int) -> tuple[Array, Array]:
     buffer = np.arange(size)
     if not len(slots):
         return np.empty(0, np.int64), buffer
-    # A slot holds the record that the last draw from it let in, so draws are sorted by slot, and in their order within
-    # one.
-    order = sorting(slots, size)
+    # A slot holds the record that the last draw from it let in, so draws are sorted by slot and keep their order in it.
+    order = stable_argsort(slots, size)
     by_slot = slots[order]
     first = np.concatenate([[True], by_slot[1:] != by_slot[:-1]])
     drawn = np.empty(len(slots), np.int64)
@@ -69,7 +68,7 @@ def exchange(numbers: Array, size: int) -> tuple[Array, Array]:
 
 
 def drain(numbers: Array, size: int) -> tuple[list[int], list[int]]:
-    """Draw from a buffer that receives no new records; the last record moves to the slot of each one drawn.
+    """Draw from a buffer that receives no new records; its last record moves into the slot of each record drawn.
 
     There is a number in [0, 1) for each draw, at most `size`. Returns slots of the original buffer: of the record of
     each draw, and of the remaining records, in their order.

@@ -1,4 +1,4 @@
-"""Windows of consecutive steps of episodes, of tables that have one row for each episode."""
+"""Turn rows that are episodes, with lists of steps, into windows of consecutive steps, one window in a row."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from tfrecord_io.training.files import FileEpochs, Files
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.typing import WindowPad
 
-_BITS = 24  # of the number of a window in its episode; the others are the number of the episode
-_BATCH_BYTES = 4 * MIB  # of the steps of windows that are made together
+_BITS = 24  # lower bits of a row number: the window in its episode; the upper ones are the number of the episode
+_BATCH_BYTES = 4 * MIB  # of the steps of windows that are made at a time
 
 
 @dataclass(frozen=True, slots=True)
 class WindowForm:
-    """Form of a window."""
+    """Form of windows: columns of steps, length, stride, padding at the end."""
 
     names: tuple[str, ...]  # the columns of steps
     length: int
@@ -45,26 +45,26 @@ class WindowForm:
     pad: WindowPad
 
     def counts(self, steps: Array) -> Array:
-        """The number of windows of episodes with so many steps."""
+        """Number of windows of each episode, by its number of steps."""
         if self.pad == "edge":
             return -(-steps // self.stride)
         return np.maximum(0, (steps - self.length) // self.stride + 1)
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
-        """Schema of windows, of episodes with this schema."""
+        """Schema of windows of episodes with this schema."""
         return _Episodes(empty_batch(schema), self).windows(np.empty(0, np.int64), np.empty(0, np.int64)).schema
 
     def stream(self, episodes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The windows of batches of episodes."""
+        """Make windows of batches of episodes."""
         begin = 0
         for batch in episodes:
             of_batch = _Episodes(batch, self, begin)
-            yield from starmap(of_batch.windows, of_batch.parts())
+            yield from starmap(of_batch.windows, of_batch.numbers())
             begin += len(batch)
 
 
 class _Episodes:
-    """The steps of a batch of episodes; `begin`: see `step_counts`."""
+    """Steps of a batch of episodes; `begin`: see `step_counts`."""
 
     def __init__(self, batch: pa.RecordBatch, form: WindowForm, begin: int | None = None) -> None:
         self._batch, self._form = batch, form
@@ -72,43 +72,43 @@ class _Episodes:
         self._first = np.cumsum(self.steps) - self.steps
         self._values = {name: step_values(batch[name], batch.schema.field(name)) for name in form.names}
 
-    def parts(self) -> Iterator[tuple[Array, Array]]:
-        """The windows, some at a time: the row of the episode and the number in it of each."""
-        yield from self.in_parts(*rows_and_numbers(self._form.counts(self.steps)))
+    def numbers(self) -> Iterator[tuple[Array, Array]]:
+        """Number all windows, some at a time: the row of the episode of each, and the number in the episode."""
+        yield from self.split(*rows_and_numbers(self._form.counts(self.steps)))
 
-    def in_parts(self, rows: Array, numbers: Array) -> Iterator[tuple[Array, Array]]:
-        """As `parts`, of these windows."""
+    def split(self, rows: Array, numbers: Array) -> Iterator[tuple[Array, Array]]:
+        """Split the rows and numbers of windows into parts of limited memory."""
         step_bytes = self._batch.nbytes / max(1, int(self.steps.sum()))
         size = int(max(1, min(LIMITS.batch_rows, _BATCH_BYTES / max(1, step_bytes * self._form.length))))
         for at in range(0, len(rows), size):
             yield rows[at : at + size], numbers[at : at + size]
 
     def windows(self, rows: Array, numbers: Array) -> pa.RecordBatch:
-        """The windows with these numbers, of the episodes in these rows."""
+        """Make the windows with these numbers, of the episodes in these rows."""
         form = self._form
         steps = numbers[:, None] * form.stride + np.arange(form.length)
         steps = np.minimum(steps, self.steps[rows][:, None] - 1) + self._first[rows][:, None]
-        taken = int64_array(steps.reshape(-1))
-        values = {name: _joined(self._values[name], taken, form.length) for name in form.names}
+        indices = int64_array(steps.reshape(-1))
+        values = {name: _take_lists(self._values[name], indices, form.length) for name in form.names}
         return replace_steps(self._batch, rows, values)
 
 
-def _joined(values: pa.Array, taken: pa.Array, length: int) -> pa.Array:
-    """Lists of `length` of the values at some indices; tensors get an axis in front."""
+def _take_lists(values: pa.Array, indices: pa.Array, length: int) -> pa.Array:
+    """Take values in lists of `length`; tensors get an axis in front."""
     if not isinstance(values.type, pa.FixedShapeTensorType):
-        return pa.FixedSizeListArray.from_arrays(selectable(values).take(taken), length)
-    inner = values.storage.take(taken)
+        return pa.FixedSizeListArray.from_arrays(selectable(values).take(indices), length)
+    inner = values.storage.take(indices)
     type_ = pa.fixed_shape_tensor(values.type.value_type, [length, *values.type.shape])
     size = int(np.prod(type_.shape))
     return pa.ExtensionArray.from_storage(type_, pa.FixedSizeListArray.from_arrays(inner.flatten(), size))
 
 
-# ---- in training
+# ---- Windows as a source of rows
 
 
 @dataclass(frozen=True, repr=False)
 class Windows(RowSource):
-    """The windows of the episodes of a scan; see `tfrecord_io.windows`."""
+    """Windows of the episodes of a scan; see `tfrecord_io.windows`."""
 
     episodes: Scan
     form: WindowForm
@@ -122,8 +122,8 @@ class Windows(RowSource):
     def scans(self) -> tuple[Scan, ...]:
         return (self.episodes,)
 
-    def each(self, change: Callable[[Any], Any]) -> Self:
-        """The windows of a changed scan, which has one of the columns of steps at least."""
+    def map_scans(self, change: Callable[[Any], Any]) -> Self:
+        """Return the windows of a changed scan; ValueError if it has no column of steps."""
         scan = change(self.episodes)
         names = tuple(name for name in self.form.names if name in scan.schema.names)
         if not names:
@@ -133,7 +133,7 @@ class Windows(RowSource):
 
     def only(self, names: Sequence[str]) -> Self:
         """See `Scan.only`."""
-        return self.each(lambda scan: scan.only(names))
+        return self.map_scans(lambda scan: scan.only(names))
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -156,34 +156,36 @@ class Windows(RowSource):
         return WindowEpochs(self, options, seed, counts)
 
     def counts(self) -> WindowCounts:
-        """How many records and windows each file has, for which the lengths of all episodes are read."""
+        """Count the records and windows of each file; the lengths of all episodes are read."""
         records = records_of_files(self.episodes.sources, self.episodes.options)
         windows, ends = np.zeros(len(records), np.int64), np.cumsum(records)
-        own, limits = self.episodes.only([self.form.names[0]]), self.episodes.options
+        steps, limits = self.episodes.only([self.form.names[0]]), self.episodes.options
         options = IterOptions(batch_size=1, offset=limits.offset, limit=limits.limit)
-        epochs = FileEpochs(own, options, 0)
+        epochs = FileEpochs(steps, options, 0)
         epochs.records = records
         with closing(epochs.open(IteratorPosition(0, 0, 0))) as episodes:
             for batch in episodes:
-                found = self.form.counts(step_counts(batch.rows, [self.form.names[0]]))
-                np.add.at(windows, ends.searchsorted(batch.numbers, side="right"), found)
+                of_episodes = self.form.counts(step_counts(batch.rows, [self.form.names[0]]))
+                np.add.at(windows, ends.searchsorted(batch.numbers, side="right"), of_episodes)
             episodes.raise_error()
         return WindowCounts(tuple(records), tuple(windows.tolist()))
 
     def count_rows(self) -> int:
-        """The number of windows, for which the lengths of all episodes are read."""
+        """Count the windows; the lengths of all episodes are read."""
         return sum(self.counts().windows)
 
     def lookup(self) -> WindowLookup:
         return WindowLookup(self)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
-        own, form = ReadIdentity.of_scan(self.episodes, options), self.form
-        return replace(own, options={**own.options, "windows": [*form.names, form.length, form.stride, form.pad]})
+        identity, form = ReadIdentity.from_scan(self.episodes, options), self.form
+        return replace(
+            identity, options={**identity.options, "windows": [*form.names, form.length, form.stride, form.pad]}
+        )
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
-        others = [name for name in self.episodes.schema.names if name not in self.form.names]
-        return Files(self.episodes.only(others)).list_lengths(options)
+        other_columns = [name for name in self.episodes.schema.names if name not in self.form.names]
+        return Files(self.episodes.only(other_columns)).list_lengths(options)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"episodes": self.episodes, "form": self.form}  # some schemas cannot be unpickled
@@ -199,27 +201,27 @@ class Windows(RowSource):
 
 
 class WindowCounts(NamedTuple):
-    """The numbers of records and of windows of each file."""
+    """Numbers of records and of windows of each file."""
 
     records: tuple[int, ...]
     windows: tuple[int, ...]
 
 
 class WindowEpochs(Epochs):
-    """The windows of every epoch: workers share the episodes, or else have runs of the windows, of equal size.
+    """Windows of every epoch: workers share the episodes, or with `counts` have runs of the windows, of equal size.
 
-    The number of a window has the number of its episode in front. In a run that comes second, the episodes are counted
-    on from all those of the files.
+    The number of a window has the number of its episode in front; in a second run, numbers of episodes continue after
+    the last one of all files.
     """
 
     def __init__(self, windows: Windows, options: IterOptions, seed: int, counts: WindowCounts | None = None) -> None:
         super().__init__()
         self.form, self.counts = windows.form, counts
         self._share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
-        of_all = options if counts is None else replace(options, worker=None, uneven="keep")
-        self.episodes = FileEpochs(windows.episodes, of_all, seed)
+        of_episodes = options if counts is None else replace(options, worker=None, uneven="keep")
+        self.episodes = FileEpochs(windows.episodes, of_episodes, seed)
         self.warnings, self.damage = self.episodes.warnings, self.episodes.damage
-        self.varies = counts is None and self.episodes.every_nth.workers > 1  # episodes differ in windows
+        self.varies = counts is None and self.episodes.every_nth.workers > 1  # episodes differ in the number of windows
         self.runs: Sequence[tuple[int, int | None]] = [(0, None)]
         self.surplus = 0
         if counts is not None:
@@ -231,14 +233,17 @@ class WindowEpochs(Epochs):
         return WindowReader(self, position.epoch, position.begin)
 
     def ends(self, epoch: int) -> tuple[Array, Array]:
-        """The numbers of episodes and of windows before each file of an epoch, and of all; they were counted."""
+        """Counted numbers of episodes and of windows before each file of an epoch, and of all files."""
         assert self.counts is not None
         order = self.episodes.order(epoch)
         records, windows = (np.cumsum([0, *(of_files[i] for i in order)]) for of_files in self.counts)
         return records, windows
 
-    def opened(self, epoch: int, episode: int, window: int) -> tuple[EpochReader, int, int]:
-        """The episodes from a number on, and from that of the file of a window on; which file and window these are."""
+    def open_episodes(self, epoch: int, episode: int, window: int) -> tuple[EpochReader, int, int]:
+        """Open the episodes from the file on that has an episode and a window; with that file and its first window.
+
+        Without counts, from the episode on; then file and window are 0.
+        """
         before = file = 0
         if self.counts is not None:
             records, windows = self.ends(epoch)
@@ -256,13 +261,13 @@ class WindowEpochs(Epochs):
 
 
 class WindowReader(EpochReader):
-    """Reads the windows of the episodes of an epoch."""
+    """Reads the windows of an epoch."""
 
     def __init__(self, epochs: WindowEpochs, epoch: int, begin: int) -> None:
         super().__init__(begin)
         self._epochs, self._form, self._epoch, self._begin = epochs, epochs.form, epoch, begin
         self._per_run = 0 if epochs.counts is None else sum(epochs.counts.records)  # numbers of episodes
-        # The run of the first reader of episodes that is opened.
+        # Run of the first reader of episodes to be opened.
         self._first_run = (begin >> _BITS) // self._per_run if self._per_run else 0
         if epochs.counts is not None:
             self._ends = epochs.ends(epoch)
@@ -271,7 +276,7 @@ class WindowReader(EpochReader):
         for run, (first, last) in enumerate(self._epochs.runs[self._first_run :], self._first_run):
             shift, end = run * self._per_run, last and last + self._epochs.surplus
             begin = max(0, (self._begin >> _BITS) - shift)
-            episodes, self._file, self._ordinal = self._epochs.opened(self._epoch, begin, first)
+            episodes, self._file, self._ordinal = self._epochs.open_episodes(self._epoch, begin, first)
             self._opened.append(episodes)
             for batch in episodes:
                 yield from self._windows(batch, shift, first, last)
@@ -291,7 +296,11 @@ class WindowReader(EpochReader):
         return self._ordinal >= end and (counted[at] < end or self._file >= at)
 
     def _compare(self, numbers: Array, windows: Array) -> None:
-        """Compare the windows of the files that end before some episodes with the count; these have so many windows."""
+        """Compare the windows of the files that end before some episodes with the counts.
+
+        `numbers` and `windows`: numbers of these episodes, and how many windows they have. CorruptRecordError if a file
+        has more or fewer windows than were counted.
+        """
         (records, ends), episodes = self._ends, self._epochs.episodes
         before = self._ordinal + np.cumsum([0, *windows])
         while self._file + 1 < len(records) and records[self._file + 1] <= numbers[-1]:
@@ -304,7 +313,7 @@ class WindowReader(EpochReader):
             self._file += 1
 
     def _windows(self, batch: NumberedBatch, shift: int, first: int, last: int | None) -> Iterator[NumberedBatch]:
-        """The windows of some episodes, those from `first` to `last` of all."""
+        """Make the windows of some episodes that are in [first, last), counted from the first window of all."""
         try:
             episodes = _Episodes(batch.rows, self._form)
         except RowFault as fault:
@@ -313,7 +322,7 @@ class WindowReader(EpochReader):
             raise self._opened[-1].row_error(batch, fault) from fault.__cause__
         if last is not None:
             self._compare(batch.numbers, self._form.counts(episodes.steps))
-        for rows, windows in episodes.parts():
+        for rows, windows in episodes.numbers():
             if windows.max(initial=0) >> _BITS:
                 raise ValueError(f"an episode has more than {1 << _BITS} windows: pass a larger stride=")
             numbers = (batch.numbers[rows] + shift << _BITS) + windows
@@ -322,16 +331,16 @@ class WindowReader(EpochReader):
             if last is not None:
                 wanted[max(0, last - self._ordinal) :] = False
             self._ordinal += len(rows)
-            chosen = np.flatnonzero(wanted)
-            if len(chosen) < len(rows):
-                rows, windows, numbers = rows[chosen], windows[chosen], numbers[chosen]
+            indices = np.flatnonzero(wanted)
+            if len(indices) < len(rows):
+                rows, windows, numbers = rows[indices], windows[indices], numbers[indices]
             if len(rows):
                 self.next = int(numbers[-1]) + 1
                 size = batch.row_bytes[rows] * self._form.length / np.maximum(episodes.steps[rows], 1)
                 yield NumberedBatch(numbers, episodes.windows(rows, windows), size)
 
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
-        """What has read the episode of a window, and its fault as that of the episode."""
+        """Reader of the episode of a window, and the fault with the number of the episode."""
         run, episode = divmod(fault.row >> _BITS, self._per_run) if self._per_run else (0, fault.row >> _BITS)
         return self._opened[run - self._first_run].origin(fault.renumber(episode))
 
@@ -340,7 +349,7 @@ class WindowReader(EpochReader):
 
 
 class WindowLookup(PartLookup):
-    """Windows by number, for which the lengths of all episodes are read."""
+    """Windows by number; the lengths of all episodes are read first."""
 
     def __init__(self, windows: Windows) -> None:
         self._windows, self._episodes = windows, ScanLookup(windows.episodes)
@@ -365,10 +374,10 @@ class WindowLookup(PartLookup):
         batches = table.to_batches() or [empty_batch(table.schema)]
         try:
             of_batch = _Episodes(batches[0], self._windows.form)
-            made = list(starmap(of_batch.windows, of_batch.in_parts(places, numbers - first)))
+            parts = list(starmap(of_batch.windows, of_batch.split(places, numbers - first)))
         except RowFault as fault:
             raise self._episodes.row_error(fault.renumber(int(episodes[fault.row]))) from fault.__cause__
-        return pa.Table.from_batches(made, self.schema)
+        return pa.Table.from_batches(parts, self.schema)
 
     def describe(self) -> str:
         return self._windows.describe()
@@ -382,13 +391,13 @@ class WindowLookup(PartLookup):
 
     def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
         columns = [*dict.fromkeys([*names, self._windows.form.names[0]])]
-        some = self._windows.only(columns)
-        found = [measure(batch) for batch in some.batches()]
-        return np.concatenate(found or [measure(empty_batch(some.schema))])
+        narrow = self._windows.only(columns)
+        measures = [measure(batch) for batch in narrow.batches()]
+        return np.concatenate(measures or [measure(empty_batch(narrow.schema))])
 
     def rescan(self, scan: Scan) -> Self:
         lookup = copy(self)
-        lookup._windows, lookup._episodes = self._windows.each(lambda _: scan), self._episodes.rescan(scan)
+        lookup._windows, lookup._episodes = self._windows.map_scans(lambda _: scan), self._episodes.rescan(scan)
         return lookup
 
     @property

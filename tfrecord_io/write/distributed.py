@@ -26,10 +26,11 @@ from tfrecord_io.schema.embedded import EmbeddedSchema, pack
 from tfrecord_io.schema.merged_schema import lacks_only_values, merge
 from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.file_names import parse_spec
-from tfrecord_io.storage.paths.manifest import Manifest
+from tfrecord_io.storage.paths.manifest import NO_CONTENT, Manifest
 from tfrecord_io.storage.paths.resolve_output import directory_of_folders, resolve_output
+from tfrecord_io.storage.write.change import change_of
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.publication import Unite, WrittenShard
+from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget
 from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
 from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
@@ -120,8 +121,9 @@ class DistributedWriter:
             stated=options.any_suffix,
         )
         check_level(get_codec(output.compression), options.compression_level)
-        columns, mode = tuple(options.partition_by or ()), options.effective_mode
-        target = DistributedTarget.begin(output, options.storage, mode=mode, partition_by=columns)
+        columns, unite = tuple(options.partition_by or ()), SchemaUnion(options.evolve)
+        change = change_of(options.effective_mode, unite, columns, grows=output.grows)
+        target = DistributedTarget.begin(output, options.storage, change)
         return cls(target, replace(options, threads=options.threads or 1))
 
     def __enter__(self) -> Self:
@@ -153,11 +155,8 @@ class DistributedWriter:
         """
         if self.options.grows:
             part = self.write_part(0, [empty_batch(schema)])  # `commit` and `abort` remove its file
-            self.target.begin_publication(self.target.output, part.schema, part.partition_schema, self._unite)
-
-    @property
-    def _unite(self) -> Unite:
-        return SchemaUnion(self.options.evolve)
+            content = replace(NO_CONTENT, schema=part.schema, partition_schema=part.partition_schema)
+            self.target.begin_publication(self.target.output, content)
 
     def write_part(self, task: int, tables: Iterable[Any]) -> WrittenPart:
         """Write the tables of a task to one shard, or to one in each folder, in order.
@@ -177,7 +176,7 @@ class DistributedWriter:
             part = WrittenPart(
                 task=task,
                 staged="",
-                schema=attempt.schema,
+                schema=attempt.content.schema,
                 columns=report.columns,
                 index=report.index,
                 rounding=rounding,
@@ -185,7 +184,7 @@ class DistributedWriter:
                 bytes=0,
                 crc32c=0,
             )
-            types = attempt.partition_schema
+            types = attempt.content.partition_schema
             return replace(part, bytes=report.bytes, shards=tuple(attempt.shards), partition_schema=types)
         part, output = self.begin_part(task, tables)
         output.commit()
@@ -195,7 +194,7 @@ class DistributedWriter:
         """Write the tables of a task to one shard, as `write_part`, whose file is complete, and appears by `commit`."""
         name, output = self.target.open(task)
         sink = _PartSink(output, self.target.output.compression, self.options)
-        sink.known_schema = self.target.known_schema
+        sink.known_schema = None if self.target.known is None else self.target.known.schema
         report, rounding = self._write_tables(output.path, sink, tables)
         columns = (sink.schema, report.columns, report.index, rounding)
         return WrittenPart(task, name, *columns, sink.records, sink.bytes, sink.crc32c), output
@@ -235,7 +234,14 @@ class DistributedWriter:
                 rounding.merge(part.rounding)
             if self.options.float64 is None:
                 rounding.warn()  # the warning may be an error: then nothing is published
-            output, published = self.target.publish(shards, schema, types, self._unite, empty)
+            content = replace(
+                NO_CONTENT,
+                schema=schema,
+                partition_schema=types,
+                sources_without_rows=tuple(empty),
+                metadata=self.options.all_metadata,
+            )
+            output, published = self.target.publish(shards, content)
             files = []
             for shard in published:
                 name = posixpath.basename(output.shard(shard.index))

@@ -69,7 +69,7 @@ class PartitionFolders:
         if self.types is not None and types != self.types:
             raise SchemaError("its partition columns have other types than those of the data before it")
         self.types = types
-        self.replaced = {name: _text_of(value, types.field(name)) for name, value in self._where.items()}
+        self.replaced = folder_texts(self._where, types)
         self._batches.clear()  # of data that could not be written
         schema = pa.schema([source.schema.field(at) for at in kept_columns], source.schema.metadata)
 
@@ -183,6 +183,11 @@ def folder_values(texts: Iterable[tuple[str, str | None]], schema: bytes | None)
     """The columns and values that names of folders state, as a reader reads them."""
     types = {} if schema is None else _types_of(schema)
     return frozenset((name, pa.scalar(text, pa.string()).cast(types.get(name, pa.string()))) for name, text in texts)
+
+
+def folder_texts(where: Mapping[str, Any], types: pa.Schema) -> dict[str, str | None]:
+    """The texts of values of partition columns in the names of folders; see `_text_of`."""
+    return {name: _text_of(value, types.field(name)) for name, value in where.items()}
 
 
 def _text_of(value: Any, field: pa.Field) -> str | None:

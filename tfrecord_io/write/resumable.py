@@ -37,11 +37,13 @@ from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import Source, SummedFile, source_of
 from tfrecord_io.storage.write.atomic import directory_of, is_local, place_of
+from tfrecord_io.storage.write.change import change_of
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import whole_dataset
 from tfrecord_io.storage.write.resume_journal import Begun, Document, ResumeJournal, SourceVersion, is_version
 from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget, absolute
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
+from tfrecord_io.write.sharded_sink import SchemaUnion
 from tfrecord_io.write.writer import WriteReport
 
 _STORED = 8  # parts in a bucket, next to the one that is made; as many wait
@@ -119,12 +121,13 @@ class ResumableWriter:
         digest = hashlib.sha256(schema.serialize().to_pybytes()).hexdigest()
         options = replace(options, threads=options.thread_count)
         mode = options.effective_mode
+        change = change_of(mode, SchemaUnion(options.evolve), grows=output.grows)
         overwrite = mode == "overwrite"
         now = Begun(new_id(), {**settings, "compression": repr(output.compression)}, list(sources))
         with ExitStack() as locks:
             if (begun := journal.read()) is not None:
                 locks.enter_context(journal.hold_lock())
-                target = DistributedTarget(output, options.storage, mode, begun.id, resumable=True)
+                target = DistributedTarget(output, options.storage, change, begun.id, resumable=True)
                 if target.complete() is not None:
                     journal.remove()
                     begun = None
@@ -137,7 +140,7 @@ class ResumableWriter:
             if begun is None or overwrite:
                 existing = whole_dataset(place_of(*directory_of(output, options.storage), output.stem))
             if begun is None and existing is not None and _is_made_of(existing, sources, conversion):
-                target = DistributedTarget(output, options.storage, mode, existing.id, resumable=True)
+                target = DistributedTarget(output, options.storage, change, existing.id, resumable=True)
                 writer = DistributedWriter(target, options)
                 yield cls(writer, journal, digest, conversion, {}, published=writer.report_of(existing))
                 return
@@ -146,7 +149,7 @@ class ResumableWriter:
                 text = f"the dataset exists, {reason}"
                 error = FileExistsError(errno.EEXIST, f"{text}; mode='overwrite' {effect}", output.path)
                 raise for_cli(error, f"{text}; --mode overwrite {effect}")
-            target = DistributedTarget.begin(output, options.storage, mode=mode, id=now.id, resumable=True)
+            target = DistributedTarget.begin(output, options.storage, change, id=now.id, resumable=True)
             finished: dict[str, list[tuple[Document, Source]]] = {}
             for document, file in () if begun is None else journal.parts(now.id):
                 noted = document.get("source")

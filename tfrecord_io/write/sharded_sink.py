@@ -17,7 +17,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -38,14 +38,15 @@ from tfrecord_io.index.find_index import check_uncompressed
 from tfrecord_io.options import LIMITS
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.schema.column_features import BY_WIRE, encoding_of
-from tfrecord_io.schema.embedded import EmbeddedSchema, field_bytes, pack
+from tfrecord_io.schema.embedded import EmbeddedSchema, field_bytes, pack, unpack
 from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.pandas_metadata import stored_index
+from tfrecord_io.storage.paths.manifest import NO_CONTENT
 from tfrecord_io.storage.system import named_temporary_folder
-from tfrecord_io.storage.write.publication import Publication, WrittenShard
+from tfrecord_io.storage.write.publication import Publication, PublishedDataset, WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
-from tfrecord_io.write.partition_folders import PartitionFolders, folder_values
+from tfrecord_io.write.partition_folders import PartitionFolders, folder_texts, folder_values
 from tfrecord_io.write.side_by_side import open_at_a_time
 
 _MOST_OPEN = 32  # folders at a time on the local disk,
@@ -65,12 +66,15 @@ class ShardedSink(Sink):
         check_level(get_codec(self.compression), self._compression_level)
         if options.write_index:
             check_uncompressed(self.compression)  # also that of the dataset that is appended to
-        self.known_schema = dataset.known_schema
+        known = dataset.known
+        self._published: PublishedDataset | None = None
+        self.known_schema = None if known is None else known.schema
         self._storage, self._write_index = options.storage, options.write_index is True
+        self._metadata = options.all_metadata
         self._threads = options.thread_count  # of each shard
         self._columns: PartitionFolders | None = None
         if options.partition_by:
-            packed_schema = dataset.known_partition_schema
+            packed_schema = None if known is None else known.partition_schema
             types = None if packed_schema is None else EmbeddedSchema.parse(packed_schema, self.path).schema
             self._columns = PartitionFolders(options.partition_by, options.overwrite_where, types)
         self._names = [""] if self._columns is None else self._columns.folders  # by number
@@ -92,9 +96,7 @@ class ShardedSink(Sink):
         is_first = self._columns.types is None
         rows = self._columns.split(source, self.records)
         if is_first:
-            self._dataset.set_partition_schema(self._columns.schema)
-            if self._columns.replaced and isinstance(self._dataset, Publication):  # no task of a job has it
-                self._dataset.replaced_values = self._columns.replaced
+            self._dataset.check(replace(NO_CONTENT, partition_schema=self._columns.schema))
         return rows
 
     def expect(self, rows: int) -> None:
@@ -115,7 +117,7 @@ class ShardedSink(Sink):
 
     def begin(self, schema: bytes) -> bytes:
         """Embed the schema in the first record of each shard and in the manifest; the first payload needs no prefix."""
-        self._dataset.check_schema(schema)
+        self._dataset.check(replace(NO_CONTENT, schema=schema))
         self._schema, self._prefix = schema, field_bytes(schema)
         return b""
 
@@ -263,17 +265,19 @@ class ShardedSink(Sink):
                 text = f"'{self.path}': shard {number} has {records} of {len(rows)} records: nothing is published"
                 raise RuntimeError(text)
         keys = sorted(self._shards)
-        self._dataset.publish([self._written_shard(*key) for key in keys], self._schema)
+        types = None if self._columns is None or self._columns.types is None else self._columns.schema
+        content = replace(NO_CONTENT, schema=self._schema, partition_schema=types, metadata=self._metadata)
+        self._published = self._dataset.publish([self._written_shard(*key) for key in keys], content)
         return tuple(self._shards[key].file for key in keys)
 
     def publish_indexes(self) -> None:  # the dataset is complete without them
         if self._write_index:
             for shard in self._shards.values():
                 shard.publish_indexes()
-        if isinstance(self._dataset, Publication):  # an attempt replaces no file
+        if self._published is not None:  # an attempt replaces no file
             if self._write_index:
-                self._dataset.withdraw_indexes()
-            self._dataset.old.warn_of_left()
+                self._published.withdraw_indexes()
+            self._published.warn_of_left()
 
     def _abort(self) -> None:
         if self._finishing is not None and not self._finishing.cancel():
@@ -288,11 +292,19 @@ class ShardedSink(Sink):
 
 @dataclass(frozen=True, slots=True)
 class SchemaUnion:
-    """Unites a dataset's schema with the schema of added rows; `evolve` allows new columns and wider types."""
+    """Unites a dataset's schema with the schema of added rows; `evolve` allows new columns and wider types.
+
+    `where` has the values of partition columns of which all folders are replaced.
+    """
 
     evolve: bool = False
+    where: Mapping[str, Any] | None = None
 
     folder_values = staticmethod(folder_values)
+
+    def replaced_values(self, own: bytes, schema: bytes | None) -> frozenset[tuple[str, object]]:
+        """The columns and values of `where`, by the schemas of what is written and of the dataset."""
+        return folder_values(folder_texts(self.where or {}, unpack(own).schema).items(), schema)
 
     def __call__(
         self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False, adds_rows: bool = True

@@ -31,7 +31,7 @@ from tfrecord_io.background import Task, ordered
 from tfrecord_io.display import Report, Summary, and_more, byte_size, column_list, counted
 from tfrecord_io.engine.contract import ArrowReader, Encoder, Engine, PlainForm, PlainValue
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, for_cli, printable, warn
 from tfrecord_io.format.feature_types import Layout
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.find_index import check_uncompressed
@@ -50,6 +50,7 @@ from tfrecord_io.schema.types import replace_fields, value_type
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_folders, resolve_output
 from tfrecord_io.storage.write.atomic import open_publication
+from tfrecord_io.storage.write.change import change_of
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.column_indexes import ColumnIndexes, check_indexed
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute
@@ -410,6 +411,8 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         stated=options.any_suffix,
     )
     if not output.sharded:
+        if options.metadata:
+            raise _one_file_without_metadata(output.path)
         if output.file is None and not is_url(path):  # in a bucket, the look would double the requests; readers warn
             check_named(path, options.storage)
         sink: Sink = FrameSink(
@@ -428,14 +431,22 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     if options.write_index:
         check_uncompressed(output.compression)  # before a directory is made
     columns, mode = tuple(options.partition_by or ()), options.effective_mode
-    dataset = open_publication(output, options.storage, partition_by=columns, mode=mode)
-    dataset.unite = SchemaUnion(options.evolve)
+    unite = SchemaUnion(options.evolve, options.overwrite_where)
+    dataset = open_publication(output, change_of(mode, unite, columns, grows=output.grows), options.storage)
     sink = ShardedSink(dataset, options)
     whole = output.path if output.directory else f"{output.base}@*"
     extended = dataset if mode in ADDING and sink.compression is None else None
     if options.indexed_columns or extended is not None:
         sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, extended)
     return sink
+
+
+def _one_file_without_metadata(path: str) -> ValueError:
+    """The error for metadata where there is no manifest to keep them."""
+    reason = "are kept in the manifest of a sharded dataset, and this path is one file"
+    advice = "write a directory ('name/') or shards ('name@1')"
+    error = ValueError(f"'{printable(path)}': metadata= {reason}; {advice}, or leave out metadata=")
+    return for_cli(error, f"'{printable(path)}': --metadata {reason}; {advice}, or leave out --metadata")
 
 
 def warn_of_lost_schema(sink: Sink, columns: int) -> None:

@@ -514,3 +514,12 @@ def test_many_integers_with_nulls_are_those_of_pandas(dtype: str, columns: int) 
     frame.loc[0, "n0"] = 5  # the memory is the frame's own
     assert frame["n0"][0] == 5
     assert frame["number"].dtype == dtype
+
+
+def test_objects_of_bools_with_missing_values_stay_objects() -> None:
+    """As the dtype that the frame had wins; other bools with missing values are `boolean`."""
+    values = [True, None, False]
+    frame = pd.DataFrame({"a": np.array(values, dtype=object)}, index=pd.Index(values, dtype=object))
+    pd.testing.assert_frame_equal(to_pandas(pa.Table.from_pandas(frame)), frame)
+    assert to_pandas(pa.table({"a": values})).dtypes["a"] == "boolean"
+    assert to_pandas(pa.Table.from_pandas(frame.astype("boolean"))).dtypes["a"] == "boolean"

@@ -183,7 +183,7 @@ def test_letters_of_an_axis_of_other_values_are_not_joined(tmp_path: Path, kind:
 
 
 def test_text_coordinates_of_classic_files(tmp_path: Path) -> None:
-    """In these, a text has a dimension of characters, which is none of the values that xarray reads."""
+    """Classic files have a dimension of characters for text, which the values that xarray reads do not have."""
     given = xr.Dataset({"a": (("t", "x"), np.arange(6).reshape(3, 2))}, {"x": ["p", "qq"], "t": ["u", "v", "w"]})
     found = arrays(stored(given, tmp_path, "scipy"))
     assert found["a"].dims == ("record", "x")

@@ -1,4 +1,4 @@
-"""HDF5 files that h5py has written, and that it reads."""
+"""HDF5 files: h5py writes what is read here, and reads what is written here."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def test_links_in_a_circle(tmp_path: Path) -> None:
 
 
 def test_soft_links_are_names_of_datasets_and_groups(tmp_path: Path) -> None:
-    """Those that lead nowhere are named in a warning; those that lead to another file are refused."""
+    """Links that lead nowhere are named in a warning; links to another file are refused."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["g/x"] = [1, 2]
         links = {

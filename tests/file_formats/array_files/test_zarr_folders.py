@@ -1,4 +1,4 @@
-"""Zarr folders that zarr has written, and that it reads."""
+"""Zarr folders: zarr writes what is read here, and reads what is written here."""
 
 from __future__ import annotations
 
@@ -211,6 +211,15 @@ def test_empty_text_is_not_missing_where_zarr_fills_with_it(tmp_path: Path) -> N
         array.attrs["_ARRAY_DIMENSIONS"] = ["t"]
     tfr.convert(tmp_path / "a.zarr", tmp_path / "a.tfrecord")
     assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"bytes": [b"a", b""], "text": ["a", ""]}
+
+
+def test_the_attribute_for_missing_values_goes_before_what_zarr_fills_with(tmp_path: Path) -> None:
+    array = zarr.open_group(tmp_path / "a.zarr", mode="w", zarr_format=2).create_array(
+        "x", shape=(3,), dtype="i4", chunks=(3,), fill_value=7, attributes={"_ARRAY_DIMENSIONS": ["t"], "_FillValue": 8}
+    )
+    array[:] = [6, 7, 8]
+    tfr.convert(tmp_path / "a.zarr", tmp_path / "a.tfrecord")
+    np.testing.assert_equal(tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist(), [6, 7, np.nan])
 
 
 @pytest.mark.parametrize("version", [2, 3])

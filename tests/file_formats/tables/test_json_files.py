@@ -266,7 +266,7 @@ UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
     inside=st.sampled_from(["value", "list", "struct"]),
 )
 def test_durations_are_read_as_they_are_written(unit: str, values: list[int | None], inside: str) -> None:
-    """Of every size: Python, NumPy and pandas write them in three forms."""
+    """Durations of every size: Python, NumPy and pandas write three forms."""
     type_ = pa.duration(unit)
     column = pa.array(values, pa.int64()).view(type_)
     if inside == "list":

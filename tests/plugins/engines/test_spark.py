@@ -613,7 +613,7 @@ def test_options_of_spark_tfrecord(spark: Any, tmp_path: Path) -> None:
 def test_the_programs_of_a_page(
     spark: Any, page: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that need Spark, in a page that others run without it: its ``py`` blocks."""
+    """Run the ``py`` blocks of a page that need Spark; other tests run the page without it."""
     text = (Path(__file__).parents[3] / "docs" / page).read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"tfr": tfr}

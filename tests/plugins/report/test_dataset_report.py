@@ -115,7 +115,7 @@ def test_keywords_are_those_of_readers(words: Path) -> None:
 
 @pytest.mark.parametrize("type_", [pa.timestamp("us"), pa.timestamp("ns", "UTC"), pa.duration("s")], ids=str)
 def test_the_last_time_of_a_type_has_a_page(tmp_path: Path, type_: pa.DataType) -> None:
-    """That is infinity in databases; no float is as large."""
+    """Databases use the last time for infinity; no float is as large."""
     tfr.write_tfrecord({"x": pa.array([0, 2**63 - 1, 1 - 2**63]).view(type_)}, tmp_path / "a.tfrecord")
     assert tfr.report(tmp_path / "a.tfrecord").html
 

@@ -54,7 +54,7 @@ def test_statistics_are_those_of_pandas(tmp_path: Path) -> None:
 
 
 def test_declared_tensors_have_the_feature_type_of_the_records(tmp_path: Path) -> None:
-    """Of tensors that `tensor` declares, each record says whether they are raw bytes or a list of numbers."""
+    """Each record says whether a tensor that `tensor` declares is raw bytes or a list of numbers."""
     pixels, weights = np.arange(4, dtype=np.int32), np.arange(4, dtype=np.float32)
     rows = [{"bytes": pixels.tobytes(), "weights": weights.tobytes(), "list": pixels, "floats": weights}] * 3
     with tfr.RecordWriter(tmp_path / "a.tfrecord") as writer:

@@ -1,4 +1,4 @@
-"""Which records a report examines, and that it says so."""
+"""Records that a report examines, and its statement about them."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_a_row_for_each_example(engine: str, tmp_path: Path) -> None:
 
 
 def test_forms_of_a_list(engine: str, tmp_path: Path) -> None:
-    """A context that occurs twice is merged, fields are in any order, unknown ones and other wire types are skipped."""
+    """A repeated context is merged, fields have any order, unknown fields and other wire types are skipped."""
     first, second = example(query=blobs(b"old"), user=int64s(1)), example(query=blobs(b"new"), x=floats(0.5))
     unknown = field(7, b"\xff") + tag(1, 0) + varint(5) + tag(2, 5) + bytes(4) + group(9, field(1, b"\xff"))
     payload = field(2, first) + unknown + field(1, document(1), pad=2) + field(2, second) + field(1, document(2))
@@ -83,7 +83,7 @@ def test_forms_of_a_list(engine: str, tmp_path: Path) -> None:
 
 
 def _rows_of_protobuf(lists: list[bytes]) -> tuple[list[bytes], list[int], int | None]:
-    """The serialized rows of all lists, as protobuf merges them, their lists, and the first list that it refuses."""
+    """Serialized rows of all lists as protobuf merges them, their lists, and the first list that is refused."""
     made, owners = [], []
     for number, payload in enumerate(lists):
         try:
@@ -163,7 +163,7 @@ def test_numbers_go_on_from_file_to_file(engine: str, tmp_path: Path) -> None:
 
 
 def test_large_lists_and_many(engine: str, tmp_path: Path) -> None:
-    """Of several blocks and pieces; a context is larger than a block."""
+    """Lists fill several blocks and pieces; a context is larger than a block."""
     rng = np.random.default_rng(5)
     size = 400 if engine == "reference_engine" else 4000
     counts = [*rng.integers(0, 6, size).tolist(), size, 0, 3]

@@ -351,7 +351,7 @@ def features_of(path: Path) -> dict[str, Any]:
 @pytest.mark.filterwarnings("ignore:.*they have features by their types")
 @pytest.mark.parametrize("name", ["everything", "episodes", "splits"])
 def test_a_copy_has_the_features_of_the_dataset(data: Path, tmp_path: Path, name: str) -> None:
-    """Those that are stored in the same way, with all columns or some, and the names of classes."""
+    """Features that are stored in the same way are copied, with all columns or some, and the names of classes."""
     source, path = data / "tfds" / name, tmp_path / "mine" / "1.0.0"
     expected = features_of(source)
     every = tfr.dataset(source, split="train").columns

@@ -166,7 +166,7 @@ def test_photos_of_yolo_are_turned(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.* keep an EXIF orientation:UserWarning")
 def test_photos_for_yolo_lose_an_orientation_that_their_boxes_lack(tmp_path: Path) -> None:
-    """Records of other programs keep it, and their boxes are those of the stored pixels."""
+    """Records of other programs keep the orientation, and have boxes of the stored pixels."""
     x, y, width, height = object_of(turned(photo(1)))
     lists = {"xmin": x / 48, "xmax": (x + width) / 48, "ymin": y / 32, "ymax": (y + height) / 32, "label": 1}
     columns = {f"image/object/{'class' if name == 'label' else 'bbox'}/{name}": [[v]] * 4 for name, v in lists.items()}

@@ -1,4 +1,4 @@
-"""What a record says about its image, when it becomes COCO, Pascal VOC or YOLO: size, fractions, classes, bytes."""
+"""Facts of a record about its image, on the way to COCO, Pascal VOC or YOLO: size, fractions, classes, bytes."""
 
 from __future__ import annotations
 

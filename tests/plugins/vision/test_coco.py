@@ -57,7 +57,7 @@ def boxes(row: dict[str, Any]) -> list[tuple[float, ...]]:
 
 
 def of_the_script(document: Coco, folder: Path) -> list[dict[str, Any]]:
-    """What create_coco_tf_record.py computes, rewritten in plain Python; floats are rounded by protobuf."""
+    """Compute the features as create_coco_tf_record.py does, in plain Python; protobuf rounds floats."""
     names = {category["id"]: category["name"] for category in document["categories"]}
     made = []
     for image in document["images"]:

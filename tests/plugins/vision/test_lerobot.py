@@ -199,7 +199,7 @@ def steps_of(images: list[bytes], **more: Any) -> pa.Table:
 
 
 def lerobot(table: pa.Table, folder: Path, **keywords: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What meta/ says about features and their statistics."""
+    """Features and their statistics, as meta/ states them."""
     tfr.write_tfrecord(table, folder / "a.tfrecord")
     convert_flat(
         folder / "a.tfrecord", folder / "lerobot", target_format="lerobot", target_options={"fps": 1}, **keywords
@@ -312,7 +312,7 @@ def test_lerobot_edits_it(episodes: Path, tmp_path: Path) -> None:
 
 
 def test_what_lerobot_writes_is_read_as_parquet(tmp_path: Path) -> None:
-    """Its frames are rows of Parquet files; the folder is not a format of a source."""
+    """Frames of LeRobot are rows of Parquet files; the folder is not a format of a source."""
     module = pytest.importorskip("lerobot.datasets.lerobot_dataset", exc_type=ImportError)
     image = {"dtype": "image", "shape": (4, 6, 3), "names": ["height", "width", "channels"]}
     features = {"action": {"dtype": "float32", "shape": (2,), "names": ["a", "b"]}, "observation.images.c": image}

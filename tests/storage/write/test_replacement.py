@@ -9,6 +9,7 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.format.framing import crc32c
+from tfrecord_io.storage.paths.manifest import NO_CONTENT
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.write.replacement import NewShard, ReplaceableDataset, manifest_of
 
@@ -27,8 +28,8 @@ def test_new_shards_are_written_and_published(dataset: ReplaceableDataset, tmp_p
     output = replacement.open(0)
     output.write(data)
     shard = replacement.written_shard(0, records=4, size=len(data), crc32c=crc32c(data), output=output)
-    replacement.store(shard)
-    replacement.publish([shard], None)
+    replacement.publication.store(shard)
+    replacement.publication.publish([shard], NO_CONTENT)
     assert tfr.read_table(tmp_path)["x"].to_pylist() == [0, 0, 1, 1, 2, 2]
     assert (tmp_path / replacement.paths[0]).read_bytes() == data
 

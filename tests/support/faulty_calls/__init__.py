@@ -1,4 +1,4 @@
-"""Reading and writing in processes in which one call of the C library fails, is cut short, or is the last one.
+"""Read and write in processes where one call of the C library fails, is cut short, or is the last.
 
 `FaultyProcess` runs jobs of `worker.py`, each in a process that is forked for it, under the library of `shim.c`, which
 counts the calls for files below a folder. Jobs and answers are JSON.

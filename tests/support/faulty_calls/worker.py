@@ -205,7 +205,7 @@ def status_of(name: str) -> int:
 
 
 def peak(work: str, path: str, small: str, threads: int) -> dict[str, Any]:
-    """The bytes at the peak of a read beyond those before it, after one of a small file; those of what it returns."""
+    """Peak of the bytes that a read allocates, after a read of a small file, and the bytes of the result."""
 
     def run(path: str) -> Any:
         if work == "convert":
@@ -270,7 +270,7 @@ def expanded(path: str, calls: list[str]) -> dict[str, Any]:
 
 
 def armed(fault: dict[str, Any], call: Callable[[], Any]) -> dict[str, Any]:
-    """What a call gives while one call of the C library for files in ``folder`` fails.
+    """Result of a call while one call of the C library for files in ``folder`` fails.
 
     ``kinds`` are counted; that with the number ``at`` gets ``action``: SIGKILL, half of its bytes, the error
     ``number``. With ``lasting``, all later ones get it too. No call reads more than ``most`` bytes.

@@ -25,7 +25,7 @@ def is_utf8(value: bytes) -> bool:
 
 
 def is_text(value: bytes) -> bool:
-    """Whether `value` is UTF-8 without control characters other than tab, line feed and carriage return."""
+    """True if `value` is UTF-8 without control characters other than tab, line feed and carriage return."""
     return is_utf8(value) and _CONTROL.search(value.decode()) is None
 
 
@@ -85,7 +85,7 @@ class Column:
 
     @property
     def integers_in_lists(self) -> int:
-        """How many integers it has, if its layout is that of lists."""
+        """Number of integers of the column, if its layout is that of lists."""
         cells = [cell for row in self.rows if row is not None for cell in _cells(row)]
         counts = [
             len(cell.values)
@@ -97,7 +97,7 @@ class Column:
 
     @property
     def has_others(self) -> bool:
-        """Whether some value is of another kind than the column."""
+        """True if some value is of another kind than the column."""
         return any(
             cell.kind != self.kind and self._has_kind(cell)
             for row in self.rows

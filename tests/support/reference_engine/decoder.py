@@ -99,7 +99,7 @@ class ReferenceDecoder:
         return Progress(records, at - begin, fault, embedded, full)
 
     def _is_full(self, columns: int) -> bool:
-        """Whether another row of this many columns takes too much memory."""
+        """True if another row of this many columns takes too much memory."""
         limit = self.plan.max_expansion
         if not self.rows or not columns or limit is None:
             return False
@@ -193,7 +193,7 @@ class ReferenceDecoder:
         self.counts = RecordCounts()
 
     def _add(self, payload: bytes, index: int, offset: int) -> tuple[Fault | None, tuple[bytes, ...], bool]:
-        """Decode one record, of which nothing is kept if it is faulty, has embedded schemas to stop at, or is too much.
+        """Decode one record; nothing is kept of it if it is faulty, embeds schemas to stop at, or is too much.
 
         Returns the fault, the embedded schemas, and whether there is no memory for the record's names.
         """

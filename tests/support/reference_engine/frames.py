@@ -29,7 +29,7 @@ def crc32c(data: Any, value: int = 0) -> int:
 
 
 def masked_crc32c(data: Any) -> int:
-    """The same as TFRecord stores it: not the kernel's, with which this engine is compared."""
+    """Masked CRC-32C as TFRecord stores it; not computed by the kernel, with which this engine is compared."""
     return mask_crc(crc32c(data))
 
 
@@ -105,7 +105,7 @@ def check_payload(data: memoryview, framed: Framed, record: int) -> Fault | None
 
 
 def is_truncated(fault: Fault) -> bool:
-    """Whether the data ends inside the record, which is not a fault where more data may follow."""
+    """True if the data ends inside the record, which is no fault where more data may follow."""
     return fault.code <= FaultCode.TRUNCATED_FOOTER
 
 

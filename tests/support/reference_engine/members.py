@@ -131,7 +131,7 @@ def _numbers(wire_type: int, content: bytes) -> list[int]:
 
 
 def _leave_oneof(found: list[list[Value]], forms: Sequence[FieldForm], slot: int, row: int) -> None:
-    """Take out the values that the other fields of a oneof have in a message, as this one is set."""
+    """Remove the values of the other fields of a oneof from a message in which one field is set."""
     for at, form in enumerate(forms):
         if form.oneof >= 0 and form.oneof == forms[slot].oneof and at != slot:
             while found[at] and found[at][-1][0] == row:

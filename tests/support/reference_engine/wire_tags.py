@@ -96,7 +96,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int, bytes, int]]:
 
 
 def is_map_entry(name: str) -> bool:
-    """Whether a feature's name is itself a serialized map entry: a text, and possibly a message.
+    """True if the name of a feature is itself a serialized map entry: a text, and possibly a message.
 
     As Features, an Example of an ExampleListWithContext has one entry, whose key is such bytes.
     """

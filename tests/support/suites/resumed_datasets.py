@@ -1,4 +1,4 @@
-"""What tests of resumed writes compare: the files of a dataset, and which parts were written."""
+"""Facts that tests of resumed writes compare: the files of a dataset, and the parts that were written."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tfrecord_io.arrow.decode.lists import Restore, absent, empties_to_nulls, fe
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import LIST_MARK, Array, ColumnBuffers, FeatureColumns
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.format.companions import companions
+from tfrecord_io.format.companions import SHAPE_SOURCE_KEY, ShapeSource, companions, stated_by
 from tfrecord_io.format.dtypes import Dtype, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.options.limits import Expansion
@@ -41,7 +41,6 @@ from tfrecord_io.schema.column_features import (
 )
 from tfrecord_io.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY, ShapeSource, stated_by
 from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.schema.types import is_list_like, null_bytes, value_type
 

@@ -19,11 +19,10 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import misfits
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import printable
-from tfrecord_io.format.companions import companions
+from tfrecord_io.format.companions import ShapeSource, companions
 from tfrecord_io.format.dtypes import Dtype, row_of_name
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.column_features import size_of
-from tfrecord_io.schema.shape_source import ShapeSource
 from tfrecord_io.schema.tensor_types import Shape
 
 _LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values

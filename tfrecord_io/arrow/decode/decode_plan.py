@@ -17,7 +17,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.casts import other_kinds
 from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.format.companions import companions
+from tfrecord_io.format.companions import SHAPE_SOURCE_KEY, ShapeSource, companions
 from tfrecord_io.format.feature_types import Kind, Layout, Text
 from tfrecord_io.schema.column_features import (
     EXTENSION_ENCODING_KEY,
@@ -36,7 +36,6 @@ from tfrecord_io.schema.column_features import (
 )
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY, ShapeSource
 from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_text, plain_kind, plain_list_kind, value_type
 

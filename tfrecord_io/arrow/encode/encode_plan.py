@@ -22,6 +22,7 @@ from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
+from tfrecord_io.format.companions import ShapeSource
 from tfrecord_io.format.dtypes import element_of
 from tfrecord_io.schema.column_features import (
     LIST,
@@ -44,7 +45,6 @@ from tfrecord_io.schema.column_features import (
     union_names,
 )
 from tfrecord_io.schema.extension_types import stated_extension, stated_extensions
-from tfrecord_io.schema.shape_source import ShapeSource
 from tfrecord_io.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
 from tfrecord_io.schema.types import (
     UnsupportedType,

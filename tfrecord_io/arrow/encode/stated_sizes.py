@@ -18,9 +18,9 @@ from tfrecord_io.arrow.flatten import Rows
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.format.companions import ShapeSource
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.format.serialized_tensor import STORAGE
-from tfrecord_io.schema.shape_source import ShapeSource
 
 
 def stated_columns(source: ShapeSource, tensors: TensorValues, rows: Rows) -> list[ColumnBuffers]:

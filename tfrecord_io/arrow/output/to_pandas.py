@@ -598,8 +598,9 @@ def _dtype_name(field: pa.Field, table: pa.Table, at: int, stated: str | None) -
         return stated
     if t.is_integer(type_) and table.column(at).null_count:
         return _masked_integer(type_)
-    if t.is_boolean(type_) and (stated != "bool" or table.column(at).null_count):
-        return "boolean"
+    if t.is_boolean(type_):
+        has_nulls = table.column(at).null_count > 0
+        return "object" if stated == ("object" if has_nulls else "bool") else "boolean"
     if is_text(type_):
         return "str"
     return "object"

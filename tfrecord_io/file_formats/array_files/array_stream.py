@@ -1,4 +1,4 @@
-"""Arrays of equal length as one stream of record batches, which a writer accepts."""
+"""Turn arrays of equal length into one stream of record batches, for a writer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HDF5 files: their datasets as columns, and columns as datasets. Links to other files are refused."""
+"""Read the datasets of HDF5 files as columns, and write columns as datasets. Links to other files are refused."""
 
 from __future__ import annotations
 

@@ -115,9 +115,9 @@ def csv_source(
         (name,) = header.names
         if (separator := next((mark for mark in ";\t|" if mark in name), None)) is not None:
             reason = f"{first.path}: one column, '{printable(name)}', as no ',' is in the header"
-            several = f"{reason}; if these are several columns, pass"
+            warning = f"{reason}; if these are several columns, pass"
             hint = f"source_options={ {'delimiter': separator}!r}"
-            warn(f"{several} {hint}", SchemaWarning, f"{several} --delimiter {shlex.quote(separator)}")
+            warn(f"{warning} {hint}", SchemaWarning, f"{warning} --delimiter {shlex.quote(separator)}")
     names = files.select_names(header.names)
     schema = declared_types(header, options, _can_parse)
     inferred = inferred_names(header.names if names is None else names, options)

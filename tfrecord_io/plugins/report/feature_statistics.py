@@ -15,7 +15,7 @@ from tfrecord_io.arrow.output.to_python import json_value, python_values
 from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
-from tfrecord_io.tools.describe import ColumnAccumulator, ColumnSummary, is_ordered, lengths_of, without_times
+from tfrecord_io.tools.describe import ColumnAccumulator, ColumnSummary, is_ordered, lengths_of, times_to_integers
 
 CATEGORIES = 20  # integers with at most so many distinct values are compared as categories
 MOST_DISTINCT = 10_000  # beyond it, rare values are forgotten
@@ -158,7 +158,7 @@ class FeatureAccumulator(ColumnAccumulator):
             self._lengths = self._accumulate(self._lengths, lengths_of(values))
         elif is_ordered(type_) and not pa.types.is_boolean(type_):
             numbers = values.cast(pa.float64(), safe=False) if pa.types.is_decimal(type_) else values
-            self._numbers = self._accumulate(self._numbers, without_times(numbers))
+            self._numbers = self._accumulate(self._numbers, times_to_integers(numbers))
 
     def _accumulate(self, accumulator: NumberAccumulator | None, values: pa.Array) -> NumberAccumulator:
         accumulator = accumulator or NumberAccumulator(self._random)

@@ -1,4 +1,4 @@
-"""Images and sounds among the sampled rows, with their labels and boxes."""
+"""Select the images and sounds of sampled rows for the page of a report, with their labels and boxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a report: one HTML document of bounded size, without scripts, that loads nothing."""
+"""Write a report as one HTML page of bounded size, without scripts, that loads nothing."""
 
 from __future__ import annotations
 

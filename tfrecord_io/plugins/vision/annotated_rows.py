@@ -1,4 +1,4 @@
-"""Records with the features of TensorFlow's Object Detection API, as images with objects: what targets are made of."""
+"""Read records with the features of TensorFlow's Object Detection API as images with objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks and key points of objects: as COCO states them, as columns, and as PNG images; without pycocotools."""
+"""Convert masks and key points of objects between the forms of COCO, columns, and PNG images; without pycocotools."""
 
 from __future__ import annotations
 

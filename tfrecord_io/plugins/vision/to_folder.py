@@ -1,4 +1,4 @@
-"""Records as files of a folder: images, or any bytes, and a table of the other columns."""
+"""Write records as files of a folder: images, or any bytes, and a table of the other columns."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.format.companions import SHAPE_SOURCE_KEY, ShapeSource
 from tfrecord_io.schema import field_makers as makers
 from tfrecord_io.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, shape_of
 from tfrecord_io.schema.field import CONVERSION_ERRORS, Field, from_json_value, json_text, to_json_value
 from tfrecord_io.schema.image_form import image_form, is_image
-from tfrecord_io.schema.shape_source import SHAPE_SOURCE_KEY, ShapeSource
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import type_from_name, type_name
 from tfrecord_io.schema.types import is_list_like

@@ -14,7 +14,8 @@ A dataset that was written with ``partition_by=`` also has "partition_by", the n
 
 A file that was made of one other file, by ``convert(resume=True)``, also has "source": its path, size and version, and
 a digest of the conversion's keywords. One in which several such files were joined has "joined", the list of theirs.
-"sources_without_rows" has those of which no file was made.
+"sources_without_rows" has those of which no file was made. "metadata" has what the caller states about the dataset:
+texts by name.
 
 While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
 files of the old dataset; afterwards, those that could not be removed. "staged_before" has the staged files of writers
@@ -124,11 +125,16 @@ class Manifest:
     partition_schema: bytes | None = None
     replaced_ids: tuple[str, ...] = ()
     staged_before: tuple[str, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_begun(self) -> bool:
         """True if nothing is published yet; a schema without rows is published content."""
         return not self.files and self.schema is None and self.partition_schema is None
+
+    def version(self, fs: FileSystem, name: str) -> ManifestVersion:
+        """The statements about the dataset as a whole, for its sources; `name` is the manifest's in the filesystem."""
+        return ManifestVersion(fs, name, self.id, self.schema, self.partition_schema, self.metadata)
 
     def has_shards_of(self, id: str) -> bool:
         """True if the writing `id` has added shards, including shards joined or replaced since."""
@@ -146,6 +152,10 @@ class Manifest:
     @property
     def bytes(self) -> int:
         return sum(map(attrgetter("bytes"), self.files))
+
+
+NO_CONTENT = Manifest("", "", ())
+"""The content of a writing without any facts; of a manifest without files, a publication adds the id and the files."""
 
 
 def manifests_for(name: str) -> list[str]:
@@ -194,6 +204,8 @@ def format_manifest(manifest: Manifest) -> bytes:
     for name in ("replaces", "staged_before", "replaced_ids"):
         if values := getattr(manifest, name):
             document[name] = list(values)
+    if manifest.metadata:
+        document["metadata"] = dict(manifest.metadata)
     if manifest.sources_without_rows:
         document["sources_without_rows"] = [dict(source) for source in manifest.sources_without_rows]
     head = json.dumps(document, ensure_ascii=bool(manifest.sources_without_rows))
@@ -266,6 +278,7 @@ class _Parser:
             partition_schema=self._schema(document, "partition_schema"),
             replaced_ids=tuple(self._list(document, "replaced_ids", str)),
             staged_before=tuple(self._list(document, "staged_before", str, parse_staged)),
+            metadata=self._metadata(document),
         )
         for name in ("records", "bytes"):
             if self._is(document, name, int, _COUNTS.__contains__) != getattr(manifest, name):
@@ -307,6 +320,12 @@ class _Parser:
             return base64.b64decode(text, validate=True)
         except (TypeError, ValueError):
             _refuse(self._path, f"its {name} is not base64")
+
+    def _metadata(self, document: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+        texts = self._is(document, "metadata", dict) if "metadata" in document else {}
+        if not all(isinstance(text, str) for text in texts.values()):
+            _refuse(self._path, f"its 'metadata' is {printable(repr(texts), 80)}")
+        return tuple(texts.items())
 
     def _is(
         self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], object] | None = None
@@ -402,7 +421,7 @@ class Manifests:
         self.listed = entries
         for entry, manifest in self._listed_and_read(list_files, entries):
             if manifest is not None:
-                version = ManifestVersion(self.fs, entry.name, manifest.id, manifest.schema, manifest.partition_schema)
+                version = manifest.version(self.fs, entry.name)
                 self._add(_Dataset(manifest, version, entry.parent))
                 logger.debug("manifest read: %s, %s", version.path, counted(len(manifest.files), "file"))
         if not self.datasets and whole:

@@ -166,6 +166,20 @@ class Output:
         return shard.stem
 
 
+@dataclass(frozen=True, slots=True)
+class NamedShards(Output):
+    """The shards of a dataset with given names, of which some may be missing; `base` is its directory and name."""
+
+    names: tuple[str, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        return self.base.rpartition("/")[2]
+
+    def shard(self, index: int) -> str:
+        return self.folder + self.names[index]
+
+
 def no_output_path(got: object) -> TypeError:
     """The error for a path to write to that is neither a path nor a file."""
     is_data = isinstance(got, Mapping) or hasattr(got, "__arrow_c_stream__") or hasattr(got, "__array__")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_requests import RemoteObject
 
 
+SMALL_BYTES = 8 * MIB  # of a file that is read by one request
 _CHECKED_BYTES = 1 << 20  # read at a time
 MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files were changed on purpose"
 
@@ -43,6 +44,7 @@ _PIECE = 1 << 20
 MOST_MANIFEST_BYTES = 256 * MIB  # about 2 million files
 ONLY_TAG = "ETag"  # a key of the description of an object in S3, of which fsspec states no checksum
 INCOMPLETE = "incomplete"  # a key of the description of an object that was pickled: it has little more than the version
+_ID = re.compile(rb'"id":\s*"([0-9a-f]{16})"')  # of a manifest; names of files have ids, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class ManifestVersion:
     id: str  # differs for each writing of the dataset
     schema: bytes | None
     partition_schema: bytes | None = None  # of the columns in folders' names
+    metadata: tuple[tuple[str, str], ...] = ()  # texts by name
 
     @property
     def path(self) -> str:
@@ -61,17 +64,22 @@ class ManifestVersion:
 
     def check_unchanged(self) -> None:
         """Raise ReplacedError if the dataset was replaced: files read before may be of the old one."""
-        id_pattern = re.compile(rb'"id":\s*"%s"' % self.id.encode())  # names of files have ids, too
         with suppress(FileNotFoundError):
             if is_remote(self.fs):
                 start = self.fs.read_object(self.name)  # by one request
             else:
                 start = read_whole(self.fs, Entry(self.name, None, False), 0)
-            if id_pattern.search(start) is not None:  # the first bytes have the id, as this package writes it
+            if _id_in(start) == self.id:  # the first bytes have the id, as this package writes it
                 return
         entry = self.fs.entry(self.name, is_file=True)
-        if entry is None or id_pattern.search(read_manifest(self.fs, entry)) is None:
+        if entry is None or _id_in(read_manifest(self.fs, entry)) != self.id:
             raise _replaced_error(self.path, "dataset")
+
+
+def _id_in(text: bytes) -> str | None:
+    """The id in the text of a manifest, or in its beginning: the first, as metadata may have one of this name, too."""
+    found = _ID.search(text)
+    return None if found is None else found[1].decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +225,22 @@ class Source:
             return self.pipe.open()
         return open_raw(self.path) if self.shard is None else self.shard.call_with_name(self.path, open_raw)
 
+    def open_whole(self, most: int, *, arrives: bool = False) -> Raw:
+        """Open a file to be read to its end; memory holds at most `most` bytes of a remote file.
+
+        With `arrives`, it is read once, and used as it arrives where its store allows that.
+        """
+        if self.remote is None:
+            return self.open()
+        from tfrecord_io.storage.read.range_reader import RangeReader, Window  # imports fsspec
+
+        readers: list[RangeReader] = []
+        window = Window(iter(readers), most=most)
+        raw = self.open(window, arrives=arrives)
+        if isinstance(raw, RangeReader):
+            readers.append(raw)  # its next ranges are requested while one is used
+        return raw
+
     def open_ranges(self, window: Window | None = None) -> RangeReader | None:
         """Open for reading by range requests; None if the filesystem's own file object is to be used, or it is open."""
         remote = self._remote_object()
@@ -253,6 +277,7 @@ class Source:
         from tfrecord_io.storage.filesystem.google import decoded_address, is_encoded
         from tfrecord_io.storage.filesystem.os_errors import stale_error
         from tfrecord_io.storage.filesystem.remote import can_list, is_cache, reopen_if_forked, unwrap
+        from tfrecord_io.storage.read.fill_cache import fill_cache  # imports fsspec
         from tfrecord_io.storage.read.range_requests import check_version
         from tfrecord_io.storage.read.web_response import open_response
 
@@ -260,6 +285,8 @@ class Source:
         now = self.current_name()[0] if again else name  # of a shard, another one once its writer has renamed it
         with ExitStack() as opened:
             try:
+                if is_cache(fs):
+                    fill_cache(fs, now, partial(self._open_stored, info))
                 if is_encoded(info):
                     file = open_response(*decoded_address(*unwrap(fs, now)))
                 else:
@@ -277,6 +304,14 @@ class Source:
                 raise
             opened.pop_all()
         return file
+
+    def _open_stored(self, info: Mapping[str, Any], fsspec: Any, name: str) -> Raw | None:
+        """Open the file below a cache, to be read whole; None if the filesystem's own file object is to be used."""
+        size = info.get("size")
+        stored = Source(self.path, size, False, _fsspec=fsspec, _name=name, info=info)
+        if size is None or stored._remote_object() is None:
+            return None
+        return stored.open_whole(LIMITS.pending_range_bytes, arrives=size <= SMALL_BYTES)
 
     def current_name(self) -> tuple[str, Mapping[str, Any] | None]:
         """The name that a remote file has now, and fsspec's description of it.
@@ -775,3 +810,13 @@ class PlainFileReader(_RawFile):
 
     def close(self) -> None:
         """Others may read the file."""
+
+
+def metadata_of(sources: Iterable[Source]) -> dict[str, str]:
+    """The metadata of the datasets of these files; a name to which two of them give different texts is left out."""
+    manifests = {id(source.shard.manifest): source.shard.manifest for source in sources if source.shard is not None}
+    texts: dict[str, set[str]] = {}
+    for manifest in manifests.values():
+        for name, text in manifest.metadata:
+            texts.setdefault(name, set()).add(text)
+    return {name: found.pop() for name, found in texts.items() if len(found) == 1}

@@ -23,6 +23,7 @@ from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import manifest_name
 from tfrecord_io.storage.paths.resolve_output import Output, no_output_path
 from tfrecord_io.storage.write.atomic_local import LocalPlace, create_directories, open_local, remove_directories
+from tfrecord_io.storage.write.change import Change
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile
 from tfrecord_io.storage.write.place import Place
 from tfrecord_io.storage.write.publication import Publication
@@ -120,15 +121,16 @@ def remove_file(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
 
 def open_publication(
     output: Output,
+    change: Change,
     storage: StorageOptions = DEFAULT_STORAGE,
     *,
-    mode: str,
-    distributed_id: str | None = None,
-    partition_by: tuple[str, ...] = (),
+    id: str | None = None,
+    is_staged: bool = False,
+    keeps_stored: bool = False,
 ) -> Publication:
     """Start writing a sharded dataset, see `Publication`; a missing directory is created."""
     place = place_of(*directory_of(output, storage), output.stem)
-    return Publication(output, place, mode, distributed_id, partition_by)
+    return Publication(output, place, change, id, is_staged=is_staged, keeps_stored=keeps_stored)
 
 
 def directory_of(output: Output, storage: StorageOptions) -> tuple[FileSystem, str]:

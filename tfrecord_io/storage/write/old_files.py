@@ -29,6 +29,10 @@ class OldFiles:
 
     Attributes
     ----------
+    place : Place
+    stem : str
+    existing : list of str
+        The dataset's shards and its manifest, as the publication has found them; of a dataset that grows, none.
     versions : dict of str to str or None
         Of the files, as the last look found them.
     fences : set of str
@@ -38,20 +42,25 @@ class OldFiles:
     """
 
     def __init__(self, place: Place, stem: str, *, grows: bool) -> None:
-        self._place, self.stem, self._grows = place, stem, grows
+        self.place, self.stem, self._grows = place, stem, grows
+        self.existing: list[str] = []
         self.versions: dict[str, str | None] = {}
         self.fences: set[str] = set()
         self.left: dict[str, OSError] = {}
         self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
 
+    def path_of(self, name: str) -> str:
+        """The path of a file, for messages."""
+        return self.place.fs.display_path(self.place.directory + name)
+
     def name_of(self, entry: Entry) -> str:
         """The name of a file in the directory."""
-        return entry.name.removeprefix(self._place.directory)
+        return entry.name.removeprefix(self.place.directory)
 
     def listing(self, folder: str = "") -> list[str]:
         """The names of the files in a folder, without it; none if there is no such folder."""
         try:
-            entries = self._place.fs.listing(os.path.join(self._place.directory, folder))
+            entries = self.place.fs.listing(os.path.join(self.place.directory, folder))
         except (FileNotFoundError, NotADirectoryError):
             return []
         return [entry.basename for entry in entries if not entry.directory]
@@ -63,7 +72,7 @@ class OldFiles:
 
     def is_numbered(self, name: str) -> bool:
         """True if another writer may give a shard the same name, in a store where versions tell them apart."""
-        return self._place.is_conditional and self.is_shard(os.path.basename(name)) and not id_in(name)
+        return self.place.is_conditional and self.is_shard(os.path.basename(name)) and not id_in(name)
 
     def indexes(self) -> list[str]:
         """The indexes of the dataset's shards, which are outdated once the shards are replaced."""
@@ -72,7 +81,7 @@ class OldFiles:
 
     def note_versions(self, listing: Sequence[Entry] | None = None, names: Iterable[str] = ()) -> None:
         """Note the versions of the files in the directory, as a listing states them, and of `names` in its folders."""
-        fs, directory = self._place.fs, self._place.directory
+        fs, directory = self.place.fs, self.place.directory
         entries = list(fs.listing(directory) if listing is None else listing)
         if in_folders := [directory + name for name in names if "/" in name]:
             entries += filter(None, fs.entries(in_folders, are_files=True))
@@ -85,22 +94,22 @@ class OldFiles:
         """
         if numbered := set(filter(self.is_numbered, names)):
             self.note_versions(names=numbered)
-            fence = self._place.fence(id)
+            fence = self.place.fence(id)
             if fence is not None and not numbered.isdisjoint(self.versions):
                 self.fences.add(fence)
-                self._place.put_fence(id)
+                self.place.put_fence(id)
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove files; those whose names another writer may give again, only if they are what the last look found."""
         if not names:
             return
         seen = [name for name in names if self.is_numbered(name) and name in self.versions]
-        not_removed = self._place.remove_many([name for name in names if not self.is_numbered(name)])
-        self._place.each(partial(self._try_to_remove, name) for name in (*seen, *not_removed))
+        not_removed = self.place.remove_many([name for name in names if not self.is_numbered(name)])
+        self.place.each(partial(self._try_to_remove, name) for name in (*seen, *not_removed))
 
     def _try_to_remove(self, name: str) -> None:
         try:
-            self._place.remove(name, self.versions.get(name) if self.is_numbered(name) else None)
+            self.place.remove(name, self.versions.get(name) if self.is_numbered(name) else None)
         except OSError as error:
             self.left[name] = error
 
@@ -114,7 +123,7 @@ class OldFiles:
             self._beside[folder] = {os.path.join(folder, name_in_folder) for name_in_folder in self.listing(folder)}
         left = folders.difference(self._beside)  # of many folders, by a listing of all
         self._beside.update((folder, set()) for folder in left)
-        for entry in self._place.fs.files_in_partition_folders(self._place.directory) if left else ():
+        for entry in self.place.fs.files_in_partition_folders(self.place.directory) if left else ():
             name = self.name_of(entry)
             if (folder := os.path.dirname(name)) in left:
                 self._beside[folder].add(name)
@@ -127,7 +136,7 @@ class OldFiles:
         """Warn of files that should have been removed, when nothing else is to be done."""
         if self.left:
             name, error = next(iter(self.left.items()))
-            path = printable(self._place.fs.display_path(self._place.directory + name))
+            path = printable(self.path_of(name))
             first = "" if len(self.left) == 1 else ", of which this is the first"
             reason = f"{counted(len(self.left), 'old file')} could not be removed{first}"
             why = printable(error.strerror or error)

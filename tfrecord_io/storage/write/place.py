@@ -28,7 +28,7 @@ def version_of(entry: Entry) -> str | None:
     return next(map(str, filter(None, versions)), None)
 
 
-Change = Callable[[Manifest | None], Manifest]
+NextManifest = Callable[[Manifest | None], Manifest]
 """Returns the manifest to write instead of another, or that itself if nothing is to be written."""
 
 
@@ -169,7 +169,7 @@ class Place(ABC):
             entry = self.fs.entry(self._name, is_file=True)
         raise AssertionError("the second try returns or raises")
 
-    def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
+    def update(self, change: NextManifest, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
         """Replace the manifest by the result of `change`, in one step; returns the old and the new manifest.
 
         If a response is lost, `is_done` tells whether a manifest has the change.

@@ -33,7 +33,7 @@ from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import list_directory
 from tfrecord_io.storage.write.atomic_remote import UploadMemory, error_code, insert_object, open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.place import Change, Place, version_of
+from tfrecord_io.storage.write.place import NextManifest, Place, version_of
 
 _PENDING_BYTES = 256 * MIB  # of parts, of all shards of a dataset; it has those that wait, too
 _TRIES = 40  # of a conditional put that others precede, or of a claim
@@ -167,7 +167,7 @@ class ConditionalPlace(RemotePlace):
         self._known = (None, None) if response is None else (self._usable(response[0]), response[1])
         return self._known[0]
 
-    def update(self, change: Change, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
+    def update(self, change: NextManifest, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
         for attempt in range(_TRIES):
             if self._known is None:
                 self.read()

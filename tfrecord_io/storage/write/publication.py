@@ -19,32 +19,24 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from tfrecord_io.display import and_more, counted
-from tfrecord_io.errors import Published, Unconfirmed, add_remark, for_cli, printable
+from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable
 from tfrecord_io.progress import logger
 from tfrecord_io.storage.filesystem.interface import Entry
-from tfrecord_io.storage.paths.file_names import (
-    folders_of,
-    id_in,
-    indexed_file,
-    manifest_name,
-    new_id,
-    parse_shard,
-    staged_name,
-)
+from tfrecord_io.storage.paths.file_names import id_in, indexed_file, manifest_name, new_id, parse_shard, staged_name
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, ids_replaced
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.sniff_files import readable_files_with_records
 from tfrecord_io.storage.read.source import Source, source_of
 from tfrecord_io.storage.write.atomic_local import remove_directories
+from tfrecord_io.storage.write.change import Change, Rules
 from tfrecord_io.storage.write.old_files import OldFiles
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place import Place
@@ -53,18 +45,6 @@ _REPLACED = Published("what was written now was published, and has been replaced
 _MOST_ROUNDS = 8  # of files that are stored or copied, each after a look at the manifest
 
 T = TypeVar("T")
-
-
-class Unite(Protocol):
-    """How to unite the schema of a dataset with the schema of added rows, and read the names of its folders."""
-
-    def __call__(
-        self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False, adds_rows: bool = True
-    ) -> bytes | None:
-        """The schema of both; SchemaError if they contradict each other. The dataset may be `without_rows` yet."""
-
-    def folder_values(self, texts: Iterable[tuple[str, str | None]], schema: bytes | None) -> Set[object]:
-        """The columns and values that names of folders state, by the schema of the columns of folders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +64,24 @@ class WrittenShard:
 class Publication:
     """A sharded dataset being written to a `Place`.
 
-    It is used in this order: `open` the shards, write them, `publish`; after an error, `discard`.
+    It is used in this order: `open` the shards, write them, `publish`, which returns what can be done afterwards; after
+    an error, `discard`. Everything that is known before the first shard is an argument of the constructor, everything
+    that the written rows decide one of `publish`.
 
     Parameters
     ----------
     output : Output
     place : Place
         The directory of `output.base`.
-    mode : str
-        What happens to an existing dataset: "error" refuses it, "overwrite" replaces it, "append" adds to it,
-        "overwrite_partitions" replaces folders of it. Other TFRecord files are refused in a directory that is written
-        as a whole, because a reader of the directory would read them, too.
-    distributed_id : str, optional
-        The id of a writing whose shards other processes stage: see
-        `tfrecord_io.storage.write.sharded_dataset_distributed`.
-    partition_by : tuple of str
+    change : Change
+        What happens to an existing dataset. Other TFRecord files are refused in a directory that is written as a whole,
+        because a reader of the directory would read them, too.
+    id : str, optional
+        The id of the writing.
+    is_staged : bool
+        Other processes stage the shards: see `tfrecord_io.storage.write.sharded_dataset_distributed`.
+    keeps_stored : bool
+        Shards that are stored stay if publishing fails, for a later call that goes on.
 
     Attributes
     ----------
@@ -106,123 +89,104 @@ class Publication:
         Where the shards are written, under their names.
     old : OldFiles
         The files of the dataset that is replaced.
-    known_schema, known_partition_schema : bytes or None
-        Those of the dataset to which shards are added; None if it has none, or is replaced.
-    models : list of str
-        A shard that exists, if one does: new ones get its owner and mode.
-    side_by_side : bool
-        Whether threads may open and write shards at the same time.
     """
-
-    keeps_empty = True  # whether shards without records are published
-    _handed_over: frozenset[str] = frozenset()  # staged files of other processes, which are to be published
-    keeps_staged = False  # whether shards that others staged stay if publishing fails
-    unite: Unite  # of the schemas of a dataset and of what is added
-    sources_without_rows: tuple[Mapping[str, str | int], ...] = ()  # see `Manifest`
-    replaced_values: Mapping[str, str | None] | None = None  # of columns: all folders of these are replaced
-    _completion = "writing it again completes it"  # what to do if it is published, and something is left
-    _overtaken_text = "another writer has written this dataset at the same time; write it again"
-    _verb: str | None = None  # what is done, for the log, if it is neither written nor replaced
 
     def __init__(
         self,
         output: Output,
         place: Place,
-        mode: str,
-        distributed_id: str | None = None,
-        partition_by: tuple[str, ...] = (),
+        change: Change,
+        id: str | None = None,
+        *,
+        is_staged: bool = False,
+        keeps_stored: bool = False,
     ) -> None:
-        self.place, self._mode, self._partition_by = place, mode, partition_by
-        self.output, self.side_by_side = output, place.is_local
-        self._id, self._is_distributed = distributed_id or new_id(), distributed_id is not None
-        place.replaces_damaged = mode == "overwrite" or not output.grows
-        self._known: Manifest | None = None  # that of the dataset, if it grows
+        self.place, self._change, self.output = place, change, output
+        self._id, self._is_staged, self._keeps_stored = id or new_id(), is_staged, keeps_stored
+        place.replaces_damaged = self._rules.replaces_all or not output.grows
         self.old = OldFiles(place, output.stem, grows=output.grows)
         self._is_published = False  # the manifest is replaced, and the store has confirmed it
         self._is_readable = False  # it is replaced, but that failed, so that a loss of power may take it
         self._overtaken: OSError | None = None  # the error that says that another writer has replaced it
-        self._existing = self._check_existing()
-        self.models = list(islice(filter(self.old.is_shard, self._existing), 1))
-        self._stages = not self.output.grows and bool(place.is_local or self._existing or distributed_id)
+        self._known = self._check_existing()  # the manifest, if the dataset grows
+        self._stages = not output.grows and bool(place.is_local or self.old.existing or is_staged)
         # Another writer may write to the names of a new dataset, too; a shard that is added is stored once, also if an
         # answer is lost: one that is stored again is another version than the one that a reader has listed.
         self._is_exclusive = place.is_conditional and not self._stages
-        self._partition_schema: bytes | None = None
         self._stored: set[str] = set()  # shards that have a name
         self._seen_ids: set[str | None] = set()  # of manifests that were to be replaced
         self._others: set[str] = set()  # replaced files that another writer removes
         self._sent: list[OutputFile] = []  # whose `commit` has begun
         self._has_shards = False  # to publish
         place.create()
-        manifest = self._known
-        if self.output.grows:
-            paths: list[str] = [] if manifest is None else manifest.paths
+        if output.grows:
+            paths: list[str] = [] if self._known is None else self._known.paths
             shards = [parse_shard(os.path.basename(path)) for path in paths]
             first = 1 + max((shard.index for shard in shards if shard is not None), default=-1)
-            self.output = output.added_by(self._id, first, None if manifest is None else manifest.compression)
-            self.keeps_empty = manifest is None or not manifest.files
-        # The dataset to whose rows others are added.
-        self._extended = None if manifest is None or self._mode == "overwrite" or manifest.is_begun else manifest
-        self.known_schema = None if self._extended is None else self._extended.schema
-        self.known_partition_schema = None if self._extended is None else self._extended.partition_schema
+            self.output = output.added_by(self._id, first, None if self._known is None else self._known.compression)
+
+    @property
+    def _rules(self) -> Rules:
+        return self._change.rules
+
+    @property
+    def known(self) -> Manifest | None:
+        """The manifest of the dataset to which shards are added; None if there is none, or nothing of it stays."""
+        known = self._known
+        return None if known is None or known.is_begun or self._rules.replaces_all else known
+
+    @property
+    def model(self) -> list[str]:
+        """A shard that exists, if one does: new ones get its owner and mode."""
+        return next(([name] for name in self.old.existing if self.old.is_shard(name)), [])
+
+    @property
+    def side_by_side(self) -> bool:
+        """True if threads may open and write shards at the same time."""
+        return self.place.is_local
+
+    @property
+    def keeps_empty(self) -> bool:
+        """True if shards without records are published."""
+        return not self.output.grows or self._known is None or not self._known.files
 
     # ---- what there is
 
-    def _check_existing(self) -> list[str]:
-        """Names of the dataset's existing files; raises FileExistsError if it must not be written."""
-        if self.output.grows and self._is_known():
-            return []
+    def _check_existing(self, handed_over: frozenset[str] = frozenset()) -> Manifest | None:
+        """Look at the dataset's files, of which `old` notes those that exist; returns the manifest of one that grows.
+
+        Raises
+        ------
+        FileExistsError
+            The dataset must not be written.
+        FileNotFoundError
+            Shards that other processes have staged, and `handed_over`, are gone.
+        """
+        known = self.place.read() if self.output.grows else None
+        if known is not None or self._rules.is_planned:
+            self._change.check(known, self.old)
+            return known
         listing: list[Entry] = []  # one for both checks: between two, another writer may publish its shards
         with suppress(FileNotFoundError, NotADirectoryError):
             list_all = list_directory if self.output.directory else type(self.place.fs).listing
             listing = list_all(self.place.fs, self.place.directory)
-        if self.output.grows and listing and self._is_known():  # another writer may have begun it meanwhile
-            return []
+        # Another writer may have begun the dataset meanwhile.
+        if self.output.grows and listing and (known := self.place.read()) is not None:
+            self._change.check(known, self.old)
+            return known
         if self.place.is_conditional:
             self.old.note_versions(listing)
         names = [self.old.name_of(entry) for entry in listing if not entry.directory]
-        for missing in self._handed_over.difference(names):
+        for missing in handed_over.difference(names):
             text = "a finished part was removed, perhaps by another process: write the dataset again, which makes it"
-            raise FileNotFoundError(errno.ENOENT, text, self.place.fs.display_path(self.place.directory + missing))
+            raise FileNotFoundError(errno.ENOENT, text, self.old.path_of(missing))
         existing = [name for name in names if self.old.is_shard(name) or name == manifest_name(self.old.stem)]
         if self.output.directory:
             self._check_no_foreign_files(existing, listing)
-        if existing and (self.output.grows or self._mode != "overwrite"):
-            raise self._exists(min(existing))
-        return existing
-
-    def _is_known(self) -> bool:
-        """True if the growing dataset has a manifest."""
-        self._known = self.place.read()
-        if self._known is not None:
-            self._check_partitions(self._known)
-        return self._known is not None
-
-    def _exists(self, name: str) -> FileExistsError:
-        text = "a sharded dataset of this name exists; mode='overwrite' replaces it"
-        text_cli = "a sharded dataset of this name exists; --mode overwrite replaces it"
-        if self._mode in ("append", "overwrite_partitions"):
-            text = f"shards of this name exist without a manifest, which mode={self._mode!r} needs"
-            text_cli = (
-                f"shards of this name exist without a manifest, which --mode {self._mode} needs; tfr adopt writes one"
-            )
-            text += "; tfrecord_io.adopt writes one"
-        error = FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory + name))
-        return for_cli(error, text_cli)
-
-    def _check_partitions(self, manifest: Manifest) -> None:
-        """Raise an error if the dataset exists and must not, or has other folders."""
-        if self._mode == "overwrite" or manifest.is_begun:
-            return
-        if self._mode == "error":
-            text = "a sharded dataset of this name exists; mode='overwrite' replaces it, mode='append' adds to it"
-            text_cli = "a sharded dataset of this name exists; --mode overwrite replaces it, --mode append adds to it"
-            raise for_cli(FileExistsError(errno.EEXIST, text, self.place.path), text_cli)
-        if manifest.partition_by != self._partition_by:
-            names = list(manifest.partition_by)
-            reason = f"'{self.place.path}': the dataset is {f'partitioned by {names}' if names else 'not partitioned'}"
-            advice = f"pass partition_by={names!r}" if names else "leave out partition_by="
-            raise ValueError(f"{reason}; {advice}")
+        if existing and (self.output.grows or not self._rules.replaces_all):
+            raise self._change.exists_error(min(existing), self.old)
+        self.old.existing = existing
+        return None
 
     def _check_no_foreign_files(self, existing: Sequence[str], listing: Sequence[Entry]) -> None:
         """Without a manifest, files of the dataset's name are foreign too: the caller named only the directory."""
@@ -243,41 +207,34 @@ class Publication:
         first = min(foreign)
         text = f"the directory has TFRecord files that are not of the dataset to write ('{printable(first)}'"
         text += f"{and_more(len(foreign) - 1)})"
-        if self._mode in ("append", "overwrite_partitions"):
+        if self._rules.needs_manifest:
             stem = next((shard.stem for name in sorted(foreign) if (shard := parse_shard(name)) is not None), None)
             if stem is not None and any(entry.basename == manifest_name(stem) for entry in listing):
                 base = self.place.fs.display_path(self.place.directory + stem)
                 text += f"; name their dataset, '{printable(base)}@*'"
             else:
-                text += f"; mode={self._mode!r} needs a manifest that names them"
+                text += f"; mode={self._rules.mode!r} needs a manifest that names them"
                 text += "; tfrecord_io.adopt writes one, or name the dataset, as in name@*"
         else:
             text += (
                 "; reading the directory would mix them, and mode='overwrite' does not delete them: "
                 "choose another directory, or name the dataset, as in name@"
-                f"{'*' if self._is_distributed else 8}"
+                f"{'*' if self._is_staged else 8}"
             )
-        raise FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory + first))
+        raise FileExistsError(errno.EEXIST, text, self.old.path_of(first))
 
     def last_sidecar(self, suffix: str) -> tuple[Source, int] | None:
         """The last earlier shard with rows: its sidecar with this suffix, and the shard's size in bytes."""
-        files: Sequence[ManifestFile] = () if self._extended is None else self._extended.files
+        files: Sequence[ManifestFile] = () if self.known is None else self.known.files
         last = next((file for file in reversed(files) if file.records), None)
         if last is None:
             return None
         entry = self.place.fs.entry(f"{self.place.directory}{last.path}{suffix}", is_file=True)
         return None if entry is None or entry.directory else (source_of(self.place.fs, entry), last.bytes)
 
-    def set_partition_schema(self, schema: bytes) -> None:
-        """State the types of the partition columns."""
-        self._partition_schema = schema
-        if self._extended is not None:
-            self.unite(self._extended.partition_schema, schema, self.place.path)
-
-    def check_schema(self, schema: bytes | None) -> None:
-        """Raise SchemaError if rows of this schema cannot be added."""
-        if self._extended is not None:
-            self.unite(self._extended.schema, schema, self.place.path)
+    def check(self, content: Manifest) -> None:
+        """Raise SchemaError if rows of the schemas of `content` cannot be added."""
+        self._change.check_schemas(self._known, content, self.place.path)
 
     # ---- shards
 
@@ -285,7 +242,7 @@ class Publication:
         """Open a shard for writing."""
         name = folder + self._shard_name(index)
         staged = staged_name(self._id, index) if self._stages else None
-        models = [name, *self.models]  # the old dataset may have had fewer shards
+        models = [name, *self.model]  # the old dataset may have had fewer shards
         return self.place.open(name, staged, models, exclusive=self._is_exclusive)
 
     def _shard_name(self, index: int) -> str:
@@ -309,7 +266,7 @@ class Publication:
 
     def _first_manifest(self, manifest: Manifest | None) -> Manifest:
         """The given manifest, or a first one without files, so that readers see no shard before the publication."""
-        return manifest or Manifest(self.old.stem, self._id, (), partition_by=self._partition_by)
+        return manifest or self._change.begun(Manifest(self.old.stem, self._id, ()))
 
     def _put(self, shard: WrittenShard, name: str) -> None:
         """Give a shard the name under which it is published."""
@@ -328,34 +285,67 @@ class Publication:
                     raise
                 self._stored.discard(name)
                 self._check_still_begun()
-                raise (self.overtaken_error() if self._mode == "overwrite" else error) from None
+                raise (self.overtaken_error() if self._rules.replaces_all else error) from None
 
     # ---- publishing
 
-    def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
+    def begin(self, begun: Callable[[Manifest | None], Manifest | None]) -> None:
+        """Replace the manifest by one with which readers refuse the dataset, and stop the writers before.
+
+        `begun` returns that manifest for the one that is there, or None if another writer has replaced the dataset.
+        """
+
+        def first_manifest(manifest: Manifest | None) -> Manifest:
+            if (new := begun(manifest)) is None:
+                raise self.overtaken_error()
+            return replace(new, staged_before=self._staged_before(manifest, new))
+
+        self._stop_others(self.place.update(first_manifest, self._has_id)[1].staged_before)
+
+    def remove_stale(self, names: Sequence[str]) -> None:
+        """Remove files with names of the dataset and other content, while the manifest is that of `begin`."""
+        self.old.prepare_removal(names, self._id)
+        self._check_still_begun()
+        self.old.remove(names)
+
+    def make_room(self, name: str) -> None:
+        """Remove a stale file left by a writer that lost the race; raises the error of removing it."""
+        self.old.prepare_removal([name], self._id)
+        self._check_still_begun()
+        if name in self.old.versions:
+            self.place.remove(name, self.old.versions[name])
+
+    def publish(self, shards: Sequence[WrittenShard], content: Manifest) -> PublishedDataset:
         """Put the shards in their places, replace the manifest, and clean up after the replacement.
 
         If that fails before the manifest is replaced, nothing of the shards is left; an error after it says that they
-        are published. Old files that cannot be removed are not an error: `old` warns of them.
+        are published. Old files that cannot be removed are not an error: `PublishedDataset` warns of them.
+
+        Parameters
+        ----------
+        shards : sequence of WrittenShard
+        content : Manifest
+            The facts of what is written, without files, as made of `tfrecord_io.storage.paths.manifest.NO_CONTENT`.
         """
         self._has_shards = bool(shards)
-        self._handed_over = frozenset(shard.staged for shard in shards if shard.staged is not None)
-        own_manifest = self._own_manifest(shards, schema)
+        handed_over = frozenset(shard.staged for shard in shards if shard.staged is not None)
+        own_manifest = self._own_manifest(shards, content)
         changed = partial(self._next_manifest, own_manifest)
         named = [(shard, file.staged or file.path) for shard, file in zip(shards, own_manifest.files, strict=True)]
         try:
-            before = (
-                self._known or self._first_manifest(None)
-                if self.output.grows
-                else replace(own_manifest, complete=False)
-            )
-            self.place.text_of(changed(before))  # before any file is moved
+            if not self._rules.is_planned:
+                before = (
+                    self._known or self._first_manifest(None)
+                    if self.output.grows
+                    else replace(own_manifest, complete=False)
+                )
+                self.place.text_of(changed(before))  # before any file is moved
             if self._stages:
                 self._put_all(named)
-            with self.place.alone(required=self.output.grows):
+            with self.place.alone(required=self._rules.needs_lock):
                 # A store refuses what would replace an object, but not other files in a directory.
                 if not self.output.grows and (self.output.directory or not self._is_exclusive):
-                    self._existing = self._check_existing()
+                    self._check_existing(handed_over)
                 try:
                     if not self._stages:
                         self._begin(own_manifest)
@@ -374,6 +364,7 @@ class Publication:
         except BaseException as error:
             self._withdraw(error)
             raise
+        return PublishedDataset(self)
 
     def _note_whether_readable(self) -> None:
         """Look at the manifest after an error: on a disk while other writers are locked out."""
@@ -384,11 +375,13 @@ class Publication:
     def _log(self, own: Manifest, old: Manifest | None, new: Manifest) -> None:
         """Log what was published: files that are not in the new manifest are removed."""
         gone = len(set(() if old is None else old.paths).difference(new.paths))
-        done = {"append": "appended to", "overwrite_partitions": "folders replaced"}.get(self._mode, "replaced")
-        if old is None or not old.files or (old.id == self._id and not self.output.grows):
-            done = "replaced" if self._existing else "written"
+        if (done := self._rules.done) is None:
+            return
+        is_new = old is None or not old.files or (old.id == self._id and not self.output.grows)
+        if is_new and not self._rules.is_planned:
+            done = "replaced" if self.old.existing else "written"
         amounts = counted(len(own.files), "file"), counted(own.records, "record"), counted(gone, "file")
-        logger.info("%s: %s, %s with %s; %s removed", self._verb or done, self.place.path, *amounts)
+        logger.info("%s: %s, %s with %s; %s removed", done, self.place.path, *amounts)
 
     def _put_all(self, named: Sequence[tuple[WrittenShard, str]]) -> None:
         outputs = [shard.output for shard, _ in named if shard.output is not None]
@@ -407,21 +400,22 @@ class Publication:
     def _begin(self, own: Manifest) -> None:
         """Write the manifest by which readers pass over the shards, or refuse the dataset, which is new."""
         if self.output.grows:
-            self._begin_growing()
+            if not self._rules.is_planned:
+                self._begin_growing()
             return
 
         def begin(manifest: Manifest | None) -> Manifest:
-            if manifest is not None or self._existing:
-                if self._mode == "overwrite":
+            if manifest is not None or self.old.existing:
+                if self._rules.replaces_all:
                     raise self.overtaken_error()
-                raise self._exists(manifest_name(self.old.stem))
+                raise self._change.exists_error(manifest_name(self.old.stem), self.old)
             return replace(own, complete=False)
 
-        if not self._existing:
+        if not self.old.existing:
             self.place.expect_none()
-        self.place.update(begin, lambda manifest: manifest.id == self._id)
+        self.place.update(begin, self._has_id)
 
-    def _own_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
+    def _own_manifest(self, shards: Sequence[WrittenShard], content: Manifest) -> Manifest:
         """The manifest of the shards of this writing alone."""
         files = []
         for shard in shards:
@@ -430,38 +424,37 @@ class Publication:
             files.append(
                 ManifestFile(name, shard.records, shard.bytes, shard.crc32c, staged=staged, source=shard.source)
             )
-        compression, without_rows = self.output.compression, self.sources_without_rows
-        return Manifest(self.old.stem, self._id, tuple(files), compression, schema, sources_without_rows=without_rows)
+        compression = self.output.compression
+        return replace(content, dataset=self.old.stem, id=self._id, files=tuple(files), compression=compression)
 
     def _next_manifest(self, own: Manifest, manifest: Manifest | None) -> Manifest:
         """The manifest with the new shards, replacing `manifest`."""
-        if self.output.grows:
-            new = self._grown_manifest(own.files, own.schema, manifest)
-        else:
-            is_own = manifest is not None and manifest.id == self._id
-            if manifest is not None and not is_own and self._was_replaced(manifest):  # the answer was lost
-                self._is_published = True
-                raise self.overtaken_error()
-            if not self._stages and not is_own:
-                raise self.overtaken_error()
-            if self._mode != "overwrite" and manifest is not None and not is_own:
-                raise self._exists(manifest_name(self.old.stem))
-            if self._stages and not is_own:
-                if self._seen_ids:  # it is not the first try
-                    self._check_never_published(own, manifest)
-                self._seen_ids.add(None if manifest is None else manifest.id)
-            names, named = set(own.paths), dict.fromkeys(() if manifest is None else manifest.paths)
-            # A shard with an id that no manifest names is one that another writer is about to add.
-            old = [name for name in self._existing if self.old.is_shard(name) and (name in named or not id_in(name))]
-            if manifest is not None and not is_own:  # its writer may be giving these names now
-                old += [*named, *manifest.replaces]
-            new = replace(own, replaces=tuple(name for name in dict.fromkeys(old) if name not in names))
+        if not self.output.grows:
+            self._check_not_overtaken(own, manifest)
+        new = self._change.next(manifest, own, self.old)
+        if new is None:
+            self._is_published |= manifest is not None and self._was_replaced(manifest)  # the answer was lost
+            raise self.overtaken_error()
         if new is manifest:
             return new
         ids = ids_replaced(manifest, new, is_conditional=self.place.is_conditional)
-        if self.output.grows and not own.files:  # no name has the id by which a later manifest shows it
-            ids = (*ids, self._id)
+        if (id := self._change.id_to_state(own, self.old)) is not None:
+            ids = (*ids, id)
         return replace(new, staged_before=self._staged_before(manifest, new), replaced_ids=ids)
+
+    def _check_not_overtaken(self, own: Manifest, manifest: Manifest | None) -> None:
+        """Raise OSError if another writer has replaced a dataset whose names do not have the id of this writing."""
+        is_own = manifest is not None and manifest.id == self._id
+        if manifest is not None and not is_own and self._was_replaced(manifest):  # the answer was lost
+            self._is_published = True
+            raise self.overtaken_error()
+        if is_own:
+            return
+        if not self._stages:
+            raise self.overtaken_error()
+        if self._seen_ids:  # it is not the first try
+            self._check_never_published(own, manifest)
+        self._seen_ids.add(None if manifest is None else manifest.id)
 
     def _check_never_published(self, own: Manifest, manifest: Manifest | None) -> None:
         """Raise OSError if the shards were published, the answer was lost, and another writer has replaced them."""
@@ -483,58 +476,6 @@ class Publication:
             names.append(self.place.fence(manifest.id))
         # A copy that is made again has the names of the one before, of which writers in between have a note.
         return tuple(dict.fromkeys(name for name in names if name is not None and name not in kept))
-
-    def _grown_manifest(
-        self, files: tuple[ManifestFile, ...], schema: bytes | None, manifest: Manifest | None
-    ) -> Manifest:
-        if manifest is None:
-            raise FileNotFoundError(errno.ENOENT, "the dataset was deleted while it was written to", self.place.path)
-        self._check_partitions(manifest)
-        is_new = self._mode == "overwrite" or manifest.is_begun
-        adds_rows = any(file.records for file in files)
-        types = self._partition_schema
-        if not is_new and manifest.partition_schema is not None:
-            types = self.unite(manifest.partition_schema, types, self.place.path, adds_rows=adds_rows)
-        kept = manifest.files
-        if self._mode == "overwrite":
-            kept = ()
-        elif self._mode == "overwrite_partitions":
-            kept = self._outside_replaced(kept, files, types)
-        without_rows = not any(file.records for file in manifest.files)
-        rows = {"without_rows": without_rows, "adds_rows": adds_rows}
-        united = schema if is_new else self.unite(manifest.schema, schema, self.place.path, **rows)
-        still = {file.path for file in kept}
-        names = {file.path for file in manifest.files if file.path not in still and not id_in(file.path)}
-        if not manifest.complete:  # it does not name all shards
-            names.update(name for name in self.old.listing() if self.old.is_shard(name) and not id_in(name))
-        is_alike = is_new or not files or manifest.compression == self.output.compression
-        new = replace(
-            manifest,
-            id=manifest.id if len(kept) == len(manifest.files) else self._id,  # else old readers go on
-            files=(*kept, *files),
-            schema=united,
-            complete=True,
-            compression=(self.output if is_new else manifest).compression if is_alike else None,
-            replaces=(*manifest.replaces, *sorted(names)),
-            partition_by=self._partition_by,
-            partition_schema=types,
-        )
-        return manifest if new == manifest else new  # no rows add no file
-
-    def _outside_replaced(
-        self, kept: tuple[ManifestFile, ...], files: tuple[ManifestFile, ...], types: bytes | None
-    ) -> tuple[ManifestFile, ...]:
-        """The files of the dataset that are in no folder with values of a new file, or with the `replaced_values`.
-
-        Other programs spell names of folders in other ways: ``month=05`` is the folder of 5, as readers read it.
-        """
-        folders = {os.path.dirname(file.path) for file in (*kept, *files)}
-        values = {folder: self.unite.folder_values(folders_of(f"{folder}/", ""), types) for folder in folders}
-        replaced = {values[os.path.dirname(file.path)] for file in files}
-        if self.replaced_values is not None:
-            replaced_values = self.unite.folder_values(self.replaced_values.items(), types)
-            replaced.update(value_set for value_set in values.values() if replaced_values <= value_set)
-        return tuple(file for file in kept if values[os.path.dirname(file.path)] not in replaced)
 
     # ---- afterwards
 
@@ -582,7 +523,7 @@ class Publication:
 
         These are all of the dataset that is replaced; of one that grows, those of names that are given now.
         """
-        outdated = self.old.indexes() if self._existing or (self.output.grows and named) else []
+        outdated = self.old.indexes() if self.old.existing or (self.output.grows and named) else []
         if self.output.grows:
             outdated = [name for name in outdated if indexed_file(name) in named]
         self.old.remove([*staged, *outdated])
@@ -647,16 +588,15 @@ class Publication:
         settled = replace(current, files=files, replaces=left, staged_before=before)
         return current if settled == current else settled
 
-    def complete(self) -> Manifest | None:
+    def complete(self) -> tuple[Manifest, PublishedDataset] | None:
         """The manifest of this writer, if it is published; what its process did not do before it stopped is done."""
         if self.output.grows or (manifest := self._own_published()) is None:
             return None
         if manifest.replaces or manifest.staged_before or any(file.staged is not None for file in manifest.files):
             with self.place.alone(required=False):
                 self._settle(None, manifest)
-        return replace(
-            manifest, files=tuple(replace(file, staged=None) for file in manifest.files), replaces=(), staged_before=()
-        )
+        files = tuple(replace(file, staged=None) for file in manifest.files)
+        return replace(manifest, files=files, replaces=(), staged_before=()), PublishedDataset(self)
 
     def _withdraw(self, error: BaseException | None = None) -> None:
         """Remove the stored shards, unless their manifest was written in spite of an error."""
@@ -688,7 +628,7 @@ class Publication:
             if output.is_open:
                 with suppress(OSError):
                     output.discard()
-        if not self.keeps_staged:
+        if not self._keeps_stored:
             stored = self._stored
             if current is not None and not is_own:
                 stored = stored - set(self._leave(current))
@@ -700,16 +640,17 @@ class Publication:
 
     def _remark_published(self, error: BaseException, *, is_there: bool) -> None:
         """Let an error say that the manifest names what was written, or did: rows added again would be there twice."""
-        appends = self._mode == "append" and self._verb is None
+        appends = self._rules.is_addition
         if not is_there:
             text: str = _REPLACED
         elif self.place.is_local and not self._is_published:
-            what_to_do = "look for the rows before they are appended again" if appends else self._completion
+            completion = self._rules.completion
+            what_to_do = "look for the rows before they are appended again" if appends else completion
             text = Unconfirmed(f"the new dataset can be read, but a loss of power may take it; {what_to_do}")
         elif appends:
             text = Published("the rows are appended nevertheless, and can be read: do not append them again")
         else:
-            text = Published(f"the new dataset is published nevertheless, and can be read; {self._completion}")
+            text = Published(f"the new dataset is published nevertheless, and can be read; {self._rules.completion}")
         add_remark(error, text)
 
     def _leave(self, current: Manifest) -> list[str]:
@@ -735,20 +676,36 @@ class Publication:
             self.place.read()  # the one that this writer knows may be older
             self.place.update(list_left, lambda manifest: list_left(manifest) is manifest)
 
+    def leave(self, names: Sequence[str]) -> None:
+        """Leave stored files to a writing that goes on, or those of numbered names to the writer that was faster.
+
+        Created directories are removed, if they are empty.
+        """
+        with suppress(OSError):  # the error before is the one to report
+            if names and (current := self.place.find()) is not None and not self._has_id(current):
+                self._stored = {*names}
+                self.old.note_versions(names=self._stored)
+                self._leave(current)
+            self.old.remove(sorted(self.old.fences))
+        remove_directories(self.place.created)
+
     def discard(self) -> None:
         """Remove what was stored and is not published, and directories that were created."""
         if self.output.grows and self._stored:
             self._withdraw()
         remove_directories(self.place.created)
 
+    def _has_id(self, manifest: Manifest) -> bool:
+        """True if a manifest has the id of this writing, as the one that it has begun."""
+        return manifest.id == self._id
+
     def _has_own(self, manifest: Manifest) -> bool:
         """True if a manifest has this writer's shards; the id alone does not tell, as a begun manifest has it, too."""
-        is_named = manifest.id == self._id and manifest.complete and not (self.output.grows and self._has_shards)
-        return is_named or (self.output.grows and manifest.has_shards_of(self._id))
+        return self._change.is_in(manifest, self._id, has_shards=self._has_shards)
 
     def _was_replaced(self, manifest: Manifest) -> bool:
         """True if a manifest has replaced this writer's, which was published then."""
-        return self._id in manifest.replaced_ids
+        return self._change.is_replaced_in(manifest, self._id)
 
     def _own_published(self) -> Manifest | None:
         """The manifest, if it is that of this writer."""
@@ -756,20 +713,47 @@ class Publication:
         return manifest if manifest is not None and self._has_own(manifest) else None
 
     def _check_still_begun(self) -> None:
-        if (manifest := self.place.find()) is None or manifest.id != self._id:
+        if (manifest := self.place.find()) is None or not self._has_id(manifest):
             raise self.overtaken_error()
 
     def overtaken_error(self) -> OSError:
         """The error for a dataset, or a shard, that another writer was faster to write."""
-        self._overtaken = OSError(errno.EBUSY, self._overtaken_text, self.place.path)
+        self._overtaken = OSError(errno.EBUSY, self._rules.overtaken, self.place.path)
         if self._is_published:
             add_remark(self._overtaken, _REPLACED)
         return self._overtaken
 
-    def withdraw_indexes(self) -> None:
+    def _withdraw_indexes(self) -> None:
         """Remove the indexes of shards that another writer has replaced before they were written."""
         if not self.output.grows and self._own_published() is None:
             self.old.remove(self.old.indexes())
+
+
+class PublishedDataset:
+    """A published dataset: what is left to do, and to say, after `Publication.publish`."""
+
+    def __init__(self, publication: Publication) -> None:
+        self._publication = publication
+
+    @property
+    def left(self) -> dict[str, OSError]:
+        """The old files that could not be removed, and why; the caller adds its own."""
+        return self._publication.old.left
+
+    def warn_of_left(self) -> None:
+        """Warn of files that should have been removed, when nothing else is to be done."""
+        self._publication.old.warn_of_left()
+
+    def withdraw_indexes(self) -> None:
+        """Remove the indexes of shards that another writer has replaced before they were written."""
+        self._publication._withdraw_indexes()
+
+    def remark_published(self, error: BaseException) -> None:
+        """Let an error of what follows say that the dataset is published."""
+        is_there = True
+        with suppress(OSError):
+            is_there = self._publication._own_published() is not None
+        self._publication._remark_published(error, is_there=is_there)
 
 
 def whole_dataset(place: Place) -> Manifest | None:

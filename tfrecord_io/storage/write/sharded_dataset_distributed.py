@@ -15,7 +15,7 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -23,12 +23,13 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.file_names import new_id, staged_name
-from tfrecord_io.storage.paths.manifest import Manifest
+from tfrecord_io.storage.paths.manifest import NO_CONTENT, Manifest
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import directory_of, open_named, open_publication, place_of, remove_file
 from tfrecord_io.storage.write.atomic_local import LocalOutput, remove_directories
+from tfrecord_io.storage.write.change import Change, Whole
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.publication import Publication, Unite, WrittenShard
+from tfrecord_io.storage.write.publication import Publication, WrittenShard
 
 JOB_DIGITS = 8  # of an id, that all attempts of a writing share
 
@@ -49,33 +50,24 @@ class DistributedTarget:
         A local file whose owner and mode the shards get.
     resumable : bool
         A later process may go on: what was written stays until the dataset is published.
-    mode, partition_by : str, tuple of str
-        See `tfrecord_io.storage.write.publication.Publication`.
-    known_schema, known_partition_schema : bytes or None
-        Of the dataset to which shards are added, when that was begun.
+    change : Change
+        What happens to an existing dataset.
+    known : Manifest or None
+        The manifest of the dataset to which shards are added, when that was begun, without its files.
     """
 
     output: Output
     storage: StorageOptions
-    mode: str
+    change: Change
     id: str
     created: tuple[str, ...] = ()
     model: os.stat_result | None = None
     resumable: bool = False
-    partition_by: tuple[str, ...] = ()
-    known_schema: bytes | None = None
-    known_partition_schema: bytes | None = None
+    known: Manifest | None = None
 
     @classmethod
     def begin(
-        cls,
-        output: Output,
-        storage: StorageOptions,
-        *,
-        mode: str,
-        id: str | None = None,
-        resumable: bool = False,
-        partition_by: tuple[str, ...] = (),
+        cls, output: Output, storage: StorageOptions, change: Change, *, id: str | None = None, resumable: bool = False
     ) -> DistributedTarget:
         """Check that the dataset may be written, and create its directory; with an `id`, go on with that writing.
 
@@ -85,22 +77,18 @@ class DistributedTarget:
             As by `tfrecord_io.storage.write.publication.Publication`.
         """
         output, id = absolute(output, storage), id or new_id()
-        writer = open_publication(output, storage, mode=mode, distributed_id=id, partition_by=partition_by)
+        writer = open_publication(output, change, storage, id=id, is_staged=True)
         output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
-        schemas = writer.known_schema, writer.known_partition_schema
-        model = writer.place.model([posixpath.basename(output.shard(0)), *writer.models])
-        return cls(output, storage, mode, id, writer.place.created, model, resumable, partition_by, *schemas)
+        known = None if writer.known is None else replace(writer.known, files=())
+        model = writer.place.model([posixpath.basename(output.shard(0)), *writer.model])
+        return cls(output, storage, change, id, writer.place.created, model, resumable, known)
 
-    def begin_publication(
-        self, output: Output, schema: bytes | None, partition_schema: bytes | None, unite: Unite
-    ) -> Publication:
-        """The writer that publishes shards of these schemas to `output`; SchemaError if they cannot be added."""
-        columns = self.partition_by
-        writer = open_publication(output, self.storage, mode=self.mode, distributed_id=self.id, partition_by=columns)
-        writer.unite = unite
-        if partition_schema is not None:
-            writer.set_partition_schema(partition_schema)
-        writer.check_schema(schema)  # before anything is moved
+    def begin_publication(self, output: Output, content: Manifest) -> Publication:
+        """The writer that publishes shards of this content to `output`; SchemaError if they cannot be added."""
+        writer = open_publication(
+            output, self.change, self.storage, id=self.id, is_staged=True, keeps_stored=self.resumable
+        )
+        writer.check(content)  # before anything is moved
         return writer
 
     def open(self, task: int) -> tuple[str, OutputFile]:
@@ -125,38 +113,34 @@ class DistributedTarget:
             text += "failed, or the end of this writing removed it; else all machines that write need this directory"
             raise FileNotFoundError(errno.ENOENT, text, path) from error
 
-    def publish(
-        self,
-        shards: Sequence[WrittenShard],
-        schema: bytes | None,
-        partition_schema: bytes | None,
-        unite: Unite,
-        sources_without_rows: Iterable[Mapping[str, str | int]],
-    ) -> tuple[Output, Sequence[WrittenShard]]:
+    def publish(self, shards: Sequence[WrittenShard], content: Manifest) -> tuple[Output, Sequence[WrittenShard]]:
         """Publish the shards, one attempt of each task; afterwards, remove the files of all other attempts.
 
         Returns where they are, and those that were published: without records, a dataset that grows needs none.
         """
-        writer = self.begin_publication(replace(self.output, count=len(shards)), schema, partition_schema, unite)
-        writer.keeps_staged, writer.sources_without_rows = self.resumable, tuple(sources_without_rows)
+        writer = self.begin_publication(replace(self.output, count=len(shards)), content)
         shards = [shard for shard in shards if shard.records or writer.keeps_empty]
         try:
-            writer.publish(shards, schema)
+            published = writer.publish(shards, content)
         except BaseException:
             writer.discard()
             raise
-        self._remove_attempts(writer.old.left)
-        writer.old.warn_of_left()
+        self._remove_attempts(published.left)
+        published.warn_of_left()
         return writer.output, shards
 
     def complete(self) -> Manifest | None:
         """The manifest if the dataset is published; what a process did not do before it was killed is done."""
-        columns, id = self.partition_by, self.id
-        writer = open_publication(self.output, self.storage, mode="overwrite", distributed_id=id, partition_by=columns)
-        manifest = writer.complete()
-        if manifest is not None:
-            self._remove_attempts(writer.old.left)
-            writer.old.warn_of_left()
+        if self.output.grows:
+            return None
+        change = Whole(overwrite=True)  # whatever is there is looked at
+        writer = open_publication(self.output, change, self.storage, id=self.id, is_staged=True)
+        completed = writer.complete()
+        if completed is None:
+            return None
+        manifest, published = completed
+        self._remove_attempts(published.left)
+        published.warn_of_left()
         return manifest
 
     def abort(self) -> None:
@@ -206,20 +190,18 @@ class Attempt:
     ----------
     shards : sequence of WrittenShard
         Those that are complete, after `publish`.
-    schema, partition_schema : bytes or None
-        The embedded schema, and that of the partition columns.
+    content : Manifest
+        The facts of what was written, without files.
     """
 
     keeps_empty = False
 
     def __init__(self, target: DistributedTarget, task: int) -> None:
         self._target, self._task, self._id = target, task, target._new_attempt()
-        self.output, self.known_schema = target.output, target.known_schema
-        self.known_partition_schema = target.known_partition_schema
+        self.output, self.known = target.output, target.known
         self.side_by_side = not isinstance(directory_of(target.output, target.storage)[0], FsspecFileSystem)
         self.shards: Sequence[WrittenShard] = ()
-        self.schema: bytes | None = None
-        self.partition_schema: bytes | None = None
+        self.content = NO_CONTENT
         self._names: dict[tuple[str, int], str] = {}
 
     def open(self, index: int, folder: str) -> OutputFile:
@@ -232,16 +214,12 @@ class Attempt:
         assert shard.output is not None
         shard.output.commit()
 
-    def set_partition_schema(self, schema: bytes) -> None:
-        """State the types of the partition columns."""
-        self.partition_schema = schema
-
-    def check_schema(self, schema: bytes | None) -> None:
+    def check(self, content: Manifest) -> None:
         """Do nothing: the process that publishes compares the schemas."""
 
-    def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
+    def publish(self, shards: Sequence[WrittenShard], content: Manifest) -> None:
         """Take the shards, which the process that began publishes."""
-        names, self.schema = self._names, schema
+        names, self.content = self._names, content
         self.shards = [replace(shard, output=None, staged=names[shard.folder, shard.index]) for shard in shards]
 
     def discard(self) -> None:
