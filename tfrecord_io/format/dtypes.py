@@ -125,7 +125,7 @@ class Dtype:
             return self.wide
         with needs("bfloat16", self.name):
             module = import_module(self.library)
-        with needs("bfloat16", self.name, requirement=f"{self.library} --upgrade"):
+        with needs("bfloat16", self.name, requirement=f"{self.library}>=0.5"):
             if not hasattr(module, self.name):
                 raise ImportError(f"{self.library} {module.__version__} has no {self.name}", name=self.library)
         return np.dtype(getattr(module, self.name))
