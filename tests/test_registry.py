@@ -237,7 +237,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "cli/schema_text.py",
             "file_formats/array_files/open_array.py",  # members of an archive
             "file_formats/array_files/to_numpy_files.py",
-            "format/dtypes.py",  # the header of NumPy's files
+            "format/npy_header.py",  # the header of NumPy's files
             "plugins/report/dataset_statistics.py",  # an encoding of tensors
             "schema/formats/text_forms.py",  # parts of the embedded schema
             "schema/schema.py",  # forms of a schema
