@@ -95,7 +95,7 @@ class Dtype:
     is_in_tf_data : bool
         The datasets of tf.data have tensors of it; others are refused by name.
     is_decoded_raw : bool
-        ``tf.io.decode_raw`` of TensorFlow makes the dtype, which ``tfr schema --format feature_description`` shows.
+        ``tf.io.decode_raw`` of TensorFlow makes the dtype, as a feature description shows.
     is_likely : bool
         An error about raw bytes of an unknown dtype names it as one that they may have.
     """

@@ -166,11 +166,13 @@ def _hint(size: int, shape: Shape) -> str:
     part = fixed_part(shape)
     width = size // part if part and size % part == 0 and None not in shape else 0
     names = [name for name, row in DTYPES.items() if row.itemsize == width and row.is_likely]
+    names.sort(key=lambda name: name not in _USUAL)
     if names:
         return f"they are {part} values of {' or '.join(names)}"
-    fitting = [(name, DTYPES[name].itemsize) for name in ("uint8", "float32", "float64")]
+    fitting = [(name, DTYPES[name].itemsize) for name in _USUAL if name != "float16"]
     return "they are " + " or ".join(f"{size // itemsize} {name}" for name, itemsize in fitting if size % itemsize == 0)
 
 
+_USUAL = ("uint8", "float16", "float32", "float64")  # of each width, the dtype that a hint names first
 _HINT_BYTES = 1 << 20  # that a tensor may take which is parsed for a hint
 _LEAST_BYTES = 8  # fewer may look like anything
