@@ -23,7 +23,7 @@ import click
 import pytest
 
 import tfrecord_io as tfr
-from extras import EXTRAS, library
+from extras import EXTRAS
 from installed import install
 from tfrecord_io import typing
 from tfrecord_io.adapters.libraries import ADAPTERS, Adapter
@@ -237,7 +237,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "cli/schema_text.py",
             "file_formats/array_files/open_array.py",  # members of an archive
             "file_formats/array_files/to_numpy_files.py",
-            "format/dtypes.py",  # the header of NumPy's files
+            "format/npy_header.py",  # the header of NumPy's files
             "plugins/report/dataset_statistics.py",  # an encoding of tensors
             "schema/formats/text_forms.py",  # parts of the embedded schema
             "schema/schema.py",  # forms of a schema
@@ -376,13 +376,6 @@ class TestAdapters:
         advice = [f"    {name} = {name}  # of {home}" for name, home in rows.items() if own.get(name) != home]
         advice += [f"    {name}: without a row in adapters/libraries.py" for name in own.keys() - rows.keys()]
         assert own == rows, "lazy_dataset.py, class Dataset:\n" + "\n".join(advice)
-
-    def test_libraries_are_those_of_the_extras(self) -> None:
-        """From which `tests/test_layout.py` makes what adapters alone import."""
-        for row in ADAPTERS.own:
-            if row.name != "pandas":  # which is a dependency
-                needed = f"the row {row.name!r} of adapters/libraries.py needs library={library(row.name)!r}"
-                assert (row.library or row.name) == library(row.name), needed
 
     @pytest.mark.plugins("engines")
     def test_extras_and_environments(self) -> None:

@@ -635,7 +635,7 @@ def windows(
         windows, whose number is found by the lengths of all episodes. Of other data, a stream in bounded memory. The
         columns are those of `data`, in their order: those of steps are lists of a fixed length, of tensors tensors with
         an axis more, the others have the value of the episode. No window has steps of two episodes. Single values of
-        bfloat16 become float32, which holds them exactly.
+        a dtype of ml_dtypes become the wider one of NumPy, which holds them exactly.
 
     Raises
     ------

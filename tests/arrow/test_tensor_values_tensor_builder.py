@@ -8,7 +8,7 @@ import pytest
 
 from tfrecord_io.arrow.tensor_values import from_ndarray, to_cells, to_ndarray
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.dtypes import Dtype
 from tfrecord_io.schema.tensor_types import dtype_metadata, logical_dim_names
 from tfrecord_io.testing.tensor_encoding_suite import tensor_column
 
@@ -28,11 +28,11 @@ def _array(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     return (raw % 2).astype(bool).reshape(shape) if kind == "b" else raw.view(dtype).reshape(shape)
 
 
-def _field(column: pa.Array, of: Element) -> pa.Field:
+def _field(column: pa.Array, of: Dtype) -> pa.Field:
     return pa.field("x", column.type, metadata=dtype_metadata(of))
 
 
-def _bits(array: np.ndarray, of: Element) -> bytes:
+def _bits(array: np.ndarray, of: Dtype) -> bytes:
     return np.ascontiguousarray(array).astype(of.dtype).tobytes()
 
 

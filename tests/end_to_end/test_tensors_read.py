@@ -307,7 +307,7 @@ def test_the_error_says_what_the_bytes_would_be(read: Any) -> None:
     ):
         read([record({"x": image})], schema={"x": tfr.tensor("float32", (28, 28))})
     with pytest.raises(
-        tfr.errors.DecodeError, match=r"784 bytes .* float32 .* 3136; they are 784 values of uint8 or int8 or bool"
+        tfr.errors.DecodeError, match=r"784 bytes .* float32 .* 3136; they are 784 values of int8 or uint8 or bool"
     ):
         read([example(x=blobs(image.tobytes()))], schema={"x": tfr.tensor("float32", (28, 28))})
 

@@ -38,7 +38,7 @@ def check(record: dict[str, Any], column: str, name: str, cell: np.ndarray[Any, 
         assert not set(features) & set(record)
         return
     value, shape, dtype = (record[feature] for feature in features)
-    little = cell.astype(dtype_of(name).newbyteorder("<")) if name != "bfloat16" else cell
+    little = cell.astype(dtype_of(name).newbyteorder("<"))
     assert value.tolist() == [little.tobytes()]
     assert (shape.dtype, shape.tolist()) == (np.int64, list(cell.shape))
     assert dtype.tolist() == [name.encode()]

@@ -192,8 +192,8 @@ def test_dtype_other_than_declared() -> None:
             (11, "DT_QINT8"),
             (20, "DT_RESOURCE"),
             (21, "DT_VARIANT"),
-            (24, "DT_FLOAT8_E5M2"),
-            (29, "DT_INT4"),
+            (26, "DT_FLOAT8_E4M3FNUZ"),
+            (31, "DT_INT2"),
         ],
         *[
             (99, "dtype 99"),

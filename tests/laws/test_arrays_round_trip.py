@@ -23,12 +23,13 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tensors_of_arrays import Given, columns, layouts
-from tfrecord_io.format.dtypes import dtype_name
+from tfrecord_io.format.dtypes import DTYPES, dtype_name
 from tfrecord_io.testing.tensor_encoding_suite import PLAIN, dtype_of, values_of
 
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 TIMES = [f"{kind}[{unit}]" for kind in ("datetime64", "timedelta64") for unit in UNITS]
-ALL = [*PLAIN, "complex64", "complex128", "bfloat16", "S1", "S7", "U1", "U5", *TIMES]
+EXTENSIONS = [name for name, row in DTYPES.items() if row.is_extension]
+ALL = [*PLAIN, "complex64", "complex128", *EXTENSIONS, "S1", "S7", "U1", "U5", *TIMES]
 ONLY_RAW = ("uint64", "float64", "S1", "S7", "U1", "U5")  # with one axis
 ARROW_UNITS = ("s", "ms", "us", "ns")
 LISTED = {

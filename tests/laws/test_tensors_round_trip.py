@@ -18,7 +18,7 @@ from tfrecord_io.testing.tensor_encoding_suite import dtype_of
 
 
 def bits(cells: Any, name: str) -> list[Any]:
-    little = dtype_of(name).newbyteorder("<") if name != "bfloat16" else dtype_of(name)
+    little = dtype_of(name).newbyteorder("<")
     return [None if cell is None else (cell.shape, np.ascontiguousarray(cell, little).tobytes()) for cell in cells]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,7 +14,8 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, example, int64s, written
 from tfrecord_io.arrow.tensor_values import to_cells
-from tfrecord_io.format.dtypes import dtype_name
+from tfrecord_io.format.dtypes import DTYPES as ROWS
+from tfrecord_io.format.dtypes import dtype_name, element
 
 DTYPES = [
     *(
@@ -30,14 +30,14 @@ DTYPES = [
         "float64",
         "complex64",
         "complex128",
-        "bfloat16",
+        *(name for name, row in ROWS.items() if row.is_extension),
     ),
     *("S1", "S10", "U3", "datetime64[D]", "datetime64[us]", "timedelta64[ms]", "datetime64[as]"),
 ]
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+    return element(name).dtype
 
 
 def cells(table: pa.Table, name: str = "x") -> list[np.ndarray | None]:

@@ -28,7 +28,7 @@ def layouts(draw: st.DrawFn, values: np.ndarray[Any, Any]) -> np.ndarray[Any, An
         return np.asfortranarray(values)
     if form == "strided":
         return np.repeat(values, 2, axis=0)[::2]
-    if form == "swapped" and values.dtype.name != "bfloat16":
+    if form == "swapped" and values.dtype.isbuiltin == 1:
         return values.astype(values.dtype.newbyteorder(">"))
     return np.ascontiguousarray(values[::-1])[::-1] if form == "backwards" else values
 

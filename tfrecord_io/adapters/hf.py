@@ -111,7 +111,7 @@ def to_hf(
         datasets is not installed.
     SchemaError
         A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged". A column has
-        bfloat16, arrays of text, times in units that Arrow does not have, or arrays without elements.
+        dtypes of ml_dtypes, arrays of text, times in units that Arrow does not have, or arrays without elements.
     """
     source = source_of(dataset)
     refuse_unknown_dtypes(source.schema, "datasets")

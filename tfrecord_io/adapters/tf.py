@@ -18,7 +18,7 @@ from tfrecord_io.arrow.output.to_numpy import declared_shape, leaf_fields
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError, needs
-from tfrecord_io.format.dtypes import is_text_dtype
+from tfrecord_io.format.dtypes import extension_of, is_text_dtype
 from tfrecord_io.options.arrays import ColumnLayout, refuse_matrices
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.scan import ScanHolder
@@ -168,7 +168,7 @@ class _Columns:
         elif array.dtype.kind == "O":
             self._add_ragged(name, _list_values(field) if decoder is None else _image_values(decoder))
         else:
-            self.spec[name] = tf.TensorSpec((self._rows, *inner), _dtype(array))
+            self.spec[name] = tf.TensorSpec((self._rows, *inner), _dtype(name, array))
         if self._masks:
             shape = (self._rows,) if name in self._ragged else self.spec[name].shape
             if isinstance(array, np.ma.MaskedArray) or array.dtype.kind in "OT":
@@ -179,7 +179,7 @@ class _Columns:
 
         self._ragged[name] = values.dtype
         shape = (self._rows, None, *values.shape[1:])
-        self.spec[name] = tf.RaggedTensorSpec(shape, _dtype(values), ragged_rank=1)
+        self.spec[name] = tf.RaggedTensorSpec(shape, _dtype(name, values), ragged_rank=1)
 
     def convert(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Convert a batch to tensors, in the order of the spec."""
@@ -276,9 +276,12 @@ def _padded_shape(array: Array, field: pa.Field, layout: ColumnLayout) -> tuple[
     return (None if layout.bucketed else layout.length, *declared[1:])
 
 
-def _dtype(array: Array) -> Any:
+def _dtype(name: str, array: Array) -> Any:
     import tensorflow as tf
 
+    row = extension_of(array.dtype)
+    if row is not None and not row.is_in_tf_data:
+        raise SchemaError(f"tf.data has no {row.name}", feature=name, got=row.name, hint="leave it out by select")
     return tf.as_dtype(_numbers(array[:0]).dtype)
 
 

@@ -18,6 +18,7 @@ import torch
 
 from tfrecord_io.adapters.masked_arrays import split_masks
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.format.dtypes import extension_of
 
 _ALIGNMENT = 64
 # Without shared memory, torch sends batches of more bytes in less time.
@@ -28,7 +29,7 @@ _FREE, _LENT, _LEFT = range(
     3
 )  # first byte of a shared memory; one that is left is never used again, as processes may still read it
 _WORKER_LOOP, _FETCH = "_worker_loop", "fetch"  # functions of torch: the loop of a worker, and its call for each batch
-_TORCH_KINDS = "biufcmMV"  # of arrays that become tensors; V is bfloat16
+_TORCH_KINDS = "biufcmMV"  # of arrays that become tensors; V is for dtypes of ml_dtypes
 
 _Key = tuple[str] | tuple[str, int]  # key of an array in a batch: the name, and the index in a list
 _Form = tuple[_Key, np.dtype[Any], tuple[int, ...], int]  # key, dtype and shape of an array, and its offset
@@ -53,9 +54,11 @@ def tensor_of(array: Array) -> torch.Tensor | list[Any]:
         array = array.copy()
     if kind in "mM":
         return torch.from_numpy(array.view(np.int64))
-    if kind == "V" and array.dtype.name == "bfloat16":
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
+    if (row := extension_of(array.dtype)) is None:
+        return torch.from_numpy(array)
+    if row.torch != row.name:  # the wider dtype, which torch has
+        return torch.from_numpy(array.astype(row.wide))
+    return torch.from_numpy(array.view(f"i{row.itemsize}")).view(getattr(torch, row.torch))
 
 
 # ---- in the worker

@@ -17,7 +17,7 @@ from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, list_array, number
 from tfrecord_io.arrow.plain_values import array_of_numbers
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.format.dtypes import Element, dtype_name
+from tfrecord_io.format.dtypes import Dtype, dtype_name
 from tfrecord_io.format.dtypes import element as element_named
 from tfrecord_io.schema.column_features import fixed_part
 from tfrecord_io.schema.tensor_types import (
@@ -39,7 +39,7 @@ _LAST_CHARACTER = 0x10FFFF  # of Unicode
 class TensorValues:
     """The tensors of a column, one after another, null rows left out."""
 
-    element: Element
+    element: Dtype
     data: Array  # uint8: the bytes of all, C order, little-endian
     offsets: Array  # int64: the byte at which each begins, and the end of the last
     shapes: Array | Shape  # int64 [tensors, rank]; a tuple where all have the same
@@ -64,11 +64,11 @@ class TensorValues:
 
 
 def tensors_of(
-    array: pa.Array, element: Element, shape: tuple[int | None, ...], valid: Array | None = None
+    array: pa.Array, element: Dtype, shape: tuple[int | None, ...], valid: Array | None = None
 ) -> TensorValues:
     """The bytes of a column's tensors in their logical order (slices and permutations are honoured), without null rows.
 
-    Element and shape are those of the type, by `element_and_shape`. A row that is not `valid` is null whatever the
+    Dtype and shape are those of the type, by `element_and_shape`. A row that is not `valid` is null whatever the
     array says (its parent struct is null). A null inside a tensor, or a shape that does not fit its values, is an
     EncodeError whose ``record`` is the row.
     """
@@ -158,10 +158,10 @@ def flat_values(array: pa.Array, field: pa.Field) -> tuple[pa.Array, Array, Arra
     """
     tensors = tensors_of_column(array, field)
     values = ndarray_of(tensors)
-    if tensors.element.name == "bfloat16":
-        values = values.astype(np.float32)
+    if tensors.element.is_extension:
+        values = values.astype(tensors.element.wide)
     try:
-        plain = pa.nulls(len(values)) if values.dtype.kind == "c" else plain_array(values)
+        plain = plain_array(values) if tensors.element.has_order else pa.nulls(len(values))
     except (pa.ArrowException, ValueError):  # a unit that Arrow does not have, or half of a character
         plain = pa.nulls(len(values))
     return plain, tensors.counts, tensors.shape_matrix
@@ -193,7 +193,7 @@ def plain_array(values: Array, missing: Array | None = None) -> pa.Array | pa.Ch
     return pa.array(values.tolist(), column.type, mask=missing) if has_more else column
 
 
-def first_invalid(element: Element, data: Array) -> int:
+def first_invalid(element: Dtype, data: Array) -> int:
     """The position of the first bytes that are not a value (a bool other than 0 and 1, not a character); or −1.
 
     NumPy would take them, and fail later.
@@ -229,7 +229,7 @@ def shapes_of_counts(counts: Array, declared: tuple[int | None, ...]) -> Array:
     return np.stack([length if axis is None else np.full(len(counts), axis) for axis in declared], axis=1)
 
 
-def _width(element: Element) -> int:
+def _width(element: Dtype) -> int:
     """Bytes of one Arrow value."""
     return max(element.arrow.bit_width // 8, 1)
 
@@ -244,7 +244,7 @@ def _bytes_of(values: pa.Array, width: int) -> Array:
     return np.frombuffer(buffer, np.uint8)[values.offset * width : (values.offset + len(values)) * width]
 
 
-def _fixed_bytes(storage: pa.Array, element: Element, type_: pa.DataType, valid: Array | None) -> Array:
+def _fixed_bytes(storage: pa.Array, element: Dtype, type_: pa.DataType, valid: Array | None) -> Array:
     size = storage.type.list_size
     values = storage.values.slice(storage.offset * size, len(storage) * size)
     if values.null_count:
@@ -266,7 +266,7 @@ def _inner_null(row: int) -> EncodeError:
     return EncodeError("a null inside a tensor cannot be stored in a TFRecord", record=row, hint="fill it")
 
 
-def _variable_tensors(storage: pa.Array, element: Element, type_: pa.DataType, valid: Array | None) -> TensorValues:
+def _variable_tensors(storage: pa.Array, element: Dtype, type_: pa.DataType, valid: Array | None) -> TensorValues:
     lists, sizes = storage.field("data"), storage.field("shape")
     rows = np.arange(len(storage))
     if valid is not None:
@@ -313,7 +313,7 @@ def _refuse_misfits(stored: Array, logical: Array, axes: tuple[int | None, ...],
     raise EncodeError(reason, record=row, expected=str(axes), got=shape)
 
 
-def from_ndarray(values: Array, valid: Array | None = None) -> tuple[pa.Array, Element]:
+def from_ndarray(values: Array, valid: Array | None = None) -> tuple[pa.Array, Dtype]:
     """A column of the tensors of an array, whose first axis counts the rows; null where they are not `valid`.
 
     >>> column, element = from_ndarray(np.zeros((3, 28, 28), np.uint8))
@@ -326,7 +326,7 @@ def from_ndarray(values: Array, valid: Array | None = None) -> tuple[pa.Array, E
     ), element
 
 
-def shape_of_cells(cells: Sequence[Array | None]) -> tuple[Element, tuple[int | None, ...]]:
+def shape_of_cells(cells: Sequence[Array | None]) -> tuple[Dtype, tuple[int | None, ...]]:
     """The dtype of a sequence of arrays, and their shape; all of its axes are None where shapes differ.
 
     EncodeError if dtypes or ranks differ (``record`` is the first such row), or the dtype is not in the table.
@@ -346,7 +346,7 @@ def shape_of_cells(cells: Sequence[Array | None]) -> tuple[Element, tuple[int | 
     return element, arrays[0].shape if is_one_shape else (None,) * rank
 
 
-def cells_to_tensors(cells: Sequence[Array | None], element: Element, shape: tuple[int | None, ...]) -> pa.Array:
+def cells_to_tensors(cells: Sequence[Array | None], element: Dtype, shape: tuple[int | None, ...]) -> pa.Array:
     """A column of the arrays of a sequence; dtype and shape are those of the whole column by `shape_of_cells`."""
     present = _present(cells)
     arrays = [cell for cell in cells if cell is not None]
@@ -404,7 +404,7 @@ def tensor_array(tensors: TensorValues, rows: int, type_: pa.DataType | None = N
     )
 
 
-def element_of_dtype(dtype: Any) -> Element:
+def element_of_dtype(dtype: Any) -> Dtype:
     """The element of a NumPy dtype; one that is not in the table of dtypes is an EncodeError."""
     if getattr(dtype, "kind", "") == "T":
         reason = "arrays of NumPy's StringDType with several axes cannot be stored in a TFRecord"
@@ -429,7 +429,7 @@ def _common_dtype(arrays: list[Array], valid: Array) -> np.dtype[Any]:
     return widest
 
 
-def _payload_of(values: Array, element: Element) -> Array:
+def _payload_of(values: Array, element: Dtype) -> Array:
     """The bytes of an array, C order and little-endian; a view if the array is stored so."""
     if values.dtype != element.dtype:
         values = values.astype(element.dtype)
@@ -437,7 +437,7 @@ def _payload_of(values: Array, element: Element) -> Array:
 
 
 def _fixed_shape_array(
-    element: Element, shape: Shape, rows: int, data: Array, valid: Array | None, type_: pa.DataType | None = None
+    element: Dtype, shape: Shape, rows: int, data: Array, valid: Array | None, type_: pa.DataType | None = None
 ) -> pa.Array:
     type_ = tensor_type(element, shape) if type_ is None else type_
     return _tensors(type_, rows, valid, [_values(element, data)])
@@ -450,7 +450,7 @@ def _tensors(type_: pa.DataType, rows: int, valid: Array | None, children: list[
     return pa.ExtensionArray.from_storage(type_, storage)
 
 
-def _values(element: Element, data: Array) -> pa.Array:
+def _values(element: Dtype, data: Array) -> pa.Array:
     """The Arrow array of values whose bytes are `data`."""
     width = _width(element)
     if data.ctypes.data % min(width, 8) and not pa.types.is_fixed_size_binary(element.arrow):

@@ -139,7 +139,7 @@ def _decode_raw_hint(f: Field) -> str:
         while is_list_like(type_):
             type_, shape = type_.value_type, (*shape, type_.list_size if t.is_fixed_size_list(type_) else None)
         element = element_of(type_, f.metadata)
-    if element.name not in _DECODE_RAW:
+    if not element.is_decoded_raw:
         return ""
     axes = [-1 if axis is None else axis for axis in shape]
     to = f"parsed[{companions(f.feature)[0]!r}]" if shape.count(None) > 1 else str(axes)
@@ -156,7 +156,6 @@ def _feature(feature: Any) -> str:
     return f"tf.io.{text}"
 
 
-_DECODE_RAW = "bfloat16 bool complex64 complex128 float16 float32 float64 int8 int16 int32 int64 uint8 uint16".split()
 _FORMATS: dict[str, Callable[[Schema], str]] = {
     "arrow": _arrow,
     "tfx": Schema.to_tfx,

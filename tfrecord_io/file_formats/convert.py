@@ -274,11 +274,12 @@ def convert_given(
     resume: bool,
 ) -> WriteReport:
     """`convert` with keywords that go to the source and the target, if their formats have them; `places` to both."""
+    run = partial(_convert, source, target, places=places, columns=columns, files=files, resume=resume)
     datasets = datasets_in(source)
     of_datasets = {"on_error": datasets[0].stated.on_error} if datasets else {}
     stated = {**of_datasets, **sides.source_options, **keywords}.get("on_error")
     if stated is None or not on_damage(checked_on_error(stated)).hands_over:
-        return _convert(source, target, sides, places, keywords, columns=columns, files=files, resume=resume)
+        return run(sides=sides, keywords=keywords)
     if resume:
         reason = "files that an earlier call converted are not read again"
         text = f"cannot be used with resume=True: {reason}"
@@ -291,17 +292,16 @@ def convert_given(
         sides = replace(sides, source_options={**sides.source_options, **collecting})
     else:
         keywords = {**keywords, **collecting}
-    report = _convert(source, target, sides, places, keywords, columns=columns, files=files, resume=False)
-    return replace(report, skipped=regions)
+    return replace(run(sides=sides, keywords=keywords), skipped=regions)
 
 
 def _convert(
     source: FilesLike,
     target: Path,
+    *,
     sides: Sides,
     places: Mapping[str, Any],
     keywords: Mapping[str, Any],
-    *,
     columns: Sequence[str] | str | None,
     files: str | None,
     resume: bool,

@@ -16,7 +16,18 @@ from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.display import counted
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.format.dtypes import MAX_AXES, STRING, Array, declared_name, dtype_name, element
+from tfrecord_io.format.dtypes import (
+    DTYPES,
+    MAX_AXES,
+    STRING,
+    Array,
+    Dtype,
+    TensorField,
+    declared_name,
+    dtype_name,
+    element,
+    extension_of,
+)
 from tfrecord_io.format.missing_values import has_missing
 from tfrecord_io.format.protobuf import enum_values, message_classes, parse_message
 from tfrecord_io.format.varint import varint
@@ -25,7 +36,7 @@ from tfrecord_io.options.limits import Expansion
 
 # From tensorflow/core/framework/tensor.proto and tensor_shape.proto. Floats are declared as their bits: fixed32 and
 # float are the same on the wire, but a Python float quiets a signalling NaN. An enum is an int32 there. The fields of
-# resources, variants and 8-bit floats hold no array: they are left out here, and skipped.
+# resources and variants hold no array: they are left out here, and skipped. float8_val has a byte for each value.
 _MESSAGES = {
     "Dim": "size 1 int64, name 2 string",
     "TensorShapeProto": "dim 2 *Dim, unknown_rank 3 bool",
@@ -33,46 +44,22 @@ _MESSAGES = {
         "dtype 1 int32, tensor_shape 2 TensorShapeProto, version_number 3 int32, tensor_content 4 bytes, "
         "float_val 5 *fixed32, double_val 6 *fixed64, int_val 7 *int32, string_val 8 *bytes, "
         "scomplex_val 9 *fixed32, int64_val 10 *int64, bool_val 11 *bool, dcomplex_val 12 *fixed64, "
-        "half_val 13 *int32, uint32_val 16 *uint32, uint64_val 17 *uint64"
+        "half_val 13 *int32, uint32_val 16 *uint32, uint64_val 17 *uint64, float8_val 18 bytes"
     ),
 }
 TensorProto = message_classes("tfrecord_io/tensor.proto", "tensorflow", _MESSAGES)["TensorProto"]
 
 
-class Storage(NamedTuple):
-    """How a dtype is stored: its number in ``types.proto``, the field of its values, and protobuf's type of one."""
-
-    number: int
-    field: str
-    unit: str
-
-
-STORAGE = {
-    "float32": Storage(1, "float_val", "uint32"),
-    "float64": Storage(2, "double_val", "uint64"),
-    "int32": Storage(3, "int_val", "int32"),
-    "uint8": Storage(4, "int_val", "int32"),
-    "int16": Storage(5, "int_val", "int32"),
-    "int8": Storage(6, "int_val", "int32"),
-    STRING: Storage(7, "string_val", "object"),
-    "complex64": Storage(8, "scomplex_val", "uint32"),
-    "int64": Storage(9, "int64_val", "int64"),
-    "bool": Storage(10, "bool_val", "bool"),
-    "bfloat16": Storage(14, "half_val", "int32"),
-    "uint16": Storage(17, "int_val", "int32"),
-    "complex128": Storage(18, "dcomplex_val", "uint64"),
-    "float16": Storage(19, "half_val", "int32"),
-    "uint32": Storage(22, "uint32_val", "uint32"),
-    "uint64": Storage(23, "uint64_val", "uint64"),
-}
+STORAGE = {name: row.tensor_field for name, row in DTYPES.items() if row.tensor_field is not None}
+STORAGE[STRING] = TensorField(number=7, field="string_val", unit="object")
 _NAMES = {storage.number: name for name, storage in STORAGE.items()}
 _FIELDS = frozenset(storage.field for storage in STORAGE.values())
-_WITHOUT_ARRAYS = enum_values(  # dtypes that no array has
+_TYPES = enum_values(  # of types.proto, also those that no array here has
     "INVALID 0, QINT8 11, QUINT8 12, QINT32 13, QINT16 15, QUINT16 16, RESOURCE 20, VARIANT 21, "
     "FLOAT8_E5M2 24, FLOAT8_E4M3FN 25, FLOAT8_E4M3FNUZ 26, FLOAT8_E4M3B11FNUZ 27, FLOAT8_E5M2FNUZ 28, "
     "INT4 29, UINT4 30, INT2 31, UINT2 32, FLOAT4_E2M1FN 33"
 )
-_ALL_NAMES = {**_NAMES, **{number: f"DT_{name}" for name, number in _WITHOUT_ARRAYS.items()}}
+_ALL_NAMES = {number: f"DT_{name}" for name, number in _TYPES.items()} | _NAMES
 _REFERENCES = 100  # DT_FLOAT_REF is 101, and so on
 
 
@@ -248,7 +235,7 @@ def _field_values(message: Any, name: str, dtype: np.dtype, count: int) -> Array
     if name == STRING:
         values = np.fromiter(stored, object, len(stored))
     else:
-        values = _as_bits(np.fromiter(stored, storage.unit, len(stored)), dtype)
+        values = _as_bits(np.fromiter(stored, storage.unit, len(stored)), element(name))
     if len(values) > count:
         raise DecodeError(f"{counted(len(values), 'value')} for a shape of {count}", expected=count, got=len(values))
     whole = np.empty((count, *values.shape[1:]), values.dtype)
@@ -257,20 +244,20 @@ def _field_values(message: Any, name: str, dtype: np.dtype, count: int) -> Array
     return whole if name == STRING else whole.reshape(-1).view(dtype)
 
 
-def _as_bits(units: Array, dtype: np.dtype) -> Array:
-    """One row of bits per value of `dtype`, unchanged."""
-    if dtype.kind == "c":
+def _as_bits(units: Array, element: Dtype) -> Array:
+    """One row of bits per value of a dtype, unchanged."""
+    if element.kind == "c":
         if len(units) % 2:
             raise DecodeError(f"{len(units)} halves of complex numbers", expected="an even number", got=len(units))
         return units.reshape(-1, 2)
-    if units.dtype.itemsize > dtype.itemsize:  # an int32, the narrowest integer of protobuf
-        bits = np.dtype(dtype if dtype.kind in "iu" else np.uint16)
-        range_ = np.iinfo(bits)
-        if np.any(misfit := (units < range_.min) | (units > range_.max)):
+    if units.dtype.itemsize > element.itemsize:  # an int32, the narrowest integer of protobuf
+        is_integer = element.wide.kind in "iu"
+        bits = np.dtype(f"u{element.itemsize}")
+        least, most = element.limits if is_integer else (0, np.iinfo(bits).max)
+        if np.any(misfit := (units < least) | (units > most)):
             got = int(units[misfit.argmax()])
-            expected = f"{range_.min} to {range_.max}"
-            raise DecodeError(f"a value is outside of {dtype}", expected=expected, got=got)
-        units = units.astype(bits)
+            raise DecodeError(f"a value is outside of {element.name}", expected=f"{least} to {most}", got=got)
+        units = units.astype(element.dtype if is_integer else bits)
     return units
 
 
@@ -287,8 +274,9 @@ def serialize_tensor(tensor: Any) -> bytes:
     Parameters
     ----------
     tensor : array_like
-        Numbers, bools, complex numbers, bfloat16; bytes, or text, which becomes UTF-8. Any shape, order and endianness.
-        Python's own numbers become int32 (int64, where one is too large), float32 and complex128, as in TensorFlow.
+        Numbers, bools, complex numbers, dtypes of ml_dtypes; bytes, or text, which becomes UTF-8. Any shape, order and
+        endianness. Python's own numbers become int32 (int64, where one is too large), float32 and complex128, as in
+        TensorFlow.
 
     Raises
     ------
@@ -383,7 +371,7 @@ def _as_array(value: Any) -> Array:
     except (ValueError, OverflowError) as error:
         reason = "the nested values do not form an array"
         raise EncodeError(reason, expected="an array", got=type(value).__name__) from error
-    if array.dtype.kind in "SUV" or array.dtype == object:
+    if (array.dtype.kind in "SUV" and extension_of(array.dtype) is None) or array.dtype == object:
         return objects  # NumPy's own bytes would lose trailing NULs
     if _has_dtypes(value):
         return array

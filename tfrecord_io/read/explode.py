@@ -61,7 +61,8 @@ def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordB
         A stream in bounded memory, which `write_tfrecord` and others accept: ``record``, the number of the row in
         `data`, and ``step``, both int64 and from 0; then the columns of `data` in their order. Those of steps have one
         value of their lists in each row, the others the value of their episode. An episode without steps has no rows.
-        Tensors keep their dtype; single values of bfloat16 become float32, which holds them exactly.
+        Tensors keep their dtype; single values of a dtype of ml_dtypes become
+        the wider one of NumPy, which holds them exactly.
 
     Raises
     ------
@@ -184,7 +185,8 @@ def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
         axes = element_and_shape(field)[1] if marked else tuple(type_.shape)
         if len(axes) == 1 and not marked:
             return column.storage.flatten()
-        if len(axes) == 1 and element_and_shape(field)[0].name in ("bfloat16", "bool"):
+        element = element_and_shape(field)[0] if len(axes) == 1 else None
+        if element is not None and (element.is_extension or element.kind == "b"):
             return flat_values(column, field)[0]
         if axes:
             inner = pa.fixed_shape_tensor(type_.value_type, list(type_.shape[1:]))

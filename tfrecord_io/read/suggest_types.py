@@ -152,7 +152,8 @@ def _self_describing(name: str, values: Sequence[bytes], encoding: str, reason: 
 def _npy(value: bytes) -> tuple[str, tuple[int, ...]] | None:
     from io import BytesIO
 
-    from tfrecord_io.format.dtypes import dtype_name, read_header
+    from tfrecord_io.format.dtypes import dtype_name
+    from tfrecord_io.format.npy_header import read_header
 
     try:
         dtype, _, shape = read_header(BytesIO(value))

@@ -18,7 +18,7 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.companions import ShapeSource, companions
-from tfrecord_io.format.dtypes import Element, element_of
+from tfrecord_io.format.dtypes import Dtype, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.tensor_types import (
     EXTENSION_NAME,
@@ -83,7 +83,7 @@ class Leaf:
     kind: Kind
     layout: Layout
     encoding: str = LIST
-    element: Element | None = None  # of a column of tensors, as is `shape`
+    element: Dtype | None = None  # of a column of tensors, as is `shape`
     shape: Shape | None = None
     shape_source: ShapeSource | None = None  # the features of another program that state the shape
 

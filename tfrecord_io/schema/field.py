@@ -21,7 +21,7 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.companions import SHAPE_SOURCE_KEY, ShapeSource
-from tfrecord_io.format.dtypes import DTYPE_KEY, Array, Element
+from tfrecord_io.format.dtypes import DTYPE_KEY, Array, Dtype
 from tfrecord_io.schema.column_features import (
     ENCODING_KEY,
     FEATURE_LIST,
@@ -151,20 +151,20 @@ def tensor_default_array(default: Any, field: pa.Field) -> pa.Array:
     return pa.ExtensionArray.from_storage(field.type, storage)
 
 
-def _fixed_shape_array(default: Any, element: Element, shape: Shape) -> Array:
+def _fixed_shape_array(default: Any, element: Dtype, shape: Shape) -> Array:
     array = np.asarray(default)
     if array.dtype == object:  # dates and times
         array = np.asarray(default, element.dtype)
-    if not np.can_cast(array.dtype, element.dtype, "same_kind") and array.dtype.kind not in "iub":
+    if not np.can_cast(array.dtype, element.wide, "same_kind") and array.dtype.kind not in "iub":
         raise ValueError(f"expected {element.name}, got {array.dtype}")
-    cast = array.astype(element.dtype)
-    if element.dtype.kind in "iu" and not np.array_equal(cast, array):
-        raise ValueError(f"a value does not fit {element.name}")
+    cast, misfit = element.narrowed(array) if element.wide.kind in "iuf" else (array.astype(element.dtype), -1)
+    if misfit >= 0:
+        raise ValueError(f"{array.reshape(-1)[misfit]} does not fit {element.name}")
     sizes: Any = shape  # these shapes have no unknown dimension
     return cast.reshape(sizes) if cast.ndim else np.broadcast_to(cast, sizes)
 
 
-def _variable_shape_array(default: Any, element: Element, shape: Shape) -> Array:
+def _variable_shape_array(default: Any, element: Dtype, shape: Shape) -> Array:
     array = np.asarray(default, element.dtype)
     if not array.size:
         array = array.reshape([axis or 0 for axis in shape])
@@ -173,9 +173,11 @@ def _variable_shape_array(default: Any, element: Element, shape: Shape) -> Array
     return array
 
 
-def _is_normalized(default: Any, element: Element, size: int) -> bool:
+def _is_normalized(default: Any, element: Dtype, size: int) -> bool:
     if not isinstance(default, list) or len(default) != size:
         return False
+    if element.is_extension:  # Arrow makes bytes of text, too
+        return all(isinstance(value, bytes) and len(value) == element.itemsize for value in default)
     try:
         pa.array(default, element.arrow)
     except (pa.ArrowException, TypeError, ValueError):

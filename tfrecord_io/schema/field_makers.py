@@ -16,7 +16,7 @@ from pyarrow import types as t
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.companions import ShapeSource
-from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Element, dtype_name, element, element_of, find_element
+from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Dtype, dtype_name, element, element_of, find_element
 from tfrecord_io.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW, as_shape, fixed_part, size_of
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS, dtype_metadata, encoding_rules, is_any_tensor, tensor_type
@@ -210,8 +210,8 @@ def tensor(
     Parameters
     ----------
     dtype : pa.DataType, str or dtype
-        Of one value: a number, bool, "complex64", "bfloat16", "S10", "U10", "datetime64[D]", "timedelta64[ms]"; or
-        bytes or text, of which a record has as many values. Beside names of features in `shape`, and where it has a
+        Of one value: a number, bool, "complex64", "bfloat16", "int4", "S10", "U10", "datetime64[D]", "timedelta64[ms]";
+        or bytes or text, of which a record has as many values. Beside names of features in `shape`, and where it has a
         "/", other text is the name of a feature that has the name of the dtype, or TensorFlow's number of it.
     shape : sequence of int, str or None; or str
         None or −1 is an unknown dimension. Without one the column is a fixed_shape_tensor, else a
@@ -234,7 +234,7 @@ def tensor(
         return _stated_tensor(source, feature, encoding=encoding, required=required, default=default, empty=empty)
     axes = as_shape(shape)
     value = _element(dtype)
-    if isinstance(value, Element):
+    if isinstance(value, Dtype):
         # `Field` refuses unknown encodings.
         is_self_describing = TENSOR_ENCODINGS.has(encoding) and encoding_rules(encoding).self_describing
         if not axes and not is_self_describing and value.plain is not None:
@@ -290,7 +290,7 @@ def _is_type_name(name: str) -> bool:
 def _number_dtype(dtype: Any) -> str:
     """The name of a dtype whose arrays have bytes of a known width; SchemaError for others."""
     value = _element(dtype)
-    if not isinstance(value, Element):
+    if not isinstance(value, Dtype):
         raise SchemaError("bytes and text have no shape by features", got=str(dtype), hint="name a dtype of numbers")
     return value.name
 
@@ -312,7 +312,7 @@ def _stated_tensor(
     return Field("", tensor_type(value, shape), feature, metadata=metadata, shape=shape, **keywords)  # type: ignore[arg-type]
 
 
-def _element(dtype: Any) -> Element | pa.DataType:
+def _element(dtype: Any) -> Dtype | pa.DataType:
     """The elements of a tensor: an entry of the table of dtypes, or the type of bytes or text."""
     plain = getattr(dtype, "as_numpy_dtype", dtype)  # tf.DType
     is_dtype = isinstance(plain, np.dtype) or (isinstance(plain, type) and issubclass(plain, np.generic))

@@ -22,7 +22,7 @@ from pyarrow import types as t
 
 from tfrecord_io.closing import cached_property
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Element, element_of
+from tfrecord_io.format.dtypes import DTYPE_KEY, MAX_AXES, Dtype, element_of, row_of_name
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.registry import Registry
 
@@ -174,7 +174,7 @@ def _extension_metadata(type_: pa.BaseExtensionType) -> dict[str, Any]:
 # ---- types and fields from a dtype and a shape, and back
 
 
-def tensor_type(element: Element, shape: Shape, dim_names: tuple[str, ...] | None = None) -> pa.DataType:
+def tensor_type(element: Dtype, shape: Shape, dim_names: tuple[str, ...] | None = None) -> pa.DataType:
     """The type of a column of tensors of this shape; None is an unknown dimension. SchemaError if it is too large.
 
     >>> from tfrecord_io.format.dtypes import element
@@ -189,7 +189,7 @@ def tensor_type(element: Element, shape: Shape, dim_names: tuple[str, ...] | Non
     return pa.fixed_shape_tensor(element.arrow, axes, dim_names=names and list(names))
 
 
-def dtype_metadata(element: Element) -> dict[bytes, bytes]:
+def dtype_metadata(element: Dtype) -> dict[bytes, bytes]:
     """The field metadata from which `element_of` reads the dtype; empty where the Arrow type determines it."""
     return {DTYPE_KEY: element.name.encode()} if element.marked else {}
 
@@ -197,11 +197,12 @@ def dtype_metadata(element: Element) -> dict[bytes, bytes]:
 def unknown_dtype(field: pa.Field) -> str | None:
     """The dtype of a column of which a library that takes Arrow's storage would make another, or None.
 
-    That is bytes of bfloat16 and of text, and integers of times in units that Arrow does not have.
+    That is a dtype whose row `is_hidden`: bytes of dtypes of ml_dtypes and of text, and integers of times in units
+    that Arrow does not have.
     """
-    dtype = (field.metadata or {}).get(DTYPE_KEY, b"").decode()
-    if dtype.startswith(("bfloat16", "U", "datetime64", "timedelta64")):
-        return dtype
+    dtype = row_of_name((field.metadata or {}).get(DTYPE_KEY, b"").decode())
+    if dtype is not None and dtype.is_hidden:
+        return dtype.name
     parts = (unknown_dtype(field.type.field(at)) for at in range(field.type.num_fields))
     return next(filter(None, parts), None)
 
@@ -217,12 +218,12 @@ def refuse_unknown_dtypes(fields: Iterable[pa.Field], library: str) -> None:
             )
 
 
-def tensor_field(name: str, element: Element, shape: Shape) -> pa.Field:
+def tensor_field(name: str, element: Dtype, shape: Shape) -> pa.Field:
     """The field of a column of tensors."""
     return pa.field(name, tensor_type(element, shape), metadata=dtype_metadata(element) or None)
 
 
-def element_and_shape(field: pa.Field) -> tuple[Element, Shape]:
+def element_and_shape(field: pa.Field) -> tuple[Dtype, Shape]:
     """The dtype and the shape of a column of tensors, as NumPy has them: without the axis that complex numbers add.
 
     ValueError if the type is not one of tensors, or the dtype in its metadata does not fit it.
@@ -333,7 +334,7 @@ class EncodingRules(ABC):
     companions: ClassVar[bool] = False  # the features x/shape and x/dtype are written next to x
     self_describing: ClassVar[bool] = False  # each bytes value states its dtype and its shape
     adaptive: ClassVar[bool] = False  # for reading only: a record's feature type decides between two other encodings
-    dtype_kinds: ClassVar[str]  # NumPy's kinds of the dtypes that can be written; "V" stands for bfloat16
+    dtype_kinds: ClassVar[str]  # NumPy's kinds of the dtypes that can be written; "V" for all of ml_dtypes
     stores_text: ClassVar[bool] = False  # text and bytes of any length can be written
 
     @property
@@ -345,19 +346,19 @@ class EncodingRules(ABC):
         """Layout of the feature."""
         return Layout.SCALAR if self.one_value_per_cell else Layout.LIST
 
-    def kind(self, element: Element) -> Kind:
+    def kind(self, element: Dtype) -> Kind:
         """The feature type that tensors of this dtype are read from; ValueError if they cannot be stored so."""
         if not self.stores(element):
             raise ValueError(f'the encoding "{self.name}" does not store {element.name}')
         return Kind.BYTES
 
-    def stores(self, element: Element | None) -> bool:
+    def stores(self, element: Dtype | None) -> bool:
         """True if values of this dtype can be written; None stands for text and bytes of any length."""
         if element is None:
             return self.stores_text
-        return ("V" if element.name == "bfloat16" else element.dtype.kind) in self.dtype_kinds
+        return element.kind in self.dtype_kinds
 
-    def check(self, element: Element | None, shape: Shape = ()) -> None:
+    def check(self, element: Dtype | None, shape: Shape = ()) -> None:
         """Raise ValueError where cells of this dtype and shape cannot be written."""
         if not self.stores(element):
             what = "text and bytes" if element is None else element.name

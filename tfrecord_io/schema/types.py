@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.format.dtypes import DTYPE_KEY, Element
+from tfrecord_io.format.dtypes import DTYPE_KEY, Dtype
 from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.schema.tensor_types import (
     Shape,
@@ -63,7 +63,7 @@ class UnsupportedType(TypeError):
         self.advice = advice
 
 
-def supported_element_and_shape(field: pa.Field, feature: str) -> tuple[Element, Shape]:
+def supported_element_and_shape(field: pa.Field, feature: str) -> tuple[Dtype, Shape]:
     """The dtype and the shape of a column of tensors; UnsupportedType where its type and its metadata do not fit."""
     try:
         return element_and_shape(field)

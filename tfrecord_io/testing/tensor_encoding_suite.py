@@ -19,26 +19,23 @@ from tfrecord_io.arrow.encodings.tensor_encoding import TensorEncoding, tensor_e
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, cells_of, cells_to_tensors, shape_of_cells, tensors_of_column
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, StoppedEarlyWarning
-from tfrecord_io.format.dtypes import Element, element
+from tfrecord_io.format.dtypes import DTYPES, Dtype, element
 from tfrecord_io.schema.field_makers import scalar, tensor
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS, tensor_field
 from tfrecord_io.tf_compat.example import encode_example
 from tfrecord_io.write.record_writer import RecordWriter
 
-PLAIN = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
-MARKED = "complex64 complex128 bfloat16 S1 S3 U1 U2 datetime64[M] datetime64[D] timedelta64[ps]".split()
+PLAIN = [name for name, row in DTYPES.items() if row.plain is not None]
+MARKED = [name for name in DTYPES if name not in PLAIN]
+MARKED += "S1 S3 U1 U2 datetime64[M] datetime64[D] timedelta64[ps]".split()
 TIMES = ["datetime64[s]", "datetime64[ns]", "timedelta64[ms]", "timedelta64[us]"]
-NAMES = PLAIN + MARKED + TIMES
+NAMES = PLAIN + MARKED + TIMES  # all rows of the table
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
     """The dtype of a name of the table."""
-    if name == "bfloat16":
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(name)
+    return element(name).dtype
 
 
 def values_of(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
@@ -57,7 +54,7 @@ def values_of(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, A
     return raw.view(dtype).reshape(shape)
 
 
-def tensor_column(cells: Sequence[Any]) -> tuple[pa.Array, Element]:
+def tensor_column(cells: Sequence[Any]) -> tuple[pa.Array, Dtype]:
     """A column of the arrays of a sequence, None where one is missing."""
     arrays = [None if cell is None else np.asarray(cell) for cell in cells]
     element, shape = shape_of_cells(arrays)

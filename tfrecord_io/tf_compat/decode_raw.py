@@ -9,15 +9,7 @@ import numpy as np
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError
-from tfrecord_io.format.dtypes import STRING, declared_name, dtype_name, element
-
-_BY_SIZE = {
-    16: ("complex128",),
-    8: ("int64", "uint64", "float64", "complex64"),
-    4: ("int32", "uint32", "float32"),
-    2: ("int16", "uint16", "float16", "bfloat16"),
-    1: ("int8", "uint8", "bool"),
-}
+from tfrecord_io.format.dtypes import DTYPES, STRING, declared_name, dtype_name, element
 
 
 @check_keywords
@@ -104,7 +96,8 @@ def _refuse_lengths(items: list[bytes], dtype: np.dtype) -> None:
             reason = f"item {i} has {len(item)} bytes, but the first one has {length}"
             raise DecodeError(reason, expected=length, got=len(item), hint="pass fixed_length= to truncate or pad")
     if length % dtype.itemsize:
-        names = [name for size, names in _BY_SIZE.items() if length % size == 0 for name in names]
+        rows = sorted((row for row in DTYPES.values() if row.is_likely), key=lambda row: -row.itemsize)
+        names = [row.name for row in rows if length % row.itemsize == 0]
         reason = f"{length} bytes are not a multiple of the {dtype.itemsize} bytes of {dtype_name(dtype)}"
         expected, advice = f"a multiple of {dtype.itemsize}", f"dtypes that fit: {', '.join(names)}"
         raise DecodeError(reason, expected=expected, got=length, hint=advice)

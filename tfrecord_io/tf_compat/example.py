@@ -15,6 +15,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ColumnBuffers, Plan
 from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, EncodeError
+from tfrecord_io.format.dtypes import extension_of
 from tfrecord_io.format.example_messages import Feature
 from tfrecord_io.format.feature_types import Kind, Text, image_advice
 from tfrecord_io.format.framing import FOOTER_BYTES, crc32c, mask_crc
@@ -121,7 +122,8 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     ----------
     features : mapping of str to values
         A value is a bool, int, float, bytes or str (written as UTF-8), a list or one-dimensional array of these, a
-        Feature, or None, which is omitted. float64 is rounded to float32; bfloat16 becomes float32.
+        Feature, or None, which is omitted. float64 is rounded to float32; dtypes of ml_dtypes become the
+        wider ones of NumPy, which hold them exactly.
 
     Returns
     -------
@@ -243,7 +245,8 @@ def _as_array(column: ColumnBuffers) -> Any:
 def _items(value: Any) -> Any:
     """Convert a scalar, a sequence or an array to a list or a one-dimensional array."""
     if not isinstance(value, np.ndarray | np.generic) and callable(getattr(value, "numpy", None)):
-        value = (value.float() if str(getattr(value, "dtype", "")) == "torch.bfloat16" else value).numpy()
+        is_extension = hasattr(value, "float") and extension_of(getattr(value, "dtype", "")) is not None
+        value = (value.float() if is_extension else value).numpy()  # of PyTorch, whose extensions are floats
     if has_missing(value):
         kind = "masked" if isinstance(value, np.ma.MaskedArray | list | tuple) else "missing"
         advice = "fill it (array.filled), leave the values out (array.compressed), or pass None for the feature"
@@ -251,8 +254,8 @@ def _items(value: Any) -> Any:
             advice if isinstance(value, np.ma.MaskedArray) else "fill it, leave it out, or pass None for the feature"
         )
         raise EncodeError(f"a {kind} value: the values of a feature cannot be missing individually", hint=advice)
-    if str(getattr(value, "dtype", None)) == "bfloat16":  # float32 holds its values exactly
-        value = value.astype(np.float32)
+    if (row := extension_of(getattr(value, "dtype", None))) is not None:
+        value = value.astype(row.wide)
     if hasattr(value, "__array__") and not isinstance(value, np.generic):
         value = np.asarray(value)
     if isinstance(value, np.ndarray):

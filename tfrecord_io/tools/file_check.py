@@ -289,7 +289,14 @@ class FileCheck:
     def regions(self) -> list[SkippedRegion]:
         """The damaged regions of the file: the problems of its records, which name one or a byte."""
         return [
-            SkippedRegion(self.path, each.offset, each.end, each.reason, each.record or 0, type(each.error).__name__)
+            SkippedRegion(
+                self.path,
+                begin=each.offset,
+                end=each.end,
+                reason=each.reason,
+                records_before=each.record or 0,
+                error=type(each.error).__name__,
+            )
             for each in self.problems
             if each.part in _OF_RECORDS and not (each.record is None and each.offset is None)
         ]

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as nps
 import tfrecord_io as tfr
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.array_files.open_array import npy_array
-from tfrecord_io.format.dtypes import MAGIC, header
+from tfrecord_io.format.npy_header import MAGIC, header
 
 arrays = nps.arrays(
     st.one_of(

@@ -26,7 +26,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import LIST_MARK, Array, ColumnBuffers, FeatureColumns
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.format.companions import SHAPE_SOURCE_KEY, ShapeSource, companions, stated_by
-from tfrecord_io.format.dtypes import Element, element_of
+from tfrecord_io.format.dtypes import Dtype, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.column_features import (
@@ -77,7 +77,7 @@ class _Leaf:
             raise
 
 
-def _restore_checked(restore: Restore, element: Element, column: ColumnBuffers, stated: CompanionColumns) -> pa.Array:
+def _restore_checked(restore: Restore, element: Dtype, column: ColumnBuffers, stated: CompanionColumns) -> pa.Array:
     """The values of raw bytes, of a dtype, if their companions do not contradict them."""
     mask = column_mask(column) & (column.layout is not Layout.NULL)
     stated.refuse_strays(mask)

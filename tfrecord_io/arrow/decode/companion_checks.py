@@ -20,7 +20,7 @@ from tfrecord_io.arrow.tensor_values import misfits
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import printable
 from tfrecord_io.format.companions import ShapeSource, companions
-from tfrecord_io.format.dtypes import Element, find_element
+from tfrecord_io.format.dtypes import Dtype, row_of_name
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.column_features import size_of
 from tfrecord_io.schema.tensor_types import Shape
@@ -78,7 +78,7 @@ class CompanionColumns:
     def refuse_counts(self, mask: Array, shape: Shape, counts: Array) -> None:
         """Refuse rows without as many values as features other than companions state; companions may be missing."""
 
-    def refuse_dtype(self, mask: Array, element: Element, sizes: Array) -> None:
+    def refuse_dtype(self, mask: Array, element: Dtype, sizes: Array) -> None:
         """Refuse rows that state another dtype."""
         has = mask & column_mask(self.dtype)
         if not has.any() or (has.all() and _all_equal(self.dtype, element.name.encode())):
@@ -136,7 +136,7 @@ class CompanionColumns:
     def _stated_dtype(self, row: int) -> str:
         begin, end = self.dtype.value_offsets[row], self.dtype.value_offsets[row + 1]  # type: ignore[index]
         name = bytes(self.dtype.values[begin:end])  # type: ignore[index]
-        is_known = name.isascii() and (name == b"bfloat16" or find_element(name.decode()) is not None)
+        is_known = name.isascii() and row_of_name(name.decode()) is not None
         return name.decode() if is_known else f"{len(name)} bytes that name no dtype"
 
     def _stated_shape(self, row: int) -> str:

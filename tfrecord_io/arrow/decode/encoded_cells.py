@@ -16,7 +16,7 @@ from tfrecord_io.arrow.encodings.list_and_wire import check_counts
 from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists, faults_of_present
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.format.dtypes import Element, element_of
+from tfrecord_io.format.dtypes import Dtype, element_of
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.column_features import RAW, Leaf
 from tfrecord_io.schema.tensor_types import Shape
@@ -56,7 +56,7 @@ def _restore_counted(restore: Restore, shape: Shape, column: ColumnBuffers) -> p
 
 
 def decode_cells(
-    encoding: TensorEncoding, column: ColumnBuffers, mask: Array, element: Element, shape: Shape
+    encoding: TensorEncoding, column: ColumnBuffers, mask: Array, element: Dtype, shape: Shape
 ) -> DecodedCells:
     """Decode the cells of the rows in `mask`; a row whose values are not such a tensor is a RowFault."""
     if encoding.one_value_per_cell:
@@ -131,7 +131,7 @@ def _nulls(rows: int, type_: pa.DataType, no_values: pa.Array) -> pa.Array:
 
 
 def _numbers(
-    encoding: TensorEncoding, element: Element, type_: pa.DataType, shape: Shape, column: ColumnBuffers, mask: Array
+    encoding: TensorEncoding, element: Dtype, type_: pa.DataType, shape: Shape, column: ColumnBuffers, mask: Array
 ) -> tuple[Array, pa.Array]:
     cells = decode_cells(encoding, column, mask=mask, element=element, shape=shape)
     width = element.itemsize

@@ -19,7 +19,7 @@ from tfrecord_io.arrow.tensor_values import first_invalid
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fact, FeatureColumns, facts_of
 from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.format.companions import companions, feature_of_companion
-from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.dtypes import Dtype
 from tfrecord_io.format.dtypes import element as element_named
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.inferred_type import KindCount, Observation, RecordRef, earliest, join, join_columns
@@ -239,7 +239,7 @@ def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], 
 class FoldedTensor:
     """Common facts of the tensors of a feature."""
 
-    element: Element
+    element: Dtype
     rank: int
     shape: tuple[int, ...] | None  # None: it varies
 
@@ -301,7 +301,7 @@ def _fold(name: str, columns: Mapping[str, ColumnBuffers], column: ColumnBuffers
     return FoldedTensor(element, shapes.shape[1], tuple(shapes[0].tolist()) if is_uniform else None)
 
 
-def _one_dtype(column: ColumnBuffers, mask: Array) -> Element | None:
+def _one_dtype(column: ColumnBuffers, mask: Array) -> Dtype | None:
     """The dtype that all rows state; None if they differ or it is not a dtype."""
     names = _matrix(column.values, column.value_offsets, mask, _MOST_NAME)
     if names is None or not names.size or np.any(names != names[0]):

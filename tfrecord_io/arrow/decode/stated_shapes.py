@@ -21,7 +21,7 @@ from tfrecord_io.arrow.tensor_values import misfits
 from tfrecord_io.engine.contract import LIST_MARK, Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.format.companions import ShapeSource
-from tfrecord_io.format.dtypes import Element, find_element
+from tfrecord_io.format.dtypes import Dtype, find_element
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.format.serialized_tensor import dtype_of_number
 from tfrecord_io.registry import listed
@@ -38,7 +38,7 @@ class StatedShapes(Companions):
     """The features of a `ShapeSource`, for arrays of a dtype and of so many dimensions."""
 
     _: KW_ONLY
-    element: Element
+    element: Dtype
     rank: int
 
     def columns(self, columns: Mapping[str, ColumnBuffers], rows: int) -> CompanionColumns:
@@ -166,7 +166,7 @@ class StatedColumns(CompanionColumns):
         raise RowFault(row, reason, expected=expected, got=count, hint=hint)
 
 
-def fitting_shapes(size: int, shape: Sequence[int], element: Element) -> list[str]:
+def fitting_shapes(size: int, shape: Sequence[int], element: Dtype) -> list[str]:
     """Name arrays of so many bytes near the stated shape: with another last dimension, or of a wider dtype.
 
     >>> from tfrecord_io.format.dtypes import element

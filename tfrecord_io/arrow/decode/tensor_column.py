@@ -21,6 +21,7 @@ from tfrecord_io.arrow.tensor_values import TensorValues, shapes_of_counts, tens
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.companions import companions
+from tfrecord_io.format.dtypes import DTYPES
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.column_features import fixed_part, size_of
@@ -164,19 +165,14 @@ def _hint(size: int, shape: Shape) -> str:
     """Tensors that this many bytes would be."""
     part = fixed_part(shape)
     width = size // part if part and size % part == 0 and None not in shape else 0
-    names = [name for name, itemsize in _WIDTHS.items() if itemsize == width]
+    names = [name for name, row in DTYPES.items() if row.itemsize == width and row.is_likely]
+    names.sort(key=lambda name: name not in _USUAL)
     if names:
         return f"they are {part} values of {' or '.join(names)}"
-    fitting = [name for name in ("uint8", "float32", "float64") if size % _WIDTHS[name] == 0]
-    return "they are " + " or ".join(f"{size // _WIDTHS[name]} {name}" for name in fitting)
+    fitting = [(name, DTYPES[name].itemsize) for name in _USUAL if name != "float16"]
+    return "they are " + " or ".join(f"{size // itemsize} {name}" for name, itemsize in fitting if size % itemsize == 0)
 
 
+_USUAL = ("uint8", "float16", "float32", "float64")  # of each width, the dtype that a hint names first
 _HINT_BYTES = 1 << 20  # that a tensor may take which is parsed for a hint
 _LEAST_BYTES = 8  # fewer may look like anything
-_WIDTHS = {
-    "uint8": 1, "int8": 1, "bool": 1,
-    "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2,
-    "float32": 4, "int32": 4, "uint32": 4,
-    "float64": 8, "int64": 8, "uint64": 8, "complex64": 8,
-    "complex128": 16,
-}  # fmt: skip

@@ -10,12 +10,10 @@ from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, TensorEnco
 from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists
 from tfrecord_io.arrow.tensor_values import TensorValues, ndarray_of
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.dtypes import Dtype
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.column_features import fixed_part
 from tfrecord_io.schema.tensor_types import Shape
-
-KIND_OF_DTYPE = {**dict.fromkeys("biuMm", Kind.INT64), **dict.fromkeys("fc", Kind.FLOAT)}
 
 
 class Values(TensorEncoding):
@@ -25,13 +23,13 @@ class Values(TensorEncoding):
     one_value_per_cell = False
     dtype_kinds = "biufmM"
 
-    def kind(self, element: Element) -> Kind:
+    def kind(self, element: Dtype) -> Kind:
         kind = number_kind(element)
         if kind is None:
             raise ValueError(f"a list of numbers cannot be a tensor of {element.name}")
         return kind
 
-    def check(self, element: Element | None, shape: Shape = ()) -> None:
+    def check(self, element: Dtype | None, shape: Shape = ()) -> None:
         super().check(element, shape)
         if len(shape) > 1 and None in shape:
             raise ValueError(f"lists do not state the shapes of tensors that vary in {len(shape)} dimensions")
@@ -40,7 +38,7 @@ class Values(TensorEncoding):
         numbers = ndarray_of(cells)
         return numbers if numbers.flags.aligned else numbers.copy(), cells.offsets // cells.element.itemsize
 
-    def decode(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells:
+    def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:
         counts = np.diff(offsets).astype(np.int64)
         check_counts(counts, shape + element.inner)
         with faults_of_lists(offsets):
@@ -48,9 +46,9 @@ class Values(TensorEncoding):
         return DecodedCells(data, counts * (element.itemsize // max(fixed_part(element.inner), 1)))
 
 
-def number_kind(element: Element) -> Kind | None:
+def number_kind(element: Dtype) -> Kind | None:
     """The feature type of lists of such numbers; None if lists do not hold them."""
-    return Kind.FLOAT if element.name == "bfloat16" else KIND_OF_DTYPE.get(element.dtype.kind)
+    return element.feature
 
 
 def check_counts(counts: Array, shape: Shape) -> None:
@@ -64,11 +62,14 @@ def check_counts(counts: Array, shape: Shape) -> None:
         raise RowFault(row, reason, expected=expected if None in shape else size, got=int(counts[row]))
 
 
-def _number_bytes(element: Element, values: Array) -> Array:
+def _number_bytes(element: Dtype, values: Array) -> Array:
     """Numbers of a feature as the bytes of the dtype; each is checked to fit."""
-    if element.name == "bfloat16":
-        with np.errstate(over="ignore"):
-            return values.astype(element.dtype).view(np.uint8)
+    if element.is_extension:
+        made, misfit = element.narrowed(values)
+        if misfit >= 0:
+            got = values[misfit].item()
+            raise RowFault(misfit, f"{got} is not a value of {element.name}", expected=element.name, got=got)
+        return made.view(np.uint8)
     type_ = pa.bool_() if element.name == "bool" else element.arrow
     array = value_cast(type_)(len(values), 0, None, values, None)
     if element.name == "bool":
@@ -85,8 +86,8 @@ class Wire(Values):
     adaptive = True
     layout = Layout.ANY
 
-    def kind(self, element: Element) -> Kind:
+    def kind(self, element: Dtype) -> Kind:
         return Kind.NONE
 
-    def for_kind(self, kind: Kind, element: Element) -> TensorEncoding:
+    def for_kind(self, kind: Kind, element: Dtype) -> TensorEncoding:
         return tensor_encoding("raw" if kind is Kind.BYTES or number_kind(element) is None else "list")

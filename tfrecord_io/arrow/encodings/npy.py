@@ -25,7 +25,8 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.format.dtypes import Element, dtype_name, header, read_header
+from tfrecord_io.format.dtypes import Dtype, dtype_name
+from tfrecord_io.format.npy_header import header, read_header
 from tfrecord_io.schema.tensor_types import Shape
 
 _MAX_AXIS = 2**31 - 1  # Arrow's shapes are int32
@@ -33,7 +34,7 @@ _header = lru_cache(maxsize=256)(header)
 
 
 class Npy(TensorEncoding):
-    """Arrays as ``.npy`` data; NumPy's headers have no bfloat16."""
+    """Arrays as ``.npy`` data; NumPy's headers have no dtypes of ml_dtypes."""
 
     name = "npy"
     self_describing = True
@@ -42,7 +43,7 @@ class Npy(TensorEncoding):
     def encode(self, cells: TensorValues) -> tuple[Array, Array]:
         return prepend_headers(cells, lambda shape: _header(cells.element.dtype, shape))
 
-    def decode(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells:
+    def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:
         count, decoded = len(offsets) - 1, None
         if count:
             first = _cell(values[offsets[0] : offsets[1]], 0, element, shape)
@@ -57,7 +58,7 @@ class Npy(TensorEncoding):
         return check_values(element, decoded)
 
 
-def _cell(value: Array, row: int, element: Element, shape: Shape) -> Array:
+def _cell(value: Array, row: int, element: Dtype, shape: Shape) -> Array:
     """The array of one cell, C order and little-endian."""
     file = io.BytesIO(value.data)
     try:
@@ -84,7 +85,7 @@ def _cell(value: Array, row: int, element: Element, shape: Shape) -> Array:
     return np.ascontiguousarray(array, element.dtype).reshape(axes)
 
 
-def _fits(dtype: np.dtype[Any], element: Element) -> bool:
+def _fits(dtype: np.dtype[Any], element: Dtype) -> bool:
     """True if values of the dtype, of either byte order, are of the column's; text and bytes may be narrower."""
     if dtype.kind in "SU":
         return dtype.kind == element.dtype.kind and dtype.itemsize <= element.itemsize

@@ -7,7 +7,7 @@ import numpy as np
 from tfrecord_io.arrow.encodings.tensor_encoding import DecodedCells, TensorEncoding, check_values
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.dtypes import Dtype
 from tfrecord_io.schema.tensor_types import Shape
 
 
@@ -21,5 +21,5 @@ class Raw(TensorEncoding):
     def encode(self, cells: TensorValues) -> tuple[Array, Array]:
         return cells.data, cells.offsets
 
-    def decode(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells:
+    def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:
         return check_values(element, DecodedCells(values, np.diff(offsets).astype(np.int64)))

@@ -17,7 +17,7 @@ from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, first_invalid, misfits
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.dtypes import Dtype
 from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.options.limits import current
 from tfrecord_io.schema.tensor_types import EncodingRules, Shape, encoding_rules
@@ -50,7 +50,7 @@ class TensorEncoding(EncodingRules):
         """
 
     @abstractmethod
-    def decode(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells:
+    def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:
         """Decode the cells of a column.
 
         Parameters
@@ -76,7 +76,7 @@ class TensorEncoding(EncodingRules):
         """As `decode`: the text or bytes of each cell. Only if the encoding stores text."""
         raise NotImplementedError
 
-    def for_kind(self, kind: Kind, element: Element) -> TensorEncoding:
+    def for_kind(self, kind: Kind, element: Dtype) -> TensorEncoding:
         """The encoding of records whose feature is of this type; itself, if it is not adaptive."""
         return self
 
@@ -150,7 +150,7 @@ def refuse_widening(row: int, size: int) -> None:
         raise RowFault(row, reason, expected=expansion.room, got=size, hint=advice, of_memory=True)
 
 
-def check_values(element: Element, cells: DecodedCells) -> DecodedCells:
+def check_values(element: Dtype, cells: DecodedCells) -> DecodedCells:
     """The cells; RowFault for bytes that are not values of the dtype, see `first_invalid`."""
     at = first_invalid(element, cells.data)
     if at < 0:

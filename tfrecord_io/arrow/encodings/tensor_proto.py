@@ -24,7 +24,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, cells_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.format.dtypes import STRING, Element
+from tfrecord_io.format.dtypes import STRING, Dtype
 from tfrecord_io.format.serialized_tensor import ParsedTensor, parse_tensor_proto, proto_prefix, serialize_tensor
 from tfrecord_io.options import MAX_RECORD_BYTES
 from tfrecord_io.options.limits import current
@@ -39,6 +39,9 @@ class TensorProtos(TensorEncoding):
     dtype_kinds = "biufcVSU"
     stores_text = True
 
+    def stores(self, element: Dtype | None) -> bool:
+        return super().stores(element) and (element is None or element.kind in "SU" or element.tensor_field is not None)
+
     def encode(self, cells: TensorValues) -> tuple[Array, Array]:
         if cells.element.dtype.kind in "SU":
             return joined([serialize_tensor(cell) for cell in cells_of(cells)])
@@ -47,7 +50,7 @@ class TensorProtos(TensorEncoding):
     def encode_text(self, cells: Sequence[Any]) -> tuple[Array, Array]:
         return joined([serialize_tensor(cell) for cell in cells])
 
-    def decode(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells:
+    def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:
         if element.dtype.kind in "SU":
             tensors = [_parse_tensor(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
             cells, shapes = _join_tensors(
@@ -66,7 +69,7 @@ class TensorProtos(TensorEncoding):
 Shapes = Array | list[tuple[int, ...]]
 
 
-def _decode_numbers(values: Array, offsets: Array, element: Element) -> tuple[DecodedCells, Shapes]:
+def _decode_numbers(values: Array, offsets: Array, element: Dtype) -> tuple[DecodedCells, Shapes]:
     count = len(offsets) - 1
     if not count:
         return DecodedCells(np.empty(0, np.uint8), np.empty(0, np.int64)), []

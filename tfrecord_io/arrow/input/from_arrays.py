@@ -39,7 +39,7 @@ from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.numpy_output import GatheredValues, gather_objects
 from tfrecord_io.errors import EncodeError, printable
-from tfrecord_io.format.dtypes import element
+from tfrecord_io.format.dtypes import Dtype, extension_of
 from tfrecord_io.format.feature_types import image_advice
 from tfrecord_io.format.missing_values import check_level, has_inner, holds_masked
 from tfrecord_io.options.limits import too_large
@@ -271,8 +271,8 @@ def _no_column(values: Any, name: str | None = None) -> EncodeError:
 
 def _ndarray(values: Any) -> np.ndarray[Any, Any]:
     """An array of another library as one of NumPy."""
-    if _is_torch_bfloat16(values):
-        return _ndarray(values.view(imported_module("torch").int16)).view(element("bfloat16").dtype)
+    if (row := _torch_extension(values)) is not None:
+        return _ndarray(values.view(getattr(imported_module("torch"), f"int{8 * row.itemsize}"))).view(row.dtype)
     is_exchanged = hasattr(values, "__dlpack__") and not hasattr(values, "__array__")
     try:
         array = np.from_dlpack(values) if is_exchanged else np.asarray(values)
@@ -285,9 +285,10 @@ def _ndarray(values: Any) -> np.ndarray[Any, Any]:
     return array
 
 
-def _is_torch_bfloat16(values: Any) -> bool:
-    """True if this is a tensor of PyTorch that cannot be a NumPy array without ml_dtypes."""
-    return str(getattr(values, "dtype", None)) == "torch.bfloat16"
+def _torch_extension(values: Any) -> Dtype | None:
+    """The dtype of a tensor of PyTorch that cannot be a NumPy array without ml_dtypes; None for other values."""
+    dtype = getattr(values, "dtype", None)
+    return extension_of(dtype) if str(dtype).startswith("torch.") else None
 
 
 def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
@@ -717,7 +718,7 @@ def _one_type(cells: list[Any]) -> str | None:
     if all(is_frame(cell) for cell in cells):
         return "v.to_dict('list')"
     if all(hasattr(cell, "__array__") and not isinstance(cell, np.generic) for cell in cells):
-        return "v.float().numpy()" if any(map(_is_torch_bfloat16, cells)) else "numpy.asarray(v)"
+        return "v.float().numpy()" if any(map(_torch_extension, cells)) else "numpy.asarray(v)"
     if not any(isinstance(cell, bytes | bytearray | memoryview) for cell in cells):
         return "str(v)"
     if all(isinstance(cell, bytes | str) or (isinstance(cell, float) and math.isnan(cell)) for cell in cells):

@@ -1,7 +1,7 @@
 """Columns of arrays as tensors: which are tensors without being declared, and casts to a declared tensor type.
 
 Without a declaration, arrays of two or more dimensions are tensors, those of dtypes that lists in a record cannot hold
-(complex numbers, bfloat16, months), and text and dates if an encoding is requested that stores them as arrays.
+(complex numbers, months, those of ml_dtypes), and text and dates if an encoding is requested that stores them so.
 
 A cast reshapes lists, converts values without loss, and makes shapes variable. The type is decided over the whole
 column; values are converted, if needed, only for the rows of a batch. So an array in a file (``np.memmap``) is never
@@ -35,7 +35,7 @@ from tfrecord_io.arrow.tensor_values import (
 )
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, SchemaError
-from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.dtypes import Dtype, extension_of
 from tfrecord_io.schema.column_features import fixed_part
 from tfrecord_io.schema.tensor_types import (
     TENSOR_ENCODINGS,
@@ -132,7 +132,7 @@ def _row(at: int, valid: Array | None) -> int:
     return at if valid is None else int(np.flatnonzero(valid)[at])
 
 
-def _cast_tensors(tensors: TensorValues, element: Element, name: str) -> TensorValues:
+def _cast_tensors(tensors: TensorValues, element: Dtype, name: str) -> TensorValues:
     """Cast tensors to another dtype."""
     source = tensors.element
     if source.name == element.name:
@@ -197,7 +197,7 @@ def tensors_fit(source: pa.Field, target: pa.Field) -> bool:
     return is_same and all(axis in (None, stored_axis) for stored_axis, axis in zip(stored_axes, axes, strict=True))
 
 
-def _field(name: str, element: Element, shape: Shape) -> pa.Field:
+def _field(name: str, element: Dtype, shape: Shape) -> pa.Field:
     try:
         return tensor_field(name, element, shape)
     except SchemaError as error:
@@ -348,8 +348,7 @@ def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
     if kind in _ARROW_TIMES:
         unit, count = np.datetime_data(dtype)
         return unit not in _ARROW_TIMES[kind] or count != 1 or (unit == "D" and _stores_kind(encoding, kind))
-    is_bfloat16 = kind == "V" and dtype.name == "bfloat16"
-    return kind == "c" or is_bfloat16 or (kind in "SU" and _stores_kind(encoding, kind))
+    return kind == "c" or extension_of(dtype) is not None or (kind in "SU" and _stores_kind(encoding, kind))
 
 
 def _stores_kind(encoding: str | None, kind: str) -> bool:

@@ -27,8 +27,9 @@ import numpy as np
 from tfrecord_io.compression import CODECS
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import DecodeError, EncodeError, printable
-from tfrecord_io.format.dtypes import MAX_AXES, read_header
+from tfrecord_io.format.dtypes import MAX_AXES
 from tfrecord_io.format.format_registry import IDX
+from tfrecord_io.format.npy_header import read_header
 from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.open_stream import open_file, open_source

@@ -19,7 +19,8 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
 from tfrecord_io.file_formats.array_files.open_array import BLOCK_BYTES
-from tfrecord_io.format.dtypes import header, is_text_dtype
+from tfrecord_io.format.dtypes import extension_of, is_text_dtype
+from tfrecord_io.format.npy_header import header
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.write import ExportOptions
@@ -405,7 +406,7 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
             reason, feature=column, record=_record(reader, row + missing), hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI
         )
     rows = to_rows(array, field)
-    if rows.values.dtype.kind == "V":
+    if rows.values.dtype.kind == "V" or extension_of(rows.values.dtype) is not None:
         reason = f"the file format has no {rows.values.dtype}: NumPy would store it as bytes of no type"
         raise EncodeError(reason, feature=column, hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI)
     if rows.values.dtype.kind == "O" and not (group and is_bytes(field.type)):

@@ -50,7 +50,7 @@ def to_daft(dataset: ScanHolder, *, max_bytes: int = PIECE_BYTES) -> daft.DataFr
     ValueError
         The dataset has an `offset`, a `limit` or ``on_error="stop"``: such a read cannot be split.
     SchemaError
-        A column has bfloat16, arrays of text, or times in units that Arrow does not have.
+        A column has a dtype of ml_dtypes, arrays of text, or times in units that Arrow does not have.
     """
     with needs("daft"):
         from tfrecord_io.plugins.engines.daft_source import TFRecordSource

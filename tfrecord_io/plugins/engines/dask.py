@@ -56,7 +56,7 @@ def to_dask(dataset: ScanHolder, *, npartitions: int | None = None, max_bytes: i
     ValueError
         The dataset has an `offset`, a `limit` or ``on_error="stop"``: such a read cannot be split.
     SchemaError
-        A column has bfloat16, arrays of text, or times in units that Arrow does not have.
+        A column has a dtype of ml_dtypes, arrays of text, or times in units that Arrow does not have.
     """
     scan: Scan = unwrap_scans(dataset)
     with needs("dask"):

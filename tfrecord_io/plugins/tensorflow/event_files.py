@@ -14,6 +14,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.files_below import list_folder
 from tfrecord_io.file_formats.format_of_path import is_directory
+from tfrecord_io.format.dtypes import extension_of
 from tfrecord_io.format.protobuf import message_classes, parse_message
 from tfrecord_io.format.serialized_tensor import parse_tensor
 from tfrecord_io.lazy_dataset import dataset
@@ -163,7 +164,7 @@ def _value(value: Any, plugin: str | None, path: str, record: int) -> float | No
             return None  # of a kind that holds no numbers
         error.path, error.record = path, record
         raise
-    is_number = array.dtype.kind in "fiub" or array.dtype.name == "bfloat16"
+    is_number = array.dtype.kind in "fiub" or extension_of(array.dtype) is not None
     return float(array.item()) if array.size == 1 and is_number else None
 
 

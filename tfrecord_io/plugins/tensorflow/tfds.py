@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.format.dtypes import extension_of
 from tfrecord_io.schema.composite import VALUES, Composite
 from tfrecord_io.schema.field import BOXES_KEY, CONTEXT, Field, check_names
 from tfrecord_io.schema.formats.tfds_info import FEATURES
@@ -118,8 +119,8 @@ def _composite(leaf: TfdsLeaf, dtype: str, labels: list[str] | None, sentinel: b
 def _value_type(leaf: TfdsLeaf) -> pa.DataType:
     if leaf.dtype in ("string", "object", "str", "bytes"):
         return pa.string() if leaf.is_text else pa.binary()
-    if leaf.dtype == "bfloat16" and leaf.encoding == "none":
-        return pa.float32()  # as it is stored in a record
+    if (row := extension_of(leaf.dtype)) is not None and leaf.encoding == "none":
+        return pa.from_numpy_dtype(row.wide)  # as it is stored in a record
     try:
         return pa.from_numpy_dtype(np.dtype(leaf.dtype))
     except (TypeError, ValueError, SyntaxError, pa.ArrowNotImplementedError) as error:
