@@ -159,6 +159,10 @@ def test_lists_of_each_form(tmp_path: Path) -> None:
     dataset = tfr.dataset(tmp_path / "a.tfrecord")
     (batch,) = dataset.to_tf(batch_size=3)
     assert batch["x"].to_list() == lists["x"]
+    assert batch["y"].to_list() == lists["y"]  # ragged as well: the embedded schema states no length
+    fixed = tfr.dataset(tmp_path / "a.tfrecord", schema_overrides={"y": tfr.list_("float64", length=2)})
+    assert fixed.to_tf(batch_size=3).element_spec["y"] == tf.TensorSpec((None, 2), tf.float64)
+    (batch,) = fixed.to_tf(batch_size=3)
     assert batch["y"].numpy().tolist() == lists["y"]
     (batch,) = dataset.to_tf(batch_size=3, ragged="offsets")
     assert batch["x"].to_list() == lists["x"]
@@ -190,7 +194,10 @@ def test_lists_of_text(tmp_path: Path, kind: pa.DataType) -> None:
         (batch,) = dataset.select(["x"]).to_tf(batch_size=2, **padding, **options)
         values = batch["x"].to_list() if "offsets" in options.values() else batch["x"].numpy().tolist()
         assert values == expected
-    (batch,) = dataset.select(["even"]).to_tf(batch_size=2, missing="mask")
+    with pytest.raises(tfr.errors.SchemaError, match=r"'even'.*no tensor for rows of list"):  # of any length
+        dataset.select(["even"]).to_tf(batch_size=2, missing="mask")
+    fixed = tfr.dataset(tmp_path / "a.tfrecord", schema_overrides={"even": pa.list_(kind, 2)})
+    (batch,) = fixed.select(["even"]).to_tf(batch_size=2, missing="mask")
     assert batch["even"].numpy().tolist() == [[b"a", b"b"], [b"b", b"c"]]
     assert batch["even/mask"].numpy().tolist() == [[False, False], [False, False]]
 

@@ -254,7 +254,7 @@ def test_lists_of_each_form(tmp_path: Path) -> None:
     dataset = tfr.dataset(tmp_path / "a.tfrecord")
     (batch,) = dataset.to_torch(batch_size=3)
     assert [cell.tolist() for cell in batch["x"]] == [[1, 2], [], [3]]
-    assert batch["y"].shape == (3, 2)
+    assert [cell.tolist() for cell in batch["y"]] == [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
     (batch,) = dataset.to_torch(batch_size=3, ragged="pad", pad_value=-1)
     assert batch["x"].tolist() == [[1, 2], [-1, -1], [3, -1]]
     assert batch["x/length"].tolist() == [2, 0, 1]
@@ -262,6 +262,23 @@ def test_lists_of_each_form(tmp_path: Path) -> None:
     assert [part.tolist() for part in batch["x"]] == [[1, 2, 3], [0, 2, 2, 3]]
     rows = list(dataset.to_torch(ragged="offsets"))
     assert [row["x"].tolist() for row in rows] == [[1, 2], [], [3]]
+
+
+def test_lists_of_one_length_are_stacked_where_it_is_stated_or_no_schema_tells(tmp_path: Path) -> None:
+    columns = {"y": [[1, 2], [3, 4], [5, 6]]}
+    fixed = {"y": tfr.list_("int64", length=2)}
+    tfr.write_tfrecord(columns, tmp_path / "any.tfrecord")
+    tfr.write_tfrecord(columns, tmp_path / "fixed.tfrecord", schema=fixed)
+    tfr.write_tfrecord(columns, tmp_path / "bare.tfrecord", embed_schema=False)
+    for dataset in (
+        tfr.dataset(tmp_path / "any.tfrecord", schema_overrides=fixed),
+        tfr.dataset(tmp_path / "fixed.tfrecord"),
+        tfr.dataset(tmp_path / "bare.tfrecord"),
+    ):
+        (batch,) = dataset.to_torch(batch_size=3)
+        assert batch["y"].tolist() == columns["y"]
+    (batch,) = tfr.dataset(tmp_path / "any.tfrecord").to_torch(batch_size=3)
+    assert [cell.tolist() for cell in batch["y"]] == columns["y"]
 
 
 def test_static_shapes(tmp_path: Path) -> None:

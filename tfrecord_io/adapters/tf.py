@@ -68,8 +68,9 @@ def to_tf(
     -------
     tf.data.Dataset
         Of dicts by column. Numbers, bools, times and tensors are dense tensors; times and durations are int64, counts
-        of the unit in the schema. Text and bytes are tf.string. Lists are dense tensors if all have one length, else
-        RaggedTensors, or as `ragged` says. With ``missing="mask"`` there is a bool tensor ``<column>/mask`` for each
+        of the unit in the schema. Text and bytes are tf.string. Lists of a fixed length are dense tensors, others
+        RaggedTensors, or as `ragged` says: the schema states the length, or all lists of the sample have one where no
+        schema tells. With ``missing="mask"`` there is a bool tensor ``<column>/mask`` for each
         column that may lack a value: those that are missing are 0, "" or empty. Each iteration over the dataset is
         one epoch, which is shuffled differently from the one before; ``tf.random.set_seed`` determines the order where
         `seed` does not. With `worker`, ``tf.distribute`` does not shard the dataset again. Errors in files are

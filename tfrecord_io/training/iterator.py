@@ -364,9 +364,9 @@ def iter_arrays(
         As in `read_tfrecord`, except file objects, as files are opened in each epoch. A `dataset` has more reading
         options: ``sample`` is the number of records from which the schema is inferred, and with ``ragged=None`` also
         which lists have one length, and are stacked, where no schema tells: lists of a schema have any length, unless
-        it states one; `limit` counts the rows of an epoch, for all workers together, and with it or
-        `offset` files are read in order; with ``threads=1``, all work is done in the calling thread, with more,
-        background threads read, decode and prepare batches. The batches do not depend on it.
+        it states one; `limit` counts the rows of an epoch, for all workers together, and with it or `offset` files are
+        read in order; with ``threads=1``, all work is done in the calling thread, with more, background threads read,
+        decode and prepare batches. The batches do not depend on it.
     batch_size : int
         Number of records in a batch.
     columns, filters, schema, on_error, storage_options, filesystem
@@ -417,8 +417,9 @@ def iter_arrays(
     ArrayIterator
         An iterator of dicts of arrays, as from `read_arrays`, of `batch_size` rows each; the last batch of an epoch may
         have fewer, and so may one of which ``on_error`` left out rows that arrays cannot hold; its ``report`` has what
-        was left out. All batches have the same columns and dtypes: text has ``StringDType(na_object=None)``, as any
-        batch may lack a value, unless the schema requires the column (`read_arrays` uses ``StringDType()`` where no
+        was left out. All batches have the same columns and dtypes: lists of a schema that states no length are object
+        arrays, even if they have one length, which `read_arrays` stacks; text has ``StringDType(na_object=None)``, as
+        any batch may lack a value, unless the schema requires the column (`read_arrays` uses ``StringDType()`` where no
         value is missing). ``state()`` returns its position as a dict for JSON, and ``restore(state)`` continues from
         there with exactly the batches that would have followed.
 
