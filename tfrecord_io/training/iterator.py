@@ -417,11 +417,10 @@ def iter_arrays(
     ArrayIterator
         An iterator of dicts of arrays, as from `read_arrays`, of `batch_size` rows each; the last batch of an epoch may
         have fewer, and so may one of which ``on_error`` left out rows that arrays cannot hold; its ``report`` has what
-        was left out. All batches have the same columns and dtypes: lists of a schema that states no length are object
-        arrays, even if they have one length, which `read_arrays` stacks; text has ``StringDType(na_object=None)``, as
-        any batch may lack a value, unless the schema requires the column (`read_arrays` uses ``StringDType()`` where no
-        value is missing). ``state()`` returns its position as a dict for JSON, and ``restore(state)`` continues from
-        there with exactly the batches that would have followed.
+        was left out. All batches have the same columns and dtypes: lists of a schema without a length are object
+        arrays, which `read_arrays` stacks if they have one length; text has ``StringDType(na_object=None)`` unless the
+        schema requires the column (`read_arrays` uses ``StringDType()`` where no value is missing). ``state()`` returns
+        its position as a dict for JSON; ``restore(state)`` continues with the batches that would have followed.
 
     Raises
     ------
