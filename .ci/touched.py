@@ -86,8 +86,8 @@ def touched(names: Iterable[str] | None) -> list[str]:
     commands = [
         command for command, files in rules().items() if names is None or any(re.match(files, name) for name in names)
     ]
-    near = tests_near(names or ())
-    return commands + ([f'make test-full PYTEST_ARGS="$(python3 tests/near.py {" ".join(near)} | xargs)"'] if near else [])
+    near = " ".join(tests_near(names or ()))
+    return commands + ([f'make test-full PYTEST_ARGS="$(python3 tests/near.py {near} | xargs)"'] if near else [])
 
 
 if __name__ == "__main__":
