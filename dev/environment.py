@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-BUILD = ["scikit-build-core>=1.1", "nanobind>=2.9", "cmake>=3.25", "ninja"]
+# setuptools builds packages that the index has as sources only (pyftpdlib): nothing is built in isolation.
+BUILD = ["scikit-build-core>=1.1", "nanobind>=2.9", "cmake>=3.25", "ninja", "setuptools>=70.1"]
 TESTS = ["pytest", "pytest-timeout", "hypothesis"]
 BUCKET = ["moto[server]", "s3fs"]
 TENSORFLOW = ["tensorflow-cpu", "tensorflow-metadata", "protobuf<7"]
