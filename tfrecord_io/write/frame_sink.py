@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,9 @@ from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.typing import IndexLike
-from tfrecord_io.write.column_indexes import ColumnIndexes
+
+if TYPE_CHECKING:
+    from tfrecord_io.write.column_indexes import ColumnIndexes
 
 
 @contextmanager

@@ -52,7 +52,6 @@ from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_f
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.storage.write.change import change_of
 from tfrecord_io.typing import TableLike
-from tfrecord_io.write.column_indexes import ColumnIndexes, check_indexed
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute
 from tfrecord_io.write.partition_folders import stored_columns
 from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
@@ -182,6 +181,8 @@ class Writer(PublishingWriter):
             schema = _as_in_dataset(schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options)
         plan = _plan_columns(schema, self._options)
         if columns := self._options.indexed_columns:
+            from tfrecord_io.write.column_indexes import check_indexed
+
             check_indexed(columns, schema, [leaf.feature for leaf in plan.leaves])
         self._encoder = SliceEncoder(plan, self._options.record_type)
         return self._encoder
@@ -439,6 +440,8 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             resolved=output,
         )
         if options.indexed_columns:
+            from tfrecord_io.write.column_indexes import ColumnIndexes
+
             sink.column_indexes = ColumnIndexes(path, options.indexed_columns, options.storage)
         return sink
     if options.write_index:
@@ -450,6 +453,8 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     whole = output.path if output.directory else f"{output.base}@*"
     extended = dataset if mode in ADDING and sink.compression is None else None
     if options.indexed_columns or extended is not None:
+        from tfrecord_io.write.column_indexes import ColumnIndexes
+
         sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, extended)
     return sink
 
