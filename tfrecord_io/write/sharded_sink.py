@@ -33,7 +33,6 @@ from tfrecord_io.engine.contract import Array, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.index.find_index import check_uncompressed
 from tfrecord_io.options import LIMITS
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.schema.column_features import BY_WIRE, encoding_of
@@ -66,6 +65,8 @@ class ShardedSink(Sink):
         self._compression_level = options.compression_level
         check_level(get_codec(self.compression), self._compression_level)
         if options.write_index:
+            from tfrecord_io.index.write_index import check_uncompressed
+
             check_uncompressed(self.compression)  # also that of the dataset that is appended to
         known = dataset.known
         self._published: PublishedDataset | None = None

@@ -34,7 +34,6 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, for_cli, printable, warn
 from tfrecord_io.format.feature_types import Layout
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.index.find_index import check_uncompressed
 from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.options.limits import too_large
 from tfrecord_io.options.record_types import MessageType, takes_payloads
@@ -445,6 +444,8 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             sink.column_indexes = ColumnIndexes(path, options.indexed_columns, options.storage)
         return sink
     if options.write_index:
+        from tfrecord_io.index.write_index import check_uncompressed
+
         check_uncompressed(output.compression)  # before a directory is made
     columns, mode = tuple(options.partition_by or ()), options.effective_mode
     unite = SchemaUnion(options.evolve, options.overwrite_where)
