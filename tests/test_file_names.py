@@ -34,6 +34,7 @@ TOPICS = {
         "reference",
         "workflows",
         "readme",
+        "rows_page",
     },  # the project itself
     "adapters": {"derived_datasets", "training_options"},  # of all of them
     # what both engines fulfil

@@ -191,8 +191,8 @@ def test_one_that_is_read_once_is_shown_without_its_columns(tmp_path: Path) -> N
     with (tmp_path / "a.tfrecord").open("rb") as opened:
         assert repr(tfr.dataset(opened)) == f"<Dataset of {tmp_path / 'a.tfrecord'}: which is read once>"
     files = tfr.dataset([io.BytesIO(content), io.BytesIO(content)], filters=[("x", ">", 1)], limit=3)
-    assert repr(files) == "<Dataset of <BytesIO> and 1 more file: which is read once, rows where (x > 1), limit 3>"
-    assert str(files) == "Dataset of 2 files, read once\nrows where (x > 1), limit 3"
+    assert repr(files) == "<Dataset of <BytesIO> and 1 more file: which is read once, rows where x > 1, limit 3>"
+    assert str(files) == "Dataset of 2 files, read once\nrows where x > 1, limit 3"
     assert "read once" in files._repr_html_()
     with pytest.raises(TypeError, match=r"is read once, by a call such as tfr\.read_table\(dataset\)"):
         files.explain()
@@ -202,11 +202,11 @@ def test_one_that_is_read_once_is_shown_without_its_columns(tmp_path: Path) -> N
 def test_it_is_shown_in_a_line_and_as_a_table(path: Path) -> None:
     dataset = tfr.dataset(path).filter(f("label") == 2)
     assert repr(dataset).startswith("<Dataset of ")
-    assert repr(dataset).endswith("and 2 more files: 4 columns, rows where (label == 2)>")
+    assert repr(dataset).endswith("and 2 more files: 4 columns, rows where label == 2>")
     assert "6 rows, schema embedded" in str(tfr.dataset(path))
     assert "label   int64" in str(dataset)
     assert dataset._repr_html_().count("<tr>") == 5
-    assert "rows where (label == 2)" in dataset._repr_html_()
+    assert "rows where label == 2" in dataset._repr_html_()
     part = tfr.dataset(path, offset=1).limit(1000)
     assert repr(part).endswith(": 4 columns, offset 1, limit 1,000>")
     assert str(part).endswith("\noffset 1\nlimit 1,000")

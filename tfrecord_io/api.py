@@ -94,9 +94,9 @@ def read_tfrecord(
         Only rows that meet a condition; null counts as false. Pass ``pc.field("label") == 3`` or, as in pandas, a list
         of tuples, ``[("label", "==", 3), ("score", ">", 0.5)]``, all of which must hold, or a list of such lists, one
         of which must hold; or the text that ``--where`` of the command takes, ``"label = 3 and day >= DATE
-        '2026-01-31'"``. ``("label", "==", None)`` finds missing values, ``("tags", "contains", "cat")`` lists with a
-        value. The condition may name columns that are not read, and partition folders (``label=3/``): files without
-        matching rows are not opened.
+        '2026-01-31'"``. ``("label", "is null")`` finds missing values, ``("name", "startswith", "ca")`` text that
+        begins so, ``("tags", "contains", "cat")`` lists with a value. The condition may name columns
+        that are not read, and partition folders (``label=3/``): files without matching rows are not opened.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict maps each column to a ``pyarrow.DataType``, a name such
         as ``"int32"`` or a Python type; ``float`` is float32. Other features are ignored. A column named like partition

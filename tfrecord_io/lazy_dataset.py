@@ -269,7 +269,7 @@ class Dataset(_Shown):
         >>> _ = tfr.write_tfrecord({"kind": ["a", "b"], "n": [1, 2]}, "kinds/", partition_by="kind")
         >>> explained = tfr.dataset("kinds/").filter([("kind", "==", "b"), ("n", ">", 0)]).explain()
         >>> [(file.read, file.why) for file in explained.files]
-        [('left out', '(kind == "b")'), ('whole', '')]
+        [('left out', "kind == 'b'"), ('whole', '')]
         >>> explained.columns
         ('n',)
         """

@@ -78,6 +78,8 @@ class TestDuckDB(AdapterSuite):
         [
             ("text IN ('a', 'b')", [1, 5]),
             ("text IS NULL", [2]),
+            ("text IS NOT NULL AND ints BETWEEN 2 AND 4", [3, 4]),
+            ("starts_with(text, 'b')", [5]),
             ("float > 1", [1, 2, 5]),  # NaN is the greatest number
             ("team = 'red' AND ints > 1", [4, 5]),
             ("day = DATE '2020-01-02' OR raw = '\\xFF\\x00'::BLOB", [2, 4]),

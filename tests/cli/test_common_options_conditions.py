@@ -32,8 +32,8 @@ from tfrecord_io.options.condition_text import parse_condition
         ("within in [1]", ("within", "in", [1])),
         ("ok == true", ("ok", "==", True)),
         ('s == "=="', ("s", "==", "==")),
-        ("c is null", ("c", "==", None)),
-        (" my column  IS NOT  NULL ", ("my column", "!=", None)),
+        ("c is null", ("c", "is null", None)),
+        (" my column  IS NOT  NULL ", ("my column", "is not null", None)),
         ("c != null", ("c", "!=", None)),
         ("c == NULL", ("c", "==", None)),
         ("path == ~/a=b", ("path", "==", "~/a=b")),
@@ -92,8 +92,15 @@ def test_values_are_json(column: str, operator: str, value: Any) -> None:
 )
 def test_no_part_of_an_unknown_operator_becomes_text(operator: str, value: str) -> None:
     """``day <> x`` would be all days before ``> x``."""
-    with pytest.raises(ValueError, match="not in or contains"):
+    with pytest.raises(ValueError, match="is null, is not null"):
         parse_condition(f"day {operator} {value}")
+
+
+@pytest.mark.parametrize("operator", ["! =", "< =", ">  =", "= ="])
+def test_an_operator_with_a_space_in_it_is_refused(operator: str) -> None:
+    """``day ! = 0`` was a column named ``day ! ``."""
+    with pytest.raises(ValueError, match=f"cannot read '{operator}': write '{''.join(operator.split())}'"):
+        parse_condition(f"day {operator} 0")
 
 
 @pytest.fixture
@@ -161,11 +168,16 @@ def test_values_that_are_no_plain_text_are_a_usage_error(run: Any, tmp_path: Pat
         ("price > 0.1", [1]),
         ("price == 0.1", [0]),
         ("tags contains cat", [0, 2]),
+        ("n between 3 and 4.5", [0]),
+        ("price BETWEEN 0.1 AND 0.25", [0, 1]),
+        ("name startswith ca", [1, 2]),
+        ("name startswith 'cat' and n is not null", [2]),
     ],
 )
 def test_missing_values_lists_and_any_number(run: Any, tmp_path: Path, where: str, rows: list[int]) -> None:
     prices = [Decimal("0.10"), Decimal("0.25"), None]
     table = {"row": [0, 1, 2], "n": [3, None, 5], "price": prices, "tags": [["cat"], None, ["dog", "cat"]]}
+    table["name"] = ["Cat", "ca", "cat"]
     tfr.write_tfrecord(pa.table(table), tmp_path / "a.tfrecord")
     lines = run("cat", tmp_path / "a.tfrecord", "--where", where, "-c", "row").stdout.splitlines()
     assert [json.loads(line)["row"] for line in lines] == rows

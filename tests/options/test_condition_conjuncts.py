@@ -89,7 +89,7 @@ def test_any_number_of_parts(count: int) -> None:
         )
     for condition in (condition_of([("n", "!=", number) for number in range(count)]), condition_of(both)):
         assert len(condition.conjuncts) == count
-        assert [part.text for part in condition.conjuncts[:: count - 1]] == ["(n != 0)", f"(n != {count - 1})"]
+        assert [part.text for part in condition.conjuncts[:: count - 1]] == ["n != 0", f"n != {count - 1}"]
         assert len(pickle.loads(pickle.dumps(condition)).conjuncts) == count
         added = condition & conditions[0]
         assert added.columns == ("n",)
@@ -97,10 +97,10 @@ def test_any_number_of_parts(count: int) -> None:
 
 
 def test_a_few_parts_are_nested_from_the_left() -> None:
-    """The states of iterators have the text."""
+    """The states of iterators have the key."""
     a, b, c, d = (("a", "==", number) for number in range(4))
-    assert condition_of([a, b, c, d]).text == "((((a == 0) and (a == 1)) and (a == 2)) and (a == 3))"
-    assert (condition_of([a, b]) & condition_of([c, d])).text == "(((a == 0) and (a == 1)) and ((a == 2) and (a == 3)))"
+    assert condition_of([a, b, c, d]).key == "((((a == 0) and (a == 1)) and (a == 2)) and (a == 3))"
+    assert (condition_of([a, b]) & condition_of([c, d])).key == "(((a == 0) and (a == 1)) and ((a == 2) and (a == 3)))"
 
 
 def test_conditions_are_added_one_by_one_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:

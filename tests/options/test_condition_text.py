@@ -16,12 +16,23 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tfrecord_io.options.condition_text import parse_filters
+from tfrecord_io.options.filters import condition_of
+from tfrecord_io.options.operators import OPERATORS, Operand, Operator
 from tfrecord_io.public_names import SHOWN_IN
 
 TEXT = "label = 1 and day >= DATE '2026-01-01'"
 DAYS = [datetime.date(2025, 12, 31), datetime.date(2026, 1, 1), datetime.date(2026, 1, 2), datetime.date(2026, 1, 3)]
-TABLE = pa.table({"n": [0, 1, 2, 3], "label": [1, 1, 0, 1], "day": pa.array(DAYS, pa.date32())})
+NAMES = ["cat", "cow", "dog", "ca"]
+TABLE = pa.table({"n": [0, 1, 2, 3], "label": [1, 1, 0, 1], "day": pa.array(DAYS, pa.date32()), "name": NAMES})
 KEPT = [1, 3]
+
+
+def test_groups_of_alternatives_are_not_multiplied() -> None:
+    text = " and ".join(f"(n = {number} or label = {number})" for number in range(40))
+    assert condition_of(text).text.startswith("(n == 0 or label == 0) and (n == 1 or label == 1) and ")
+    assert len(condition_of(text).conjuncts) == 40
+    with pytest.raises(ValueError, match="at most 1,000 alternatives"):
+        parse_filters(text)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +40,7 @@ KEPT = [1, 3]
     [
         ("a = 1", [[("a", "==", 1)]]),
         (TEXT, [[("label", "==", 1), ("day", ">=", "2026-01-01")]]),
-        ("a=1 AND b>2 Or c is null", [[("a", "==", 1), ("b", ">", 2)], [("c", "==", None)]]),
+        ("a=1 AND b>2 Or c is null", [[("a", "==", 1), ("b", ">", 2)], [("c", "is null", None)]]),
         ("a=1 and(b=2 or c=3)", [[("a", "==", 1), ("b", "==", 2)], [("a", "==", 1), ("c", "==", 3)]]),
         ("(a = 1) and ((b in [1, 2]))", [[("a", "==", 1), ("b", "in", [1, 2])]]),
         ("s = 'x and y = 1' and n = 2", [[("s", "==", "x and y = 1"), ("n", "==", 2)]]),
@@ -39,13 +50,39 @@ KEPT = [1, 3]
         ("salt and pepper = 1 and n = 2", [[("salt and pepper", "==", 1), ("n", "==", 2)]]),
         ("at < TIMESTAMP '2026-01-01 10:30:00'", [[("at", "<", "2026-01-01 10:30:00")]]),
         ("s = (x)", [[("s", "==", "(x)")]]),
+        ("n between 1 and 5", [[("n", "between", [1, 5])]]),
+        ("n = 1 and n BETWEEN 1 AND 5 and s = x", [[("n", "==", 1), ("n", "between", [1, 5]), ("s", "==", "x")]]),
+        ("s between 'a and b' and 'c' or n is null", [[("s", "between", ["a and b", "c"])], [("n", "is null", None)]]),
+        ("day between DATE '2026-01-01' and DATE '2026-01-31'", [[("day", "between", ["2026-01-01", "2026-01-31"])]]),
+        (
+            "not null = 1 or(s startswith ca and s IS NOT NULL)",
+            [[("not null", "==", 1)], [("s", "startswith", "ca"), ("s", "is not null", None)]],
+        ),
+        ("between = 1 and startswith = 2", [[("between", "==", 1), ("startswith", "==", 2)]]),
+        ("s = between us and n = 1", [[("s", "==", "between us"), ("n", "==", 1)]]),
+        ("s STARTSWITH 'it''s' and n NOT  IN [1]", [[("s", "startswith", "it's"), ("n", "not in", [1])]]),
     ],
 )
 def test_conditions_are_joined(text: str, expected: list[list[tuple[str, str, Any]]]) -> None:
     assert parse_filters(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "a", "a = 1 and", "a = x or", "a = 1 b = 2", "day > DATE '2026-13-01'", "()"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a",
+        "a = 1 and",
+        "a = x or",
+        "a = 1 b = 2",
+        "day > DATE '2026-13-01'",
+        "()",
+        "n between 1",
+        "n between 1 and",
+        "n between 1 and m = 2",
+        "(" * 60 + "n = 1" + ")" * 60,
+    ],
+)
 def test_what_is_no_condition_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"filters=.*: (expected|cannot read)"):
         tfr.read_table("absent.tfrecord", filters=text)
@@ -71,6 +108,30 @@ def test_and_or_and_parentheses_mean_what_python_means(text: str) -> None:
 
     mask = RowFilter.for_schema(text, TABLE.schema).mask(batch)
     assert batch.filter(mask)["n"].to_pylist() == expected
+
+
+LITERALS = st.one_of(
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text("ab'\" é%[(,=<", max_size=5).filter(lambda text: not text or text == text.strip()),
+    st.booleans(),
+)
+
+
+@given(st.data(), st.sampled_from(OPERATORS), st.sampled_from(["n", "my column", "a/b", "is", "between"]))
+def test_the_text_of_a_condition_is_read_as_that_condition(data: st.DataObject, operator: Operator, name: str) -> None:
+    values = {
+        Operand.NONE: st.none(),
+        Operand.VALUE: LITERALS,
+        Operand.TEXT: LITERALS.filter(lambda value: isinstance(value, str)),
+        Operand.LIST: st.lists(st.integers(), max_size=9) | st.lists(st.text("a'é", max_size=3), max_size=9),
+        Operand.PAIR: st.tuples(LITERALS, LITERALS),
+    }[operator.operand]
+    first, second = ((name, operator.symbol, data.draw(values)) for _ in range(2))
+    for filters in ([first], [first, second], [[first], [second]], [[first, second], [second]]):
+        condition = condition_of(filters)
+        if "…" not in condition.text:  # which is shown in part
+            assert condition_of(condition.text).key == condition.key
 
 
 def numbers(table: pa.Table) -> list[int]:
@@ -108,7 +169,7 @@ def deleted() -> list[int]:
 
 
 def copied() -> list[int]:
-    tfr.write_tfrecord(TABLE, "parts/", partition_by=["label", "day"])
+    tfr.write_tfrecord(TABLE, "parts/", partition_by=["label", "day", "name"])
     tfr.copy("parts/", "copy/", filters=TEXT)
     return sorted(numbers(tfr.read_table("copy/")))
 
@@ -143,8 +204,17 @@ OTHERS: dict[str, Callable[[], list[int]]] = {
 }
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        "name startswith 'c' and label is not null and day between DATE '2026-01-01' and DATE '2026-01-31'",
+        "name not in ['cat', 'dog'] and label between 1 and 3",
+    ],
+)
 @pytest.mark.parametrize("call", [*CALLS, *OTHERS])
-def test_every_call_takes_text(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_call_takes_text(call: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.TEXT", text)
     for library in ("polars", "duckdb"):
         if call == library:
             pytest.importorskip(library)

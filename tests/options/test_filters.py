@@ -38,6 +38,21 @@ def test_a_missing_time(missing: object) -> None:
     assert values["value_set"].values.null_count == 1
 
 
+@pytest.mark.parametrize(
+    ("filters", "key"),
+    [
+        ([("a", "==", None)], "is_null(a, {nan_is_null=false})"),
+        ("a is not null", "is_valid(a)"),
+        ([("a", ">", 1), ("s", "!=", "x")], '((a > 1) and (s != "x"))'),
+        ([("a", "not in", [1])], "invert(is_in(a, {value_set=int64:[\n  1\n], null_matching_behavior=MATCH}))"),
+        ([("t", "contains", "x")], 'contains(t, "x")'),
+        ("s startswith x and a between 1 and 2", '(startswith(s, "x") and between(a, 1, 2))'),
+    ],
+)
+def test_states_of_iterators_name_conditions_as_older_versions_did(filters: object, key: str) -> None:
+    assert condition_of(filters).key == key
+
+
 def test_a_unit_that_arrow_does_not_have_is_refused() -> None:
     with pytest.raises(ValueError, match="got timedelta64"):
         condition_of([("t", "==", np.timedelta64(1, "Y"))])

@@ -28,6 +28,7 @@ from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
+from tfrecord_io.options.operators import BY_FUNCTION
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.live_scan import LiveScan
@@ -324,7 +325,8 @@ def _is_before_2() -> bool:
 def _include_nan(part: Condition) -> Condition:
     """Include rows of NaN, which DuckDB sorts as the greatest number but leaves out of conditions before version 2."""
     part = part.replace_arguments([_include_nan(argument) for argument in part.arguments])
-    if part.name not in ("greater", "greater_equal"):
+    operator = BY_FUNCTION.get(part.name)
+    if operator is None or not operator.finds_nan:
         return part
     field, bound = part.arguments
     if bound.value is None or not pa.types.is_floating(bound.value.type):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Callable, Iterator
-from functools import partial, reduce
+from functools import partial
+from operator import eq
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from tfrecord_io.errors import SchemaError, needs
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
+from tfrecord_io.options.operators import BY_SYMBOL, OPERATORS, Operand, Operator
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.live_scan import LiveScan
@@ -32,7 +33,6 @@ from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:
     import polars as pl
-    import pyarrow.compute as pc
 else:
     pl = LateTypes("polars")
 
@@ -183,20 +183,18 @@ def _translate_predicate(predicate: pl.Expr, schema: pa.Schema) -> Condition | N
         return None
     try:
         node = json.loads(predicate.meta.serialize(format="json"))
-        condition = condition_of(_condition(node, schema))
+        condition = _condition(node, schema)
         RowFilter.for_schema(condition, schema)
     except (_Untranslated, SchemaError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RecursionError):
         return None  # also if another version of polars writes its expressions in another form
     return condition
 
 
-def _condition(node: Any, schema: pa.Schema) -> pc.Expression:
+def _condition(node: Any, schema: pa.Schema) -> Condition:
     """Condition of a node of the expression's JSON: an object with one key, the kind of the node."""
-    import pyarrow.compute as pc
-
     kind, content = _only(node)
     if kind == "Column" and content in schema.names and t.is_boolean(schema.field(content).type):
-        return pc.field(content)
+        return Condition("field", path=(content,))
     if kind == "Function":
         return _function(content, schema)
     if kind != "BinaryExpr":
@@ -205,15 +203,14 @@ def _condition(node: Any, schema: pa.Schema) -> pc.Expression:
     if op == "And":
         return _either_or_both(left, right, schema)
     if op == "Or":
-        return _condition(left, schema) | _condition(right, schema)
-    if op not in _COMPARISONS:
-        raise _Untranslated
+        return Condition.any_of([_condition(left, schema), _condition(right, schema)])
+    operator = _operator(op)
     if _only(left)[0] == "Literal":
-        left, right, op = right, left, _MIRRORED[op]
-    return _comparison(left, op, right, schema)
+        left, right, operator = right, left, BY_SYMBOL[operator.mirrored or ""]
+    return _operation(operator, [left, right], schema)
 
 
-def _either_or_both(left: Any, right: Any, schema: pa.Schema) -> pc.Expression:
+def _either_or_both(left: Any, right: Any, schema: pa.Schema) -> Condition:
     parts = []
     for side in (left, right):
         try:
@@ -222,38 +219,29 @@ def _either_or_both(left: Any, right: Any, schema: pa.Schema) -> pc.Expression:
             continue
     if not parts:
         raise _Untranslated
-    return reduce(operator.and_, parts)
+    return Condition.all_of(parts)
 
 
-def _function(content: dict[str, Any], schema: pa.Schema) -> pc.Expression:
-    """Condition of a function: a test for null, or a negated column (polars turns other negations into comparisons)."""
-    import pyarrow.compute as pc
-
+def _function(content: dict[str, Any], schema: pa.Schema) -> Condition:
+    """Condition of a function: an operator, or a negated column (polars turns other negations into comparisons)."""
     inputs, function = content["input"], content["function"]
-    called = function.get("Boolean") if isinstance(function, dict) else None
-    if called in ("IsNull", "IsNotNull") and (name := _only(inputs[0])[1]) in schema.names:
-        field = pc.field(name)
-        return field.is_null() if called == "IsNull" else field.is_valid()
-    if called == "Not" and _only(inputs[0])[0] == "Column":
-        return ~_condition(inputs[0], schema)
-    if isinstance(called, dict) and called == {"IsBetween": {"closed": "Both"}}:
-        return _comparison(inputs[0], "GtEq", inputs[1], schema) & _comparison(inputs[0], "LtEq", inputs[2], schema)
-    raise _Untranslated
+    if function == {"Boolean": "Not"} and _only(inputs[0])[0] == "Column":
+        return Condition("call", "invert", arguments=(_condition(inputs[0], schema),))
+    return _operation(_operator(function), inputs, schema)
 
 
-_COMPARISONS: dict[str, Callable[..., Any]] = {
-    "Eq": operator.eq,
-    "NotEq": operator.ne,
-    "Lt": operator.lt,
-    "LtEq": operator.le,
-    "Gt": operator.gt,
-    "GtEq": operator.ge,
-}
-_MIRRORED = {"Eq": "Eq", "NotEq": "NotEq", "Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq"}
+def _operator(called: Any) -> Operator:
+    """The operator that polars calls so."""
+    operator = next((operator for operator in OPERATORS if called in operator.polars), None)
+    if operator is None:
+        raise _Untranslated
+    return operator
+
+
 # The types of literals that pyarrow compares as polars does; NaN is treated apart.
 _SCALARS: dict[str, Callable[[pa.DataType], bool]] = {
-    **{f"Int{bits}": partial(operator.eq, getattr(pa, f"int{bits}")()) for bits in (8, 16, 32, 64)},
-    **{f"UInt{bits}": partial(operator.eq, getattr(pa, f"uint{bits}")()) for bits in (8, 16, 32, 64)},
+    **{f"Int{bits}": partial(eq, getattr(pa, f"int{bits}")()) for bits in (8, 16, 32, 64)},
+    **{f"UInt{bits}": partial(eq, getattr(pa, f"uint{bits}")()) for bits in (8, 16, 32, 64)},
     "Float32": t.is_float32,
     "Float64": t.is_float64,
     "String": is_text,
@@ -262,23 +250,33 @@ _SCALARS: dict[str, Callable[[pa.DataType], bool]] = {
 }
 
 
-def _comparison(column: Any, op: str, literal: Any, schema: pa.Schema) -> pc.Expression:
-    """Compare a column with a literal of its type; in polars, NaN is greater than all numbers and equals itself."""
-    import pyarrow.compute as pc
+def _operation(operator: Operator, inputs: list[Any], schema: pa.Schema) -> Condition:
+    """Condition of an operator, for a column and literals of its type.
 
-    (kind, name), (literal_kind, content) = _only(column), _only(literal)
-    if (kind, literal_kind) != ("Column", "Literal") or name not in schema.names:
+    In polars, NaN is greater than all numbers and equals itself.
+    """
+    kind, name = _only(inputs[0])
+    if kind != "Column" or name not in schema.names:
+        raise _Untranslated
+    literals = [_literal(node, schema.field(name).type) for node in inputs[1:]]
+    if operator.mirrored != operator.symbol and any(t.is_boolean(literal.type) for literal in literals):
+        raise _Untranslated
+    operand = literals if operator.operand is Operand.PAIR else next(iter(literals), None)
+    condition = condition_of([(name, operator.symbol, operand)])
+    if not operator.finds_nan or not t.is_floating(schema.field(name).type):
+        return condition
+    return Condition.any_of([condition, Condition("call", "is_nan", arguments=condition.arguments[:1])])
+
+
+def _literal(node: Any, type_: pa.DataType) -> pa.Scalar:
+    kind, content = _only(node)
+    if kind != "Literal":
         raise _Untranslated
     kind, content = _only(content)
     scalar, value = _only(content) if kind == "Scalar" else ("", None)
-    type = schema.field(name).type
-    if scalar not in _SCALARS or not _SCALARS[scalar](type) or value is None:  # NaN and infinity are null in JSON
+    if scalar not in _SCALARS or not _SCALARS[scalar](type_) or value is None:  # NaN and infinity are null in JSON
         raise _Untranslated
-    if scalar == "Boolean" and op not in ("Eq", "NotEq"):
-        raise _Untranslated
-    field = pc.field(name)
-    compared: pc.Expression = _COMPARISONS[op](field, pa.scalar(bytes(value) if scalar == "Binary" else value, type))
-    return compared | field.is_nan() if scalar.startswith("Float") and op in ("Gt", "GtEq") else compared
+    return pa.scalar(bytes(value) if scalar == "Binary" else value, type_)
 
 
 def _only(node: Any) -> tuple[str, Any]:

@@ -26,23 +26,16 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.options.condition import Condition
+from tfrecord_io.options.operators import BY_FUNCTION, MIRRORED, Operand, Operator
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.schema.types import EXTENSIONS, is_bytes, is_text, is_value_extension
+from tfrecord_io.schema.types import EXTENSIONS, is_bytes, is_list_like, is_text, is_value_extension
 
 _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
 
 _PLAIN = (pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary())  # compared as they are, as integers are
 
 _FORMS = {"date": "2024-01-31", "time": "12:30:00", "timestamp": "2024-01-31T12:30:00"}
-MIRRORED = {
-    "equal": "equal",
-    "not_equal": "not_equal",
-    "less": "greater",
-    "less_equal": "greater_equal",
-    "greater": "less",
-    "greater_equal": "less_equal",
-}
 COMPARISONS = frozenset(MIRRORED)
 _FUNCTIONS = COMPARISONS | _OF_BOOLS | {"is_valid"}
 
@@ -106,7 +99,7 @@ def _unify_argument_types(first: Any, second: Any) -> list[Any]:
 
 
 def type_literals(condition: Condition, schema: pa.Schema) -> Condition:
-    """Give literals the type of the column that they are compared with.
+    """Give literals the type of the column that they are compared with, in functions that Arrow has.
 
     Text is a date, time or timestamp where the column is; a timestamp without an offset from UTC is in the time zone of
     the column, and a date is its first moment there. Numbers of other types become one of the column's, and ``in`` has
@@ -114,11 +107,14 @@ def type_literals(condition: Condition, schema: pa.Schema) -> Condition:
 
     >>> from tfrecord_io.options.filters import condition_of
     >>> type_literals(condition_of([("day", ">=", "2024-01-31")]), pa.schema({"day": pa.date32()})).text
-    '(day >= 2024-01-31)'
+    "day >= DATE '2024-01-31'"
     >>> type_literals(condition_of([("n", ">", 1.5)]), pa.schema({"n": pa.int64()})).text
-    '(n > 1)'
+    'n > 1'
+    >>> type_literals(condition_of([("n", "between", (1.5, 3))]), pa.schema({"n": pa.int64()})).text
+    'n >= 2 and n <= 3'
 
-    SchemaError if the text is not of this form, or a column of text is compared with a number.
+    SchemaError if the text is not of this form, a column of text is compared with a number, or an operator does not
+    take the type of its column.
     """
     part, arguments = condition, condition.arguments
     if part.kind != "call":
@@ -129,11 +125,41 @@ def type_literals(condition: Condition, schema: pa.Schema) -> Condition:
         typed = type_literals(mirrored, schema)
         return part if typed is mirrored else typed
     field = _field(arguments[0], schema) if kinds[:1] == ["field"] else None
+    operator = BY_FUNCTION.get(part.name)
+    if operator is not None and field is not None and _family(field.type) not in operator.types.families:
+        _check_family(part, field, operator)
+    if operator is not None and operator.comparisons is not None:
+        column, *operands = arguments
+        type_ = pa.null() if field is None else field.type
+        compared = operator.comparisons([operand.value for operand in operands], type_)
+        literals = ((function, Condition("literal", value=value)) for function, value in compared)
+        parts = [Condition("call", function, arguments=(column, literal)) for function, literal in literals]
+        return type_literals(Condition.all_of(parts), schema)
     if field is not None and part.name in COMPARISONS and kinds == ["field", "literal"]:
         return _typed_comparison(part, field)
     if field is not None and part.name == "is_in" and kinds == ["field"]:
         return _typed_members(part, field)
     return part.replace_arguments([type_literals(argument, schema) for argument in arguments])
+
+
+def _check_family(part: Condition, field: pa.Field, operator: Operator) -> None:
+    """SchemaError if an operator does not take the type of a column, unless it asks for missing values alone."""
+    family, types = column_family(field.type), operator.types
+    if family in types.families:
+        return
+    operands = [argument.value for argument in part.arguments[1:]]
+    if operator.operand is Operand.LIST:
+        operands = [*part.value["value_set"].values]  # type: ignore[index]
+    if any(value is None or value.is_valid for value in operands):
+        kind = short_type_name(field.type, field.metadata)
+        raise SchemaError(types.reason.format(kind), feature=field.name, got=str(field.type), hint=types.hint)
+
+
+def column_family(type_: pa.DataType) -> str:
+    """Family of a column type, as `Operator.types` names it."""
+    if not t.is_map(type_) and is_list_like(type_):
+        return "lists"
+    return "structs" if t.is_nested(type_) or is_any_tensor(type_) else _family(type_) or "others"
 
 
 def _field(part: Condition, schema: pa.Schema) -> pa.Field | None:
@@ -260,8 +286,6 @@ def _convert_literal(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
         refused = f'the filter compares {kind} with the text "{printable(value.as_py())}"', "write a number, such as 5"
     elif t.is_date(field.type) and t.is_timestamp(value.type) and value.type.tz is not None:
         refused = "the filter compares dates with a time in a time zone", "write a date, such as 2024-01-31"
-    elif value.is_valid and (t.is_nested(field.type) or is_any_tensor(field.type)):
-        refused = f"a filter cannot compare values of {kind}", "name a column of single values"
     elif (
         value.is_valid
         and None not in (family, value_family)

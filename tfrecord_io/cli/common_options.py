@@ -41,7 +41,10 @@ def where_option(text: str) -> Callable[[Any], Any]:
     return click.option("--where", "filters", multiple=True, metavar="CONDITION", callback=_conditions, help=text)
 
 
-EXAMPLES = '"label == 3", "name in [\'a\', \'b\']", "tags contains cat" or "label is not null".'
+EXAMPLES = (
+    '"label == 3", "name in [\'a\', \'b\']", "n between 1 and 5", "name startswith ca", "tags contains cat" or '
+    '"label is not null".'
+)
 
 
 STDIN = "/dev/stdin"

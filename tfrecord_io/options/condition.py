@@ -23,15 +23,17 @@ import pyarrow as pa
 
 from tfrecord_io.closing import cached_property
 from tfrecord_io.errors import printable
+from tfrecord_io.options.operators import BY_FUNCTION, BY_SYMBOL, MIRRORED, OPERATORS, Operand, Operator
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-CONTAINS = "contains"  # the name of a function that pyarrow does not have: whether a list has a value
-_AND, _OR = "and_kleene", "or_kleene"
+_AND, _OR, _NOT = "and_kleene", "or_kleene", "invert"
+_NEGATED = {BY_SYMBOL[operator.negates].function: operator for operator in OPERATORS if operator.negates is not None}
 _MOST_DEEP = 100  # parts of a chain of these that are nested in each other
 _MOST_NESTED = 300  # calls inside each other: what goes through them is recursive
 _MOST_KEY = 1000  # characters
+_MOST_MEMBERS = 10  # that a text shows of a list
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Condition:
     """A condition on rows, or a part of one. It can be pickled, and threads may share it."""
 
     kind: str  # "call", "field" or "literal"
-    name: str = ""  # of the function that is called, as in `pyarrow.compute`
+    name: str = ""  # of the function that is called, as `Operator.function` or another one of `pyarrow.compute`
     path: tuple[str, ...] = ()  # of a field: the column, and the names of fields inside structs
     value: pa.Scalar | None = None  # of a literal; of a call its options
     arguments: tuple[Condition, ...] = ()
@@ -101,13 +103,13 @@ class Condition:
 
     @property
     def text(self) -> str:
-        """The condition in one short line, for messages.
+        """The condition in one short line, for messages: as `parse_filters` takes it, if it has only its operators.
 
         >>> import pyarrow.compute as pc
-        >>> Condition.parse(pc.field("n").isin([1, 2])).text
-        'is_in(n, {value_set=int64:[ 1, 2 ], null_matching_behavior=MATCH})'
+        >>> Condition.parse(pc.field("n").isin([1, 2]) & pc.field("s").is_valid()).text
+        'n in [1, 2] and s is not null'
         """
-        return printable(" ".join(str(self.expression).split()))
+        return printable(_words(self))
 
     @property
     def key(self) -> str:
@@ -124,7 +126,7 @@ class Condition:
         if "..." not in whole and len(whole) <= _MOST_KEY:
             return whole
         digest = hashlib.sha256(repr(_plain(self)).encode("utf-8", "surrogatepass")).hexdigest()
-        return f"{self.text} {digest}"
+        return f"{printable(' '.join(whole.split()))} {digest}"
 
     @property
     def conjuncts(self) -> list[Condition]:
@@ -132,7 +134,7 @@ class Condition:
 
         >>> import pyarrow.compute as pc
         >>> [part.text for part in Condition.parse(pc.field("a").is_valid() & (pc.field("b") > 1)).conjuncts]
-        ['is_valid(a)', '(b > 1)']
+        ['a is not null', 'b > 1']
         """
         return _operands(self, _AND)
 
@@ -191,6 +193,62 @@ def _shallow(condition: Condition) -> Condition:
     """Rebuild a condition of many parts as a tree of little depth; others are returned as they are."""
     parts = _operands(condition, condition.name) if condition.name in (_AND, _OR) else []
     return _join(condition.name, parts) if len(parts) > _MOST_DEEP else condition
+
+
+# ---- the words of a condition
+
+
+def _words(part: Condition) -> str:
+    if part.kind == "field":
+        return ".".join(part.path)
+    if part.kind == "literal":
+        return _literal(part.value)
+    if part.name in (_AND, _OR):
+        texts = [(_words(operand), operand.name) for operand in _operands(part, part.name)]
+        joined = [f"({text})" if name == _OR else text for text, name in texts]
+        return (" and " if part.name == _AND else " or ").join(joined)
+    if part.name == _NOT:
+        (inner,) = part.arguments
+        return _operation(inner, _NEGATED.get(inner.name)) or f"not ({_words(inner)})"
+    return _operation(part, BY_FUNCTION.get(part.name)) or " ".join(str(part.expression).split())
+
+
+def _operation(part: Condition, operator: Operator | None) -> str:
+    """A column, the symbol of an operator and its operand; empty where the options of the function say more."""
+    if operator is None:
+        return ""
+    column, *operands = part.arguments
+    if operator.operand is Operand.LIST:
+        operand = _members(part.value["value_set"].values)  # type: ignore[index]
+    elif operator.operand is Operand.NONE:
+        if part.value is not None and part.value["nan_is_null"].as_py():
+            return ""
+        operand = ""
+    elif column.kind == "literal" and part.name in MIRRORED:
+        operator, operand, column = BY_FUNCTION[MIRRORED[part.name]], _words(column), operands[0]
+    else:
+        operand = " and ".join(map(_words, operands))
+    return f"{_words(column)} {operator.symbol} {operand}".rstrip()
+
+
+def _members(values: pa.Array) -> str:
+    shown = list(map(_literal, values if len(values) <= _MOST_MEMBERS else values[: _MOST_MEMBERS - 1]))
+    if len(values) > _MOST_MEMBERS:
+        shown += ["…", _literal(values[-1])]
+    return f"[{', '.join(shown)}]"
+
+
+def _literal(value: pa.Scalar | None) -> str:
+    if value is None or not value.is_valid:
+        return "null"
+    type_ = value.type
+    if pa.types.is_temporal(type_) and not pa.types.is_duration(type_):
+        kind = "DATE " if pa.types.is_date(type_) else "TIMESTAMP " if pa.types.is_timestamp(type_) else ""
+        return f"{kind}'{value.cast(pa.string())}'"
+    plain = value.as_py()
+    if isinstance(plain, str):
+        return "'" + plain.replace("'", "''") + "'"
+    return str(plain).lower() if isinstance(plain, bool) else str(plain)
 
 
 # ---- the form in which pyarrow pickles expressions

@@ -2,56 +2,49 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
-from functools import reduce
+from functools import partial, reduce
 from itertools import starmap
+from operator import attrgetter, or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import printable
-from tfrecord_io.options.condition import CONTAINS, Condition
-from tfrecord_io.options.condition_text import parse_filters
+from tfrecord_io.options.condition import Condition
+from tfrecord_io.options.condition_text import Alternatives, Term, parse_alternatives
+from tfrecord_io.options.operators import BY_SYMBOL, NAMES, Operand, Operator
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 _EXPECTED = "expected an expression, pc.field('x') > 1, a list of tuples, [('x', '>', 1)], or text, such as 'x > 1'"
-_FUNCTIONS: Mapping[str, str] = {
-    "==": "equal",
-    "=": "equal",
-    "!=": "not_equal",
-    "<": "less",
-    ">": "greater",
-    "<=": "less_equal",
-    ">=": "greater_equal",
-    CONTAINS: CONTAINS,
-}
+_TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.null())
 _MIN, _MAX = -(2**63), 2**63 - 1
 _NO_VALUE = (pa.ArrowException, ValueError, OverflowError, TypeError)
-_OPERATORS = (*(symbol for symbol in _FUNCTIONS if symbol != CONTAINS), "in", "not in", CONTAINS)
 
 
 def condition_of(filters: Any) -> Condition:
     """The condition of ``filters=``; TypeError or ValueError for what is none, or refers to columns by their position.
 
     >>> condition_of([("b", ">", 1), ("a", "!=", None)]).text
-    '((b > 1) and is_valid(a))'
+    'b > 1 and a is not null'
 
     Tuples ``(column, operator, value)`` are as in pandas and pyarrow: a list of them is a conjunction, a list of such
-    lists a disjunction. Text is as `parse_filters` takes it.
+    lists a disjunction. Operators without a value may be pairs, ``("a", "is null")``. Text is as `parse_alternatives`
+    takes it.
     """
     if isinstance(filters, Condition):
         return filters
     if isinstance(filters, str):
         try:
-            filters = parse_filters(filters)
+            parsed = parse_alternatives(filters)
         except ValueError as error:
             raise ValueError(f"filters={printable(repr(filters))}: {error}") from None
+        return _join(parsed)
     import pyarrow.compute as pc
 
     if isinstance(filters, pc.Expression):
@@ -72,30 +65,48 @@ def condition_of(filters: Any) -> Condition:
     raise TypeError(f"filters: got {type(filters).__name__}, {_EXPECTED}")
 
 
+def _join(alternatives: Alternatives) -> Condition:
+    def part(parsed: Term | Alternatives) -> Condition:
+        return _condition(*parsed) if isinstance(parsed, tuple) else _join(parsed)
+
+    return Condition.any_of([Condition.all_of([*map(part, parts)]) for parts in alternatives])
+
+
 def _is_term(value: Any) -> bool:
     """True if a value is (column, operator, value): a tuple, or a list, as JSON has no tuples."""
-    is_three = isinstance(value, tuple | list) and len(value) == 3
-    return is_three and isinstance(value[0], str) and isinstance(value[1], str)
+    if not isinstance(value, tuple | list) or len(value) not in (2, 3):
+        return False
+    is_named = isinstance(value[0], str) and isinstance(value[1], str)
+    return is_named and (len(value) == 3 or _operand_of(value[1]) is Operand.NONE)
 
 
-def _condition(column: str, symbol: str, value: Any) -> Condition:
+def _operand_of(symbol: str) -> Operand | None:
+    return BY_SYMBOL[symbol].operand if symbol in BY_SYMBOL else None
+
+
+def _condition(column: str, symbol: str, value: Any = None) -> Condition:
     """The condition of one tuple. ``==`` and ``!=`` with a missing value mean that the value is, or is not, missing."""
     import pyarrow.compute as pc
 
-    if symbol in ("in", "not in"):
-        members = reduce(operator.or_, [_is_in(pc.field(column), values) for values in _members(column, symbol, value)])
-        return Condition.parse(members if symbol == "in" else ~members)
-    if symbol not in _FUNCTIONS:
-        operators = ", ".join(_OPERATORS)
-        raise ValueError(f"filters: {printable(repr(symbol))} is not an operator; use one of {operators}")
-    scalar = _scalar(column, symbol, value)
-    if not scalar.is_valid:
-        if symbol not in ("==", "=", "!="):
-            reason = f"filters: column '{printable(column)}': None cannot be compared with '{symbol}'"
+    if symbol not in BY_SYMBOL:
+        raise ValueError(f"filters: {printable(repr(symbol))} is not an operator; use one of {NAMES}")
+    operator = BY_SYMBOL[symbol]
+    if operator.operand is Operand.LIST:
+        members = reduce(or_, [_is_in(pc.field(column), values) for values in _members(column, symbol, value)])
+        return Condition.parse(members if operator.negates is None else ~members)
+    if operator.operand is Operand.NONE:
+        return Condition.parse(getattr(pc.field(column), operator.function)())
+    values = _pair(column, operator, value) if operator.operand is Operand.PAIR else [value]
+    literals = list(map(partial(_scalar, column, operator), values))
+    if operator.operand is Operand.TEXT and literals[0].type not in _TEXTS:
+        raise _operand_error(column, operator, type(value).__name__)
+    if not all(map(attrgetter("is_valid"), literals)):
+        if operator.for_missing is None:
+            reason = f"filters: column '{printable(column)}': None cannot be compared with '{operator.symbol}'"
             raise ValueError(f"{reason}; use ==, !=, in or not in")
-        return Condition.parse(pc.field(column).is_valid() if symbol == "!=" else pc.field(column).is_null())
-    operands = Condition("field", path=(column,)), Condition("literal", value=scalar)
-    return Condition("call", _FUNCTIONS[symbol], arguments=operands)
+        return _condition(column, operator.for_missing)
+    arguments = Condition("field", path=(column,)), *map(partial(Condition, "literal", "", ()), literals)
+    return Condition("call", operator.function, arguments=arguments)
 
 
 def _is_in(field: pc.Expression, values: pa.Array | pa.ChunkedArray) -> pc.Expression:
@@ -107,7 +118,18 @@ def _is_in(field: pc.Expression, values: pa.Array | pa.ChunkedArray) -> pc.Expre
     return field.is_null() if len(values) else field.is_null() & field.is_valid()
 
 
-def _scalar(column: str, symbol: str, value: Any) -> pa.Scalar:
+def _pair(column: str, operator: Operator, value: Any) -> list[Any]:
+    """The two values of an operand; ValueError if it has another form."""
+    got = type(value).__name__
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        values = list(value)
+        if len(values) == 2:
+            return values
+        got = str(len(values))
+    raise _operand_error(column, operator, got)
+
+
+def _scalar(column: str, operator: Operator, value: Any) -> pa.Scalar:
     value = _storable(value)
     if isinstance(value, pa.Scalar):
         return value
@@ -117,8 +139,12 @@ def _scalar(column: str, symbol: str, value: Any) -> pa.Scalar:
     try:
         return pa.array([value], from_pandas=True)[0]  # NumPy's and pandas' times, NA and NaT
     except _NO_VALUE as error:
-        reason = f"filters: column '{printable(column)}': {symbol} takes a number, text or another value of Arrow"
-        raise ValueError(f"{reason}, and got {type(value).__name__}") from error
+        raise _operand_error(column, operator, type(value).__name__) from error
+
+
+def _operand_error(column: str, operator: Operator, got: str) -> ValueError:
+    takes = f"{operator.symbol} takes {operator.operand.value}, and got {got}"
+    return ValueError(f"filters: column '{printable(column)}': {takes}")
 
 
 def _members(column: str, symbol: str, values: Any) -> list[pa.Array | pa.ChunkedArray]:

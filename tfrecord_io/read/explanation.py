@@ -147,12 +147,12 @@ def _left_out_by_folders(scan: Scan, needed: Scan) -> Iterator[FilePlan]:
     if scan.row_filter is None or not left_out:
         return
     reasons: dict[Any, str] = {}
-    for part in scan.row_filter.condition.conjuncts:
+    for part in scan.row_filter.words.conjuncts:
         possible = {source.partitions for source in RowFilter(part, part.columns).possible(left_out, scan.partitions)}
         without = (source.partitions for source in left_out if source.partitions not in possible)
         reasons = dict.fromkeys(without, part.text) | reasons
     for source in left_out:
-        yield FilePlan(source.path, "left out", reasons.get(source.partitions, scan.row_filter.condition.text))
+        yield FilePlan(source.path, "left out", reasons.get(source.partitions, scan.row_filter.words.text))
 
 
 def _read(needed: Scan, opened: Scan) -> Iterator[FilePlan]:
@@ -185,9 +185,9 @@ def _filters(opened: Scan) -> Iterator[FilterPlan]:
     if opened.row_filter is None:
         return
     early = opened.early_filter(rereads=False)
-    first = () if early is None else early.row_filter.condition.conjuncts
+    first = () if early is None else early.row_filter.words.conjuncts
     texts = {part.text for part in first}
-    for part in opened.row_filter.condition.conjuncts:
+    for part in opened.row_filter.words.conjuncts:
         is_of_folders = bool(part.columns) and set(part.columns) <= set(opened.partitions.names)
         places: tuple[Literal["folders", "decoding", "rows"], ...] = ("folders", "decoding", "rows")
         yield FilterPlan(part.text, places[0 if is_of_folders else 1 if part.text in texts else 2])

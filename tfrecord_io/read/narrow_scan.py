@@ -54,10 +54,11 @@ def apply_filter(scan: AnyScan, filters: Any) -> AnyScan:
     filters : pyarrow.compute.Expression, str, list of tuples, or list of lists of tuples
         ``pc.field("label") == 3`` or, as in pandas, a list of tuples, ``[("label", "==", 3), ("score", ">", 0.5)]``,
         all of which must hold, or a list of such lists, one of which must hold. The operators are ``==``, ``!=``,
-        ``<``, ``>``, ``<=``, ``>=``, ``in``, ``not in`` and, for lists, ``contains``; ``("label", "==", None)`` finds
-        missing values. The same as text is ``"label = 3 and score > 0.5"``, with ``or``, parentheses, ``is null`` and
-        ``DATE '2026-01-31'``. The condition may name columns that are not selected. Files in directories such as
-        ``label=3/`` are not opened if they have no matching rows.
+        ``<``, ``>``, ``<=``, ``>=``, ``in``, ``not in``, ``between`` (``("n", "between", (1, 5))``), for text
+        ``startswith``, for lists ``contains``, and ``("label", "is null")`` and ``is not null``. The same as text is
+        ``"label = 3 and n between 1 and 5"``, with ``or``, parentheses and ``DATE '2026-01-31'``. The condition may
+        name columns that are not selected. Files in directories such as ``label=3/`` are not opened if they have no
+        matching rows.
 
     Raises
     ------

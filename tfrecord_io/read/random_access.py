@@ -598,7 +598,7 @@ class SelectedRecords:
     def _search(self, condition: _Condition) -> None:
         """Find the records without indexes, as one that an index found does not fulfil the condition."""
         records, (_, row_filter, scan) = self._records, condition
-        reason = f"a record that a column index found does not meet '{row_filter.condition.text}'"
+        reason = f"a record that a column index found does not meet '{row_filter.words.text}'"
         records._files.warn_of_stale([f"{reason}; all records of {scan.describe()} are read, the index is not used"])
         self.numbers = records._filter_numbers(row_filter, scan, np.arange(len(records)))
         self._condition = None

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import selectable
 from tfrecord_io.arrow.evaluate_condition import cast_comparable_columns, type_literals, values_of
@@ -19,18 +18,19 @@ from tfrecord_io.arrow.row_fault import RowFault, first_refused
 from tfrecord_io.display import name_advice
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
-from tfrecord_io.options.condition import CONTAINS, Condition
+from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.limits import Expansion
+from tfrecord_io.options.operators import BY_SYMBOL
 from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.schema.column_selection import entries_of
-from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.schema.types import is_list_like
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
+
+_CONTAINS = BY_SYMBOL["contains"].function  # which is not one of Arrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class RowFilter:
     condition: Condition
     columns: tuple[str, ...]  # the columns that it needs, in the order of the schema
     is_hint: bool = False  # the caller filters again: rows are left out only where that saves time
+    written: Condition | None = None  # as the caller wrote it, with the same parts; None: `condition`
 
     @classmethod
     def for_schema(cls, filters: Any, schema: pa.Schema) -> RowFilter:
@@ -48,28 +49,33 @@ class RowFilter:
         FeatureNotFoundError if it names another column; SchemaError if it does not apply to the types of the columns,
         or is not a condition, as text is none that is compared with a column of dates or times.
         """
-        condition = condition_of(filters)
-        named, names = condition.columns, schema.names
+        written = condition_of(filters)
+        named, names = written.columns, schema.names
         if not set(names).issuperset(named):
             missing = next(name for name in named if name not in names)
             reason, advice = "the filter names a column that does not exist", name_advice(missing, names)
             raise FeatureNotFoundError(reason, feature=missing, hint=advice)
         try:
-            condition = type_literals(condition, schema)
+            condition = type_literals(written, schema)
             arrays = [pa.nulls(0, schema.field(name).type) for name in condition.columns]
             empty = pa.RecordBatch.from_arrays(arrays, condition.columns)
             values = values_of(condition, empty)
-            type_ = (_evaluate(condition, empty) if values is None else values).type
+            type_ = (_evaluate(condition, empty, written) if values is None else values).type
         except SchemaError as error:
             error.of_argument = True
             raise
         if not pa.types.is_boolean(type_) and not pa.types.is_null(type_):
-            raise SchemaError(f"the filter '{condition.text}' is not a condition: its values are {type_}, not bool")
-        return cls(condition, tuple(filter({*named}.__contains__, names)))
+            raise SchemaError(f"the filter '{written.text}' is not a condition: its values are {type_}, not bool")
+        return cls(condition, tuple(filter({*named}.__contains__, names)), written=written)
+
+    @property
+    def words(self) -> Condition:
+        """The condition for messages and `Dataset.explain`: as the caller wrote it."""
+        return self.condition if self.written is None else self.written
 
     def __and__(self, other: RowFilter) -> RowFilter:
         columns = dict.fromkeys([*self.columns, *other.columns])
-        return RowFilter(self.condition & other.condition, tuple(columns))
+        return RowFilter(self.condition & other.condition, tuple(columns), written=self.words & other.words)
 
     def restrict_to(self, names: Collection[str]) -> RowFilter | None:
         """Restrict the condition to the parts that name only these columns, and some; None if it has no such part.
@@ -79,17 +85,16 @@ class RowFilter:
         parts = self.condition.conjuncts
         if all(map(attrgetter("columns"), parts)) and set(names).issuperset(self.columns):
             return self
-        parts_of_columns = [part for part in parts if part.columns and all(name in names for name in part.columns)]
-        if not parts_of_columns:
+        condition, written = (_restrict(condition, names) for condition in (self.condition, self.words))
+        if condition is None:
             return None
-        condition = Condition.all_of(parts_of_columns)
-        return RowFilter(condition, tuple(name for name in self.columns if name in condition.columns))
+        return RowFilter(condition, tuple(filter(set(condition.columns).__contains__, self.columns)), written=written)
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """A boolean for each row of a batch that has all of `columns`: true if the row passes; null counts as false."""
         values = values_of(self.condition, batch)
         if values is None:
-            values = _evaluate(self.condition, batch.select(list(self.columns))).cast(pa.bool_())
+            values = _evaluate(self.condition, batch.select(list(self.columns)), self.words).cast(pa.bool_())
         return values.fill_null(False) if values.null_count else values
 
     def rows(self, batch: pa.RecordBatch, values: Array) -> Array:
@@ -172,7 +177,7 @@ class RowFilter:
         folders = partitions.rows_of(sources, types, None)
         by_folder = self.restrict_to(types.names)
         # pyarrow has no function for a condition on the values of lists.
-        parts = [part for part in self.condition.conjuncts if CONTAINS not in part.functions]
+        parts = [part for part in self.condition.conjuncts if _CONTAINS not in part.functions]
         try:
             if by_folder is not None:
                 mask = replace(by_folder, condition=type_literals(by_folder.condition, types)).mask(folders)
@@ -212,11 +217,17 @@ def add_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[st
     return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
 
 
-def _evaluate(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
-    """The values of a condition for the rows of a batch, in their order."""
+def _restrict(condition: Condition, names: Collection[str]) -> Condition | None:
+    """The parts of a condition that name columns, and only these; None if there are none."""
+    parts = [part for part in condition.conjuncts if part.columns and all(name in names for name in part.columns)]
+    return Condition.all_of(parts) if parts else None
+
+
+def _evaluate(condition: Condition, batch: pa.RecordBatch, written: Condition) -> pa.Array:
+    """The values of a condition for the rows of a batch, in their order; errors show it as it was written."""
     from pyarrow import acero
 
-    if CONTAINS in condition.functions:
+    if _CONTAINS in condition.functions:
         condition, batch = _add_list_matches(condition, batch)
     batch = cast_comparable_columns(batch)
     if not batch.num_columns:  # a table without columns loses its rows
@@ -228,19 +239,19 @@ def _evaluate(condition: Condition, batch: pa.RecordBatch) -> pa.Array:
     except pa.ArrowException as error:
         types = r"Function '\w+' has no kernel matching input types \((.*)\)"
         reason = re.sub(types, r"no such operation on the types \1", str(error).partition("\n")[0])
-        text = f"the filter '{condition.text}' cannot be applied: {reason}"
+        text = f"the filter '{written.text}' cannot be applied: {reason}"
         raise SchemaError(text, hint="cast the column or the value") from error
 
 
 def _add_list_matches(condition: Condition, batch: pa.RecordBatch) -> tuple[Condition, pa.RecordBatch]:
     """The condition with a further column of the batch for each such part: whether the row's list has the value.
 
-    SchemaError if the column has no lists, or the value cannot be compared with that of the lists.
+    SchemaError if the value cannot be compared with that of the lists.
     """
     added: dict[str, pa.Array] = {}
 
     def replace_matches(part: Condition) -> Condition:
-        if part.name != CONTAINS:
+        if part.name != _CONTAINS:
             return part.replace_arguments([replace_matches(argument) for argument in part.arguments])
         name = f"\0{len(added)}"
         while name in batch.schema.names:
@@ -261,13 +272,10 @@ def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
     lists = batch.column(column)
     for name in inner:
         lists = pc.struct_field(lists, name)
-    if t.is_map(lists.type) or not is_list_like(lists.type):
-        reason = f"the filter asks whether lists contain a value, and the column is {short_type_name(lists.type)}"
-        raise SchemaError(reason, feature=column, got=str(lists.type), hint="compare it by ==, in or another operator")
     items = pa.RecordBatch.from_arrays([lists.flatten()], [column])
     equal = Condition("call", "equal", arguments=(Condition("field", path=(column,)), literal))
     condition = type_literals(equal, items.schema)
-    hits = np.asarray(_evaluate(condition, items).fill_null(False))
+    hits = np.asarray(_evaluate(condition, items, part).fill_null(False))
     ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0)), dtype=np.int64)
     counts = np.diff(np.concatenate(([0], np.cumsum(hits)))[np.concatenate(([0], ends))])
     return pa.array(counts > 0, mask=np.asarray(lists.is_null()))

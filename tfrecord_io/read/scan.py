@@ -188,8 +188,8 @@ class Scan:
             return True
         if self.origin is None or self.selected is not None or self.picked is not None:
             return False
-        options, condition = self.origin[1], None if self.row_filter is None else self.row_filter.condition.text
-        expected = None if options.filters is None else options.filters.text
+        options, condition = self.origin[1], None if self.row_filter is None else self.row_filter.words.key
+        expected = None if options.filters is None else options.filters.key
         return (self.options.offset, self.options.limit, condition) == (options.offset, options.limit, expected)
 
     @property
@@ -316,7 +316,7 @@ class Scan:
         """The condition, `offset` and `limit` of the rows, for display."""
         if self.is_read_once:
             return [self.chooses_rows] * bool(self.chooses_rows)
-        where = [] if self.row_filter is None else [f"rows where {self.row_filter.condition.text}"]
+        where = [] if self.row_filter is None else [f"rows where {self.row_filter.words.text}"]
         offset, limit = self.options.offset, self.options.limit
         return where + [f"offset {offset:,}"] * bool(offset) + ([] if limit is None else [f"limit {limit:,}"])
 
@@ -502,7 +502,7 @@ class Scan:
     def chooses_rows(self) -> str:
         """The selection of rows of the files, for display; empty if nothing does."""
         if self.has_schema:
-            condition = None if self.row_filter is None else self.row_filter.condition
+            condition = None if self.row_filter is None else self.row_filter.words
         else:
             condition = self.stated.filters
         parts = [] if condition is None else [f"rows where {condition.text}"]

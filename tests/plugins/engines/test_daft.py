@@ -126,6 +126,9 @@ TERMS = st.one_of(
                 lambda: daft.col("n") == daft.col("small"),
                 lambda: daft.col("n").is_in([1, 2]),
                 lambda: daft.col("n").between(0, 2),
+                lambda: daft.col("text").startswith("a"),
+                lambda: daft.col("n").between(daft.col("small"), 2),
+                lambda: daft.lit(1) < daft.lit(2),
                 lambda: daft.col("n") + 1 > 2,
                 lambda: daft.col("n").cast(daft.DataType.string()) == "1",
                 lambda: daft.col("n") == daft.lit(None),
@@ -165,6 +168,25 @@ def test_a_condition_keeps_the_rows_that_daft_keeps_after_reading(
         assert kept(frame) == after
     else:  # a comparison of types that Daft does not compare
         assert isinstance(kept(frame), Exception)
+
+
+@pytest.mark.parametrize(
+    ("make", "pushed"),
+    [
+        (lambda: daft.col("text").startswith("a"), "text startswith 'a'"),
+        (lambda: daft.col("n").between(0, 2), "n between 0 and 2"),
+        (lambda: daft.col("n").is_null() | daft.col("text").not_null(), "n is null or text is not null"),
+        (lambda: daft.lit(1) < daft.col("n"), "n > 1"),
+    ],
+)
+def test_what_is_translated(make: Any, pushed: str) -> None:
+    """Daft (0.7.26) makes comparisons of between, and keeps startswith to itself where it plans a query."""
+    from tfrecord_io.plugins.engines.daft_source import _translate
+
+    types = pa.schema({name: type_ for name, (type_, _) in VALUES.items()})
+    translated = _translate(make(), types)
+    assert translated is not None
+    assert translated.text == pushed
 
 
 # ---- writing

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import operator
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import partialmethod, reduce
+from functools import partialmethod
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from daft.expressions.visitor import PredicateVisitor
 from daft.io import DataSink
 from daft.io.sink import WriteResult
@@ -26,6 +24,7 @@ from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.options.condition import Condition
 from tfrecord_io.options.filters import condition_of
+from tfrecord_io.options.operators import BY_SYMBOL, OPERATORS, Operand, Operator
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
@@ -119,7 +118,7 @@ class _Untranslated(Exception):
 def _translate(condition: Any, schema: pa.Schema) -> Condition | None:
     """Translate a condition of Daft to one that keeps at least the same rows; None if there is no translation."""
     try:
-        translated = condition_of(_Translator(schema).visit(condition))
+        translated: Condition = _Translator(schema).visit(condition)
         RowFilter.for_schema(translated, schema)
     except (_Untranslated, SchemaError):
         return None
@@ -141,63 +140,49 @@ def _kind(type: pa.DataType) -> str:
     return next((kind for kind, matches in kinds.items() if matches), "")
 
 
-class _Translator(PredicateVisitor[pc.Expression]):  # type: ignore[misc]
-    """Translates comparisons of a column with a value of its kind, and their and, or, not.
-
-    Null is as in SQL on both sides.
-    """
+class _Junctions(PredicateVisitor[Condition]):  # type: ignore[misc]
+    """Translates and, or, not and operations of a column and values of its kind; null is as in SQL on both sides."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._negated = False
 
-    def visit_and(self, left: Any, right: Any) -> pc.Expression:
+    def visit_and(self, left: Any, right: Any) -> Condition:
         parts = []
         for side in (left, right):
             with suppress(_Untranslated):
                 parts.append(self.visit(side))
         if not parts or (self._negated and len(parts) < 2):
             raise _Untranslated
-        return reduce(operator.and_, parts)
+        return Condition.all_of(parts)
 
-    def visit_or(self, left: Any, right: Any) -> pc.Expression:
-        return self.visit(left) | self.visit(right)
+    def visit_or(self, left: Any, right: Any) -> Condition:
+        return Condition.any_of([self.visit(left), self.visit(right)])
 
-    def visit_not(self, expr: Any) -> pc.Expression:
+    def visit_not(self, expr: Any) -> Condition:
         before, self._negated = self._negated, True
         inner = self.visit(expr)
         self._negated = before
-        return ~inner
+        return Condition("call", "invert", arguments=(inner,))
 
-    def visit_is_null(self, expr: Any) -> pc.Expression:
-        return self._column(expr).is_null()
-
-    def visit_not_null(self, expr: Any) -> pc.Expression:
-        return self._column(expr).is_valid()
-
-    def visit_col(self, name: str) -> pc.Expression:
+    def visit_col(self, name: str) -> Condition:
         if not t.is_boolean(self._schema.field(name).type):
             raise _Untranslated
-        return pc.field(name)
+        return Condition("field", path=(name,))
 
-    def _column(self, expr: Any) -> pc.Expression:
-        if not expr.is_column():
+    def _operation(self, operator: Operator, column: Any, *operands: Any) -> Condition:
+        others = [operand for operand in operands if operand.is_column()]
+        if not column.is_column() and others and operator.mirrored is not None:
+            return self._operation(BY_SYMBOL[operator.mirrored], *operands, column)
+        kinds = set(map(self._kind_of, (column, *operands))) if operands else set()
+        if not column.is_column() or len(kinds) > 1 or "" in kinds or (others and operator.mirrored is None):
             raise _Untranslated
-        return pc.field(expr.column_name())
-
-    def _comparison(self, compare: Callable[..., pc.Expression], left: Any, right: Any) -> pc.Expression:
-        kinds = {self._kind_of(left), self._kind_of(right)}
-        if len(kinds) > 1 or "" in kinds:
-            raise _Untranslated
-        sides = [pc.scalar(side.as_py()) if side.is_literal() else self._column(side) for side in (left, right)]
-        return compare(*sides)
-
-    visit_equal = partialmethod(_comparison, operator.eq)
-    visit_not_equal = partialmethod(_comparison, operator.ne)
-    visit_less_than = partialmethod(_comparison, operator.lt)
-    visit_less_than_or_equal = partialmethod(_comparison, operator.le)
-    visit_greater_than = partialmethod(_comparison, operator.gt)
-    visit_greater_than_or_equal = partialmethod(_comparison, operator.ge)
+        if others:
+            fields = (Condition("field", path=(side.column_name(),)) for side in (column, *others))
+            return Condition("call", operator.function, arguments=tuple(fields))
+        values = [operand.as_py() for operand in operands]
+        operand = values if operator.operand is Operand.PAIR else next(iter(values), None)
+        return condition_of([(column.column_name(), operator.symbol, operand)])
 
     def _kind_of(self, expr: Any) -> str:
         if expr.is_column():
@@ -208,10 +193,18 @@ class _Translator(PredicateVisitor[pc.Expression]):  # type: ignore[misc]
         is_exact = type(value) in (bool, str, bytes, datetime.date) or (type(value) is int and abs(value) < 1 << 63)
         return type(value).__name__ if is_exact else ""
 
-    def _leave(self, *parts: Any) -> pc.Expression:
+    def _leave(self, *parts: Any) -> Condition:
         raise _Untranslated
 
-    visit_lit = visit_alias = visit_cast = visit_function = visit_coalesce = visit_between = visit_is_in = _leave
+    visit_lit = visit_alias = visit_cast = visit_function = visit_coalesce = visit_is_in = _leave
+
+
+_OPERATIONS = {
+    f"visit_{operator.daft}": partialmethod(_Junctions._operation, operator)
+    for operator in OPERATORS
+    if operator.daft is not None
+}
+_Translator: Any = type("_Translator", (_Junctions,), _OPERATIONS)
 
 
 # ---- writing
