@@ -23,7 +23,7 @@ from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.sources import is_source
 from tfrecord_io.schema.column_features import ENCODING_KEY
-from tfrecord_io.schema.field import IMAGE_KEY
+from tfrecord_io.schema.field import IMAGE_KEY, RAW_IMAGE_KEY
 from tfrecord_io.schema.tensor_types import (
     axes_of,
     element_and_shape,
@@ -160,7 +160,7 @@ def replace_steps(batch: pa.RecordBatch, rows: Array, steps: Mapping[str, pa.Arr
 
 def _step_field(field: pa.Field, type_: pa.DataType) -> pa.Field:
     """The field of a column of steps whose lists become values, or lists, of this type."""
-    keys = (DTYPE_KEY, ENCODING_KEY) if is_fixed_shape_tensor(type_) else (IMAGE_KEY,)
+    keys = (DTYPE_KEY, ENCODING_KEY, RAW_IMAGE_KEY) if is_fixed_shape_tensor(type_) else (IMAGE_KEY,)
     kept = {key: value for key, value in (field.metadata or {}).items() if key in keys}
     return pa.field(field.name, type_, metadata=kept or None)
 
