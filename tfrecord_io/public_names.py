@@ -56,6 +56,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "file_formats.array_files.from_numpy_files": "open_npy open_npz open_idx",
         "file_formats.array_files.to_numpy_files": "write_npy write_npz",
         "file_formats.embed_files": "embed_files",
+        "read.implode": "implode",
     },
     "io": {
         "tf_compat.parse_example": "parse_example parse_single_example RaggedTensor SparseTensor",

@@ -63,6 +63,7 @@ __all__ = [
     "FilterPlan",
     "Float64",
     "ImageFit",
+    "ImageLayout",
     "ImageResample",
     "IndexLike",
     "InferredSchema",
@@ -154,6 +155,7 @@ ArrayLayout = Literal["object", "offsets", "pad", "csr"]
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
 Float64 = Literal["round", "error", "raw"]
 ImageFit = Literal["stretch", "contain", "crop", "pad"]
+ImageLayout = Literal["HWC", "CHW"]
 ImageResample = Literal["bilinear", "nearest"]
 InvalidBoxes = Literal["skip", "clip", "keep", "raise"]
 KeepKey = Literal["first"]

@@ -44,7 +44,7 @@ GROUPS = {
     "Write": "write_tfrecord open_writer",
     "Convert": "convert explode windows",
     "Images and folders of files": "open_image_folder write_image_folder open_coco open_voc open_yolo open_file_folder "
-    "write_file_folder embed_files",
+    "write_file_folder embed_files implode",
     "Other formats": "open_npy open_npz open_idx write_npy write_npz read_earth_engine write_earth_engine open_elwc "
     "write_elwc read_events write_tfds",
     "Copy records": "split merge shuffle sample dedupe join compact copy delete adopt",

@@ -23,7 +23,7 @@ _REFUSED = (
     "--storage-option anon=true a.tfrecord"
 )
 _WRITE = (
-    "merge; shuffle; sample -n 1; dedupe --by x; explode; explode --prefix x; split --shards 2; split --by x; "
+    "merge; shuffle; sample -n 1; dedupe --by x; explode; explode --prefix x; implode; split --shards 2; split --by x; "
     "split --fractions 0.5,0.5; salvage; "
     "convert; convert --to npy; convert --to csv; convert --to npz; convert --to parquet; "
     "convert --to arrow --where x==y; convert --files images; convert --files all; convert --resume; "

@@ -238,6 +238,49 @@ def test_explode_fails_like_the_call(run, runs: Path, tmp_path: Path) -> None:
     assert run("explode", tmp_path / "absent.tfrecord", tmp_path / "o.tfrecord").exit_code == 2
 
 
+@pytest.fixture
+def boxes(tmp_path: Path) -> Path:
+    data = {"file": ["a.jpg", "b.jpg"], "box/xmin": [[0.25, 0.5], []], "box/xmax": [[0.5, 1.0], []], "tags": [[1], [2]]}
+    tfr.write_tfrecord(data, tmp_path / "boxes.tfrecord")
+    return tmp_path / "boxes.tfrecord"
+
+
+def test_explode_writes_a_csv_of_boxes(run, boxes: Path, tmp_path: Path) -> None:
+    shown = run("explode", boxes, tmp_path / "boxes.csv", "--lists", "box/xmin,box/xmax", "--columns", "!tags")
+    assert shown.exit_code == 0, shown.output
+    assert "boxes.csv: 2 rows, " in shown.stdout
+    assert (tmp_path / "boxes.csv").read_text().splitlines() == [
+        '"record","step","file","box/xmin","box/xmax"',
+        '0,0,"a.jpg",0.25,0.5',
+        '0,1,"a.jpg",0.5,1',
+    ]
+    shown = run("explode", boxes, tmp_path / "boxes.csv", "--lists", "box/*", "--mode", "error", "--columns", "!tags")
+    assert shown.exit_code == 3
+    shown = run("explode", boxes, tmp_path / "all.csv", "--lists", "box/*")
+    assert (shown.exit_code, "'tags': a column of list<int64> cannot be stored" in shown.stderr) == (1, True)
+    assert not (tmp_path / "all.csv").exists()
+    for target, option in (("boxes.csv", ["--shards", "2"]), ("boxes.npz", [])):
+        shown = run("explode", boxes, tmp_path / target, "--lists", "box/*", *option)
+        assert (shown.exit_code, "write TFRecord first" in shown.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("target", ["back.tfrecord", "back.parquet", "back.jsonl.gz"])
+def test_implode_is_the_way_back(run, boxes: Path, tmp_path: Path, target: str) -> None:
+    lists = ("--lists", "box/xmin", "--lists", "box/xmax")
+    assert run("explode", boxes, tmp_path / "rows.tfrecord", *lists, "--keep-empty").exit_code == 0
+    shown = run("implode", tmp_path / "rows.tfrecord", tmp_path / target, *lists, "--json")
+    assert (shown.exit_code, json.loads(shown.stdout)["records"]) == (0, 2)
+    if target.endswith("tfrecord"):
+        assert tfr.read_table(tmp_path / target).equals(tfr.read_table(boxes))
+    shown = run("implode", tmp_path / "rows.tfrecord", tmp_path / "o.tfrecord", *lists, "--columns", "!record,!step")
+    assert shown.exit_code == 1
+    assert "a null inside a list cannot be stored" in shown.stderr
+    shown = run("implode", tmp_path / "rows.tfrecord", tmp_path / "o.tfrecord", "--lists", "box/xmin")
+    assert shown.exit_code == 1
+    assert "'box/xmax': row 1 has another value than the row before it, of the same record 0" in shown.stderr
+    assert "name the column in --lists, or exclude it" in shown.stderr
+
+
 def test_a_daily_job(run, tmp_path: Path) -> None:
     """Append, folders, new columns, and a folder that is replaced; by ``convert`` and by ``sql``."""
     pytest.importorskip("duckdb")

@@ -63,7 +63,7 @@ COMMANDS: list[list[str]] = [
         ["copy", "OUT"],
         ["dedupe", "OUT"],
     ),
-    *(["explode", "OUT"], ["merge", "OUT"], ["shuffle", "OUT"], ["sample", "OUT", "-n", "1"]),
+    *(["explode", "OUT"], ["implode", "OUT"], ["merge", "OUT"], ["shuffle", "OUT"], ["sample", "OUT", "-n", "1"]),
     ["split", "OUT", "--shards", "2"],
 ]
 

@@ -204,6 +204,23 @@ def test_written_files_state_the_shapes_in_the_same_features(data: st.DataObject
                 assert found == expected
 
 
+@pytest.mark.parametrize(
+    "type_", [tfr.tensor("uint8", ("height", "width", "depth")), "tensor(uint8,(height,width,depth))"]
+)
+def test_selected_columns_need_not_state_the_shape(tmp_path: Path, type_: Any) -> None:
+    layout = Layout("names", "example", "uint8", "", as_list=False)
+    arrays = [np.full((2, 3, row), row, np.uint8) for row in (1, 2)]
+    with tfr.RecordWriter(tmp_path / "a") as writer:
+        for number, array in enumerate(arrays):
+            writer.write(layout.record(number, [array]))
+    for columns in (["image_raw"], ["!height", "!width", "!depth"], ["image_raw", "depth"]):
+        dataset = tfr.dataset(tmp_path / "a", schema_overrides={"image_raw": type_}, columns=columns, sample="all")
+        table = tfr.read_table(dataset)
+        assert {"height", "width"}.isdisjoint(table.column_names)
+        for found, expected in zip(tfr.read_tfrecord(dataset)["image_raw"], arrays, strict=True):
+            same(found, [expected])
+
+
 def test_a_record_of_another_shape_than_the_sample_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     layout = Layout("names", "example", "uint8", "", as_list=False)

@@ -126,8 +126,8 @@ FAULTS = [
     Fault(
         "read/explode.py",
         "episodes are numbered from 0 again where a batch is cut",
-        "names, begin + first)",
-        "names, begin)",
+        "begin=begin + first)",
+        "begin=begin)",
     ),
     Fault(
         "index/column_search.py",

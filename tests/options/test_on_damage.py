@@ -149,6 +149,7 @@ CALLS = {
     "build_index": lambda data: tfr.build_index(data, columns=["x"]),
     "diff": lambda data: tfr.diff(data, data),
     "explode": lambda data: tfr.explode(data),
+    "implode": lambda data: tfr.formats.implode(data, lists="x"),
     "scan_polars": lambda data: tfr.scan_polars(data).collect(),
     "write_tfrecord": lambda data: tfr.write_tfrecord(data, "o.tfrecord"),
     "to_table": lambda data: data.to_table(),

@@ -231,6 +231,7 @@ CALLS: dict[str, tuple[Run, Refuses]] = {
     "read_metadata": (lambda s, out: tfr.read_metadata(s).schema.names, never),
     "join": (lambda s, out: table(tfr.join(s, {"key": ["k1"], "m": [1]}, on="key").read_all()), never),
     "explode": (lambda s, out: table(tfr.explode(s).read_all()), never),
+    "implode": (lambda s, out: table(tfr.formats.implode(s, lists="steps/*").read_all()), never),
     "windows": (lambda s, out: table(tfr.windows(s, length=2).to_table()), never),
     "mix": (
         lambda s, out: table(tfr.mix([s, as_read(out / "all.tfrecord", s)], stop="all").to_table()),

@@ -256,7 +256,7 @@ def _list_values(field: pa.Field) -> Array:
 def _image_values(decoder: ImageDecoder) -> Array:
     """Empty array with the shape of the images in lists; SchemaError if sizes vary, or images are not in lists."""
     if decoder.in_lists and decoder.size is not None:
-        return np.empty((0, *decoder.size), np.uint8)
+        return np.empty((0, *decoder.size), decoder.dtype)
     advice = 'declare tfr.image(resize=(height, width)), or its whole shape; or pass ragged="pad"'
     advice_cli = "its whole shape"
     raise SchemaError(

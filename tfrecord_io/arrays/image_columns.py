@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrays.image_decoding import NO_COMMON_TYPE, ImageDecoder
+from tfrecord_io.arrays.image_decoding import NO_COMMON_TYPE, ImageDecoder, RawImageDecoder, image_decoder
 from tfrecord_io.arrow.buffers import list_lengths, offsets_of
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged
 from tfrecord_io.arrow.row_fault import RowFault, faults_of_lists
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.options.arrays import ColumnLayout
 from tfrecord_io.read.chunks.recovery import fitting_parts
+from tfrecord_io.schema.image_form import CHW
 
 Passes = Callable[[RowFault], bool]  # whether the row of a fault may be left out
 _ROWS = 64  # decoded at a time: pixels take many times the bytes of an encoded image
@@ -29,7 +30,7 @@ class ImageColumns:
     """
 
     def __init__(self, schema: pa.Schema, threads: int) -> None:
-        decoders = ((at, ImageDecoder.from_field(field)) for at, field in enumerate(schema))
+        decoders = ((at, image_decoder(field)) for at, field in enumerate(schema))
         self._decoders = {at: decoder for at, decoder in decoders if decoder is not None}
         self._threads = threads
         for decoder in self._decoders.values():
@@ -37,6 +38,10 @@ class ImageColumns:
                 reason, advice = NO_COMMON_TYPE
                 advice += '; or tfr.scalar("binary"), which is not decoded'
                 raise SchemaError(reason, feature=decoder.feature, hint=advice)
+
+            if isinstance(decoder, RawImageDecoder) and decoder.size is None and decoder.images.form.layout == CHW:
+                reason = 'images of several sizes are no lists of the layout "CHW"'
+                raise SchemaError(reason, feature=decoder.feature, hint='declare fit="pad", "crop" or "stretch"')
 
     def __bool__(self) -> bool:
         return bool(self._decoders)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cache, partial
 from typing import Any, Self
 
@@ -33,6 +33,7 @@ from tfrecord_io.arrow.image_header import (
     tiff_form,
 )
 from tfrecord_io.arrow.output.to_numpy import Dense, Ragged, Rows
+from tfrecord_io.arrow.raw_images import RawImages
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.background import ordered
 from tfrecord_io.engine.contract import Array
@@ -41,7 +42,7 @@ from tfrecord_io.format.foreign_files import TIFF_MAGIC, looks_like
 from tfrecord_io.options.arrays import ColumnLayout
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.schema.field import IMAGE_KEY
-from tfrecord_io.schema.image_form import CONTAIN, CROP, INDEX, NEAREST, PAD, ImageForm
+from tfrecord_io.schema.image_form import CONTAIN, CROP, INDEX, MODE_OF, NEAREST, PAD, ImageForm
 from tfrecord_io.schema.types import is_bytes, is_list_like
 
 _UNCHANGED_MODES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")  # of Pillow, whose pixels are not palette indices
@@ -196,7 +197,7 @@ class PixelReader:
         image = self._convert_mode(image, data)
         if orientation in TURNS:
             image = image.transpose(self.pillow.Transpose[TURNS[orientation]])
-        pixels = np.asarray(image if form.resize is None else self._resize(image, size or image.size, *form.resize))
+        pixels = np.asarray(image if form.resize is None else resize_image(image, form, size or image.size))
         return pixels if pixels.ndim == 3 else pixels[:, :, None]
 
     def _convert_mode(self, image: Any, data: bytes) -> Any:
@@ -218,27 +219,30 @@ class PixelReader:
             image = self.pillow.fromarray((np.asarray(image) >> (bits - 8)).astype(np.uint8))
         return image.convert(mode)
 
-    def _resize(self, image: Any, size: tuple[int, int], height: int, width: int) -> Any:
-        """Resized; `size` is that of the image before a draft of it was made."""
-        kinds, fit = self.pillow.Resampling, self.form.fit
-        resample = kinds.NEAREST if self.form.resample == NEAREST else kinds.BILINEAR
-        if fit == CROP:
-            from PIL import ImageOps
 
-            return ImageOps.fit(image, (width, height), resample)
-        if fit not in (CONTAIN, PAD):
-            return image.resize((width, height), resample)
-        own_width, own_height = size
-        if own_width * height > own_height * width:
-            inner = width, max(1, round(own_height / own_width * width))
-        else:
-            inner = max(1, round(own_width / own_height * height)), height
-        image = image.resize(inner, resample)
-        if fit == CONTAIN or inner == (width, height):
-            return image
-        padded = self.pillow.new(image.mode, (width, height), 0)
-        padded.paste(image, (round((width - inner[0]) / 2), round((height - inner[1]) / 2)))
-        return padded
+def resize_image(image: Any, form: ImageForm, size: tuple[int, int]) -> Any:
+    """An image of Pillow resized as the form says; `size` is that of the image before a draft of it was made."""
+    import PIL.Image
+    from PIL import ImageOps
+
+    assert form.resize is not None
+    kinds, fit, (height, width) = PIL.Image.Resampling, form.fit, form.resize
+    resample = kinds.NEAREST if form.resample == NEAREST else kinds.BILINEAR
+    if fit == CROP:
+        return ImageOps.fit(image, (width, height), resample)
+    if fit not in (CONTAIN, PAD):
+        return image.resize((width, height), resample)
+    own_width, own_height = size
+    if own_width * height > own_height * width:
+        inner = width, max(1, round(own_height / own_width * width))
+    else:
+        inner = max(1, round(own_width / own_height * height)), height
+    image = image.resize(inner, resample)
+    if fit == CONTAIN or inner == (width, height):
+        return image
+    padded = PIL.Image.new(image.mode, (width, height), 0)
+    padded.paste(image, (round((width - inner[0]) / 2), round((height - inner[1]) / 2)))
+    return padded
 
 
 def check_pixel_count(height: int, width: int) -> None:
@@ -336,12 +340,22 @@ class ImageDecoder:
         """The shape of every image, if it is known in advance."""
         return self.form.size
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of arrays whose images have one."""
+        return np.dtype(np.uint8)
+
+    @property
+    def _axes(self) -> tuple[int | None, ...]:
+        """The shape of an image, None where it may vary."""
+        return (None, None, self.form.channels)
+
     def padded_shape(self, length: int | None) -> tuple[int | None, ...]:
         """The shape of a padded row; None where it is that of the largest row of each batch."""
-        size = self.size or (None, None, self.form.channels)
+        size = self.size or self._axes
         if self.in_lists:
             return (length, *size)
-        return size if self.size is not None else (length, *size[1:])
+        return size if size[0] is not None else (length, *size[1:])
 
     def refuse_expansion(self, arrays: Sequence[pa.Array], expansion: Expansion) -> None:
         """Refuse images whose arrays `expansion` has no room for, if their size is known in advance.
@@ -356,10 +370,9 @@ class ImageDecoder:
         counts = np.concatenate(
             [list_lengths(array) if self.in_lists else np.ones(len(array), np.int64) for array in arrays]
         )
-        image_bytes = math.prod(self.size)
+        image_bytes = math.prod(self.size) * self.dtype.itemsize
         fitting = expansion.room // image_bytes
-        encoded = (array.flatten() if self.in_lists else array for array in arrays)
-        expansion.add(sum(pc.sum(pc.binary_length(array)).as_py() or 0 for array in encoded))
+        expansion.add(self._stored_bytes(array.flatten() if self.in_lists else array for array in arrays))
         images = int(counts.sum())
         if not expansion.take(images * image_bytes):
             reason = f"{images} images of {self.size}, as the file declares them, take {images * image_bytes} bytes"
@@ -377,6 +390,15 @@ class ImageDecoder:
                 of_memory=True,
             )
 
+    def _stored_bytes(self, arrays: Iterable[pa.Array]) -> int:
+        """Bytes of the images of columns as they are stored."""
+        return sum(pc.sum(pc.binary_length(array)).as_py() or 0 for array in arrays)
+
+    def _cells(self, array: pa.Array) -> list[Any]:
+        """What is decoded of each image, None where null."""
+        cells: list[Any] = array.to_pylist()
+        return cells
+
     def rows(self, array: pa.Array, threads: int, layout: ColumnLayout) -> Rows:
         """Decode the images of a column to uint8 [height, width, channels]; with "unchanged" to objects of any dtype.
 
@@ -385,7 +407,7 @@ class ImageDecoder:
         """
         if self.in_lists:
             return self._lists(array, threads, layout)
-        encoded = array.to_pylist()
+        encoded = self._cells(array)
         present = np.fromiter((data is not None for data in encoded), np.bool_, len(encoded))
         valid = None if present.all() else present
         images = [(row, data) for row, data in enumerate(encoded) if data is not None]
@@ -397,7 +419,7 @@ class ImageDecoder:
             return Dense(_objects([np.array(pixels) for _, pixels in self._decode_images(images, threads)], present))
         decoded = [pixels for _, pixels in self._decode_images(images, threads)]
         shapes = np.array([pixels.shape for pixels in decoded], np.int64).reshape(-1, 3)
-        return Ragged.from_present(_flat(decoded), shapes.prod(axis=1), valid, shapes)
+        return Ragged.from_present(_flat(decoded, self.dtype), shapes.prod(axis=1), valid, shapes)
 
     def _lists(self, array: pa.Array, threads: int, layout: ColumnLayout) -> Rows:
         counts, encoded = list_lengths(array), array.flatten()
@@ -418,7 +440,7 @@ class ImageDecoder:
                 hint_cli="read it with read_table, which returns null, or exclude it with --columns",
                 error=DecodeError,
             )
-        images = list(enumerate(encoded.to_pylist()))
+        images = list(enumerate(self._cells(encoded)))
         present = counts if valid is None else counts[valid]
         try:
             if self.size is not None:
@@ -442,10 +464,10 @@ class ImageDecoder:
         kinds = [{(pixels.dtype, pixels.shape) for pixels in images} for images in lists]
         is_mixed = np.array([len(kind) > 1 for kind in kinds], np.bool_)
         if self.form.mode != "unchanged" and not is_mixed.any():
-            none = (0, 0, self.form.channels)
+            none = tuple(axis or 0 for axis in self._axes)
             shapes = [(len(images), *(images[0].shape if images else none)) for images in lists]
             matrix = np.array(shapes, np.int64).reshape(-1, 4)
-            return Ragged.from_present(_flat(decoded), matrix.prod(axis=1), valid, matrix)
+            return Ragged.from_present(_flat(decoded, self.dtype), matrix.prod(axis=1), valid, matrix)
         present = np.ones(len(lists), np.bool_) if valid is None else valid
         if lists:
             row = int(np.flatnonzero(present)[int(is_mixed.argmax())])
@@ -458,21 +480,84 @@ class ImageDecoder:
             reason = f"{reason}, which ragged={layout.ragged!r} cannot represent"
             raise RowFault(row, reason, feature=self.feature, error=SchemaError, hint=advice)
 
-    def _stack_images(self, images: list[tuple[int, bytes]], count: int, size: tuple[int, ...], threads: int) -> Array:
+    def _stack_images(self, images: list[tuple[int, Any]], count: int, size: tuple[int, ...], threads: int) -> Array:
         """Images of one size as one array; zeros where one is missing."""
-        stacked = np.zeros((count, *size), np.uint8)
+        stacked = np.zeros((count, *size), self.dtype)
         for at, pixels in self._decode_images(images, threads):
             stacked[at] = pixels
         return stacked
 
-    def _decode_images(self, images: list[tuple[int, bytes]], threads: int) -> Iterator[tuple[int, Array]]:
+    def _decode_images(self, images: list[tuple[int, Any]], threads: int) -> Iterator[tuple[int, Array]]:
         """The number of each image and its pixels, in order."""
-        reader = PixelReader.from_form(self.feature, self.form)
-        return ordered((partial(reader.read, image) for image in images), min(threads, len(images)), "images")
+        read = self._reader()
+        return ordered((partial(read, image) for image in images), min(threads, len(images)), "images")
+
+    def _reader(self) -> Callable[[tuple[int, Any]], tuple[int, Array]]:
+        """What decodes a numbered image; threads may share it."""
+        return PixelReader.from_form(self.feature, self.form).read
 
 
-def _flat(decoded: Sequence[Array]) -> Array:
-    return np.concatenate([np.empty(0, np.uint8), *(pixels.reshape(-1) for pixels in decoded)])
+@dataclass(frozen=True, slots=True)
+class RawImageDecoder(ImageDecoder):
+    """Resizes a column of raw pixels, or of lists of them; those of one channel count are arrays of one dtype."""
+
+    _: KW_ONLY
+    images: RawImages
+
+    @classmethod
+    def from_field(cls, field: pa.Field) -> Self | None:
+        """The decoder for raw pixels that are resized, None for any other field."""
+        images = RawImages.from_field(field)
+        if images is None or images.form.resize is None:
+            return None
+        raw, mode = images.form, MODE_OF.get(images.channels, "unchanged")
+        form = ImageForm(mode=mode, resize=raw.resize, fit=raw.fit, resample=raw.resample)
+        return cls(field.name, form, images.in_lists, images=images)
+
+    @property
+    def size(self) -> tuple[int, ...] | None:
+        size = self.form.size
+        return None if size is None else self.images.form.stored_axes(size)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.images.dtype
+
+    @property
+    def _axes(self) -> tuple[int | None, ...]:
+        return self.images.form.stored_axes((None, None, self.images.channels))
+
+    def _stored_bytes(self, arrays: Iterable[pa.Array]) -> int:
+        return sum(array.nbytes for array in arrays)
+
+    def _cells(self, array: pa.Array) -> list[Any]:
+        return self.images.cells(array)
+
+    def _reader(self) -> Callable[[tuple[int, Any]], tuple[int, Array]]:
+        return partial(self._resize, pillow(f"resizing images ('{self.feature}')"))
+
+    def _resize(self, module: Any, item: tuple[int, Array]) -> tuple[int, Array]:
+        """The number of an image and its resized pixels in the order of the layout; RowFault if it is no image."""
+        row, stored = item
+        pixels = self.images.image(row, stored)
+        height, width, channels = pixels.shape
+        is_8_bit = pixels.dtype.itemsize == 1
+        planes = [pixels] if is_8_bit and channels > 1 else [pixels[:, :, at] for at in range(channels)]
+        planes = [np.ascontiguousarray(plane if is_8_bit else plane.astype(np.float32)) for plane in planes]
+        resized = [np.asarray(resize_image(module.fromarray(plane), self.form, (width, height))) for plane in planes]
+        image = np.dstack(resized)
+        if not is_8_bit:
+            image = np.rint(image).astype(self.dtype)
+        return row, image.transpose(self.images.form.stored_axes((0, 1, 2)))
+
+
+def image_decoder(field: pa.Field) -> ImageDecoder | None:
+    """The decoder of a column whose arrays are made of images; SchemaError if the metadata is damaged."""
+    return ImageDecoder.from_field(field) or RawImageDecoder.from_field(field)
+
+
+def _flat(decoded: Sequence[Array], dtype: np.dtype[Any]) -> Array:
+    return np.concatenate([np.empty(0, dtype), *(pixels.reshape(-1) for pixels in decoded)])
 
 
 def _one_list(images: Sequence[Array]) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrays.array_budget import ArrayBudget
-from tfrecord_io.arrays.image_decoding import ImageDecoder, stack_equal
+from tfrecord_io.arrays.image_decoding import image_decoder, stack_equal
 from tfrecord_io.arrays.sparse_matrices import SparseMatrix, csr_matrix, matrix_indices, sparse_matrices
 from tfrecord_io.arrow.buffers import writable
 from tfrecord_io.arrow.output.to_numpy import (
@@ -49,7 +49,6 @@ from tfrecord_io.format.dtypes import is_text_dtype, text_dtype
 from tfrecord_io.options import MIB, cpu_count
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.options.limits import Expansion
-from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 
@@ -156,7 +155,7 @@ class ColumnRepresentation:
     ) -> None:
         self.field, self.options, self.complete, self.length = field, options, complete, length
         self.may_lack = not complete and field.nullable  # other batches may have rows without a value
-        self.decoder = ImageDecoder.from_field(field)
+        self.decoder = image_decoder(field)
         has_layout = options.has_layouts and (varies(field.type) or self.decoder is not None)
         self.layout = options.layout_of(field.name) if has_layout else _PLAIN
         if in_matrix:
@@ -170,7 +169,7 @@ class ColumnRepresentation:
                 raise SchemaError("pack= is for lists of images of one size", feature=field.name, hint=advice)
 
     def _join(self, arrays: list[pa.Array]) -> Rows:
-        if self.complete and self.layout.ragged is None and self.layout.max_length is None:
+        if self.decoder is None and self.complete and self.layout.ragged is None and self.layout.max_length is None:
             equal = rows_of_equal_tensors(arrays, self.field)
             if equal is not None:
                 return join_rows(equal, self.options.thread_count)
@@ -428,7 +427,7 @@ def varies(type_: pa.DataType) -> bool:
 def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> None:
     """Raise FeatureNotFoundError or SchemaError if options name what is not a column of lists."""
     types, layouts = {field.name: field.type for field in fields}, options.layouts()
-    images = {field.name for field in fields if IMAGE_KEY in (field.metadata or {})}
+    images = {field.name for field in fields if image_decoder(field) is not None}
     for name, layout in layouts.items():
         if layout.ragged == "csr":  # which may be the name of a matrix: `sparse_matrices`
             continue

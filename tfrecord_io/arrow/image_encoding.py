@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import pillow
+from tfrecord_io.arrow.raw_images import RawImages
 from tfrecord_io.arrow.row_fault import errors_of_rows
 from tfrecord_io.arrow.tensor_values import tensors_of_column
 from tfrecord_io.background import ordered
@@ -35,6 +36,7 @@ _SAVED: dict[str, _Saved] = {  # Pillow's name and options, and the channels it 
     "webp": ("WEBP", {"lossless": True}, (1, 3, 4)),
 }
 _MATRIX, _IMAGE = 2, 3  # dimensions
+_DEEP = "images of 16 bits have 1 channel here: leave the encoding out, and raw pixels are written as they are"
 
 
 def image_encodings(encodings: Mapping[str, str] | None) -> dict[str, str]:
@@ -103,14 +105,20 @@ def _image_field(field: pa.Field, name: str) -> pa.Field:
         reason = f'the encoding "{name}" is for {_EXPECTED}, not for {got}'
         raise EncodeError(reason, feature=field.name, expected=_EXPECTED, got=got, hint=advice)
     element, axes = element_and_shape(field)
+    raw = RawImages.from_field(field)
+    axes = axes if raw is None else raw.form.image_axes(axes)
     channels = 1 if len(axes) == _MATRIX else axes[-1]
     possible = _SAVED[name][2]
-    if element.name != "uint8" or len(axes) not in (_MATRIX, _IMAGE) or channels not in (None, *possible):
+    is_deep_grey = raw is not None and element.name == "uint16" and channels == 1 and name == "png"
+    has_dtype = element.name == "uint8" or is_deep_grey
+    if not has_dtype or len(axes) not in (_MATRIX, _IMAGE) or channels not in (None, *possible):
         expected = f"{_EXPECTED} of {' or '.join(map(str, possible))} channels"
         reason = f'the encoding "{name}" is for {expected}, not for {got}'
-        raise EncodeError(reason, feature=field.name, expected=expected, got=got)
+        raise EncodeError(reason, feature=field.name, expected=expected, got=got, hint=_DEEP if raw else None)
     shape = (*axes[:2], channels or CHANNELS["RGB"])  # arrays of other channels are refused then
-    return image(shape, required=not field.nullable or None).named(field.name).to_arrow()
+    keywords = {} if raw is None else {name: value for name, value in raw.form.keywords().items() if name != "layout"}
+    mode = "unchanged" if is_deep_grey else None
+    return image(shape, mode, required=not field.nullable or None, **keywords).named(field.name).to_arrow()
 
 
 def _encode_images(array: pa.Array, field: pa.Field, saved: _Saved, begin: int) -> pa.Array:
@@ -118,8 +126,10 @@ def _encode_images(array: pa.Array, field: pa.Field, saved: _Saved, begin: int) 
     with errors_of_rows(begin, field.name):
         tensors = tensors_of_column(array, field)
     rows = np.arange(len(array)) if tensors.valid is None else np.flatnonzero(tensors.valid)
+    raw, dtype = RawImages.from_field(field), tensors.element.dtype
+    order = np.arange(tensors.rank) if raw is None else raw.form.image_axes((0, 1, 2))
     pixels = (
-        tensors.data[tensors.offsets[at] : tensors.offsets[at + 1]].reshape(shape)
+        tensors.data[tensors.offsets[at] : tensors.offsets[at + 1]].view(dtype).reshape(shape).transpose(order)
         for at, shape in enumerate(tensors.shape_matrix)
     )
     encode = partial(_one, pillow(f"encoding images ('{field.name}')"), field.name, saved)

@@ -190,7 +190,7 @@ def _names(ctx: click.Context, option: click.Parameter, lists: tuple[str, ...]) 
     return [name for names in lists for name in names.split(",") if name]
 
 
-def _names_or_none(ctx: click.Context, option: click.Parameter, lists: tuple[str, ...]) -> list[str] | None:
+def names_or_none(ctx: click.Context, option: click.Parameter, lists: tuple[str, ...]) -> list[str] | None:
     return _names(ctx, option, lists) or None
 
 
@@ -231,7 +231,7 @@ def write_modes(command: Callable[..., Any]) -> Callable[..., Any]:
     run = click.option("--metadata", multiple=True, metavar="NAME=TEXT", callback=_metadata, help=text)(command)
     run = keyword("evolve", default=None)(run)
     text = "Write one folder for each value of these columns (day=1/); may be repeated."
-    run = click.option("--partition-by", multiple=True, metavar="COLUMN,...", callback=_names_or_none, help=text)(run)
+    run = click.option("--partition-by", multiple=True, metavar="COLUMN,...", callback=names_or_none, help=text)(run)
     text = "With --mode overwrite_partitions: replace all folders with this value; may be repeated."
     parse = pairs("day=05-01")
     run = click.option("--overwrite-where", multiple=True, metavar="COLUMN=VALUE", callback=parse, help=text)(run)
@@ -353,7 +353,7 @@ _SPECIAL_OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--columns",
         multiple=True,
         metavar="NAME,...",
-        callback=_names_or_none,
+        callback=names_or_none,
         help="Names or globs, or !NAME to exclude a column; may be repeated.",
     ),
     "compression": compression_option(

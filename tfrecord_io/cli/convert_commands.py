@@ -1,8 +1,9 @@
-"""Commands that turn rows into another format or other rows: ``tfr convert`` and ``tfr explode``."""
+"""Commands that turn rows into another format or other rows: ``tfr convert``, ``tfr explode`` and ``tfr implode``."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
 from typing import Any, get_type_hints
@@ -16,6 +17,7 @@ from tfrecord_io.cli.common_options import (
     field_option,
     keyword,
     modes,
+    names_or_none,
     options,
     pairs,
     read_from,
@@ -222,17 +224,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     output.print_result(as_json, value, line, err=summary_on_stderr)
 
 
-@tfr.declare("Write")
-@sources
-@target
-@click.option(
-    "--prefix",
-    default="steps",
-    show_default=True,
-    metavar="NAME",
-    help="Prefix of the columns with steps, NAME/...: lists with one value per step, or tensors.",
-)
-@options(
+_OF_ROWS = (
     "columns",
     "filters",
     "shards",
@@ -248,15 +240,85 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     "target_storage",
     "json",
 )
-def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, **keywords: Any) -> None:
-    """Write one record for each step of the episodes in files.
+
+
+@tfr.declare("Write")
+@sources
+@target
+@click.option(
+    "--prefix",
+    default="steps",
+    show_default=True,
+    metavar="NAME",
+    help="Prefix of the columns with steps, NAME/...: lists with one value per step, or tensors.",
+)
+@click.option(
+    "--lists",
+    multiple=True,
+    metavar="NAME,...",
+    callback=names_or_none,
+    help="These columns instead: names or globs, or !NAME to exclude a column; may be repeated.",
+)
+@click.option("--keep-empty", is_flag=True, help="Write a record without values for an episode without steps.")
+@options(*_OF_ROWS)
+def explode(
+    sources: tuple[str, ...],
+    target: str,
+    prefix: str,
+    lists: list[str] | None,
+    keep_empty: bool,
+    as_json: bool,
+    **keywords: Any,
+) -> None:
+    """Write one record for each step of the episodes in files, or for each value of other lists side by side.
 
     Each has the columns of its episode, with the values of the step, and two more: the number of the episode (record)
-    and of the step in it (step). Use - as SOURCE or TARGET for standard input or output.
+    and of the step in it (step). TARGET may be a CSV, JSON, Parquet or Arrow file. Use - as SOURCE or TARGET for
+    standard input or output.
     """
+    from tfrecord_io.read.explode import explode as explode_rows
+
+    made = partial(explode_rows, prefix=prefix, lists=lists, keep_empty=keep_empty)
+    _write_other_rows(made, sources, target, "row" if lists else "step", as_json=as_json, keywords=keywords)
+
+
+@tfr.declare("Write")
+@sources
+@target
+@click.option(
+    "--lists",
+    multiple=True,
+    metavar="NAME,...",
+    callback=names_or_none,
+    help="Columns that become lists: names or globs, or !NAME for all others; by default steps/*; may be repeated.",
+)
+@options(*_OF_ROWS)
+def implode(sources: tuple[str, ...], target: str, lists: list[str] | None, as_json: bool, **keywords: Any) -> None:
+    """Write one record with lists for consecutive records that differ in these columns only: the way back from explode.
+
+    The columns record and step, which explode adds, are left out. TARGET may be a JSON, Parquet or Arrow file. Use - as
+    SOURCE or TARGET for standard input or output.
+    """
+    from tfrecord_io.read.implode import implode as implode_rows
+
+    made = implode_rows if lists is None else partial(implode_rows, lists=lists)
+    _write_other_rows(made, sources, target, "row", as_json=as_json, keywords=keywords)
+
+
+def _write_other_rows(
+    made: Callable[[Any], Any],
+    sources: tuple[str, ...],
+    target: str,
+    noun: str,
+    *,
+    as_json: bool,
+    keywords: dict[str, Any],
+) -> None:
+    """Write the rows that a function has `made` of those in files, to TFRecord or a file of a table."""
     from tfrecord_io.api import open_reader, write_tfrecord
     from tfrecord_io.cli import output
-    from tfrecord_io.read.explode import explode as explode_rows
+    from tfrecord_io.file_formats.format_of_path import format_of_target
+    from tfrecord_io.file_formats.tables.table_files import write_table_rows
 
     if target == "-" and (keywords["shards"] or keywords["max_shard_bytes"]):
         raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
@@ -265,10 +327,18 @@ def explode(sources: tuple[str, ...], target: str, prefix: str, as_json: bool, *
     src, dst = (keywords.pop(f"{side}_storage") or storage_options for side in _SIDES)
     reading = {name: keywords.pop(name) for name in ("columns", "filters", "split", "allow_missing_shards")}
     reading["storage_options"] = src
+    written = {name: value for name, value in keywords.items() if value is not None and value is not False}
+    format, of_records = format_of_target(target), sorted(written.keys() - {"mode"})
+    if format is not None and (format.writer is None or of_records):
+        given = ", ".join(f"--{name.replace('_', '-')}" for name in of_records)
+        reason = f"{given}: not of {format.title}" if format.writer else f"{target}: {format.title} is not written here"
+        raise click.UsageError(f"{reason}; write TFRecord first")
     with open_reader(read_from(sources, reading, open_reader), **reading) as episodes:
-        steps = explode_rows(episodes, prefix=prefix)
-        written = {name: value for name, value in keywords.items() if value is not None}
-        report = write_tfrecord(steps, target, storage_options=dst, progress=True, **written)
+        rows = made(episodes)
+        if format is not None:
+            report = write_table_rows(rows, target, format, storage_options=dst, **written)
+        else:
+            report = write_tfrecord(rows, target, storage_options=dst, progress=True, **written)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
-    text = f"{printable(report.path)}: {counted(report.records, 'step')}, {counted(report.bytes, 'byte')}"
+    text = f"{printable(report.path)}: {counted(report.records, noun)}, {counted(report.bytes, 'byte')}"
     output.print_result(as_json, value, text, err=summary_on_stderr)

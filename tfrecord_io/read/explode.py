@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,8 @@ from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.sources import is_source
 from tfrecord_io.schema.column_features import ENCODING_KEY
-from tfrecord_io.schema.field import IMAGE_KEY
+from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.schema.field import IMAGE_KEY, RAW_IMAGE_KEY
 from tfrecord_io.schema.tensor_types import (
     axes_of,
     element_and_shape,
@@ -38,14 +39,26 @@ RECORD, STEP = "record", "step"
 
 
 @check_keywords
-def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordBatchReader:
-    """Turn each row, an episode, into a row for each of its steps.
+def explode(
+    data: FilesLike | TableLike,
+    *,
+    prefix: str = "steps",
+    lists: Sequence[str] | str | None = None,
+    keep_empty: bool = False,
+) -> pa.RecordBatchReader:
+    """Turn each row, such as an episode, into a row for each item of its lists, such as a step.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"id": ["a", "b"], "steps/reward": [[0.5, 1.0], [2.0]]}, "runs.tfrecord")
     >>> steps = tfr.explode(tfr.dataset("runs.tfrecord")).read_all()
     >>> steps.select(["record", "step", "id", "steps/reward"]).to_pylist()[1]
     {'record': 0, 'step': 1, 'id': 'a', 'steps/reward': 1.0}
+
+    Several lists side by side, such as the boxes of a record:
+
+    >>> boxes = {"file": ["a.jpg"], "xmin": [[0.1, 0.5]], "xmax": [[0.2, 0.75]], "tags": [["x", "y", "z"]]}
+    >>> tfr.explode(boxes, lists=["xmin", "xmax"]).read_all().drop_columns("tags").to_pylist()[1]
+    {'record': 0, 'step': 1, 'file': 'a.jpg', 'xmin': 0.5, 'xmax': 0.75}
 
     Parameters
     ----------
@@ -54,20 +67,24 @@ def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordB
     prefix : str, default "steps"
         The columns of steps are those named ``<prefix>/…``: lists with a value for each step, or tensors whose first
         axis counts the steps. A slash at the end is ignored.
+    lists : str or sequence of str, optional
+        These columns instead: names, globs and ``!name``, such as ``["image/object/bbox/*", "image/object/class/*"]``.
+    keep_empty : bool, default False
+        A row whose lists are empty or null becomes one row, in which ``step`` and the values of the lists are null.
 
     Returns
     -------
     pyarrow.RecordBatchReader
         A stream in bounded memory, which `write_tfrecord` and others accept: ``record``, the number of the row in
         `data`, and ``step``, both int64 and from 0; then the columns of `data` in their order. Those of steps have one
-        value of their lists in each row, the others the value of their episode. An episode without steps has no rows.
-        Tensors keep their dtype; single values of a dtype of ml_dtypes become
-        the wider one of NumPy, which holds them exactly.
+        value of their lists in each row, the others the value of their episode. An episode without steps has no rows,
+        unless `keep_empty` is given. Tensors keep their dtype; single values of a dtype of ml_dtypes become
+        the wider one of NumPy, which holds them exactly. `formats.implode` goes back.
 
     Raises
     ------
     FeatureNotFoundError
-        No column has the prefix.
+        No column has the prefix, or a name of `lists`.
     SchemaError
         A column of steps is not a list, or has permuted axes, or `data` has a column ``record`` or ``step``. From the
         stream: the lists of an episode have different lengths; the message names its row and the columns.
@@ -75,12 +92,23 @@ def explode(data: FilesLike | TableLike, *, prefix: str = "steps") -> pa.RecordB
     if is_source(data):
         data = open_path(data, options_from_call(ReadOptions, explode, data))
     source = use_plain_layouts(open_input(data))
-    names = step_columns(source.schema, prefix)
+    names = step_columns(source.schema, prefix) if lists is None else list_columns(source.schema, lists)
     for name in (RECORD, STEP):
         if name in source.schema.names:
             raise SchemaError("explode adds a column of this name", feature=name, hint="rename it")
-    empty = _explode_batch(empty_batch(source.schema), names)
-    return pa.RecordBatchReader.from_batches(empty.schema, _batches(source.batches, names))
+    empty = _explode_batch(empty_batch(source.schema), names, keep_empty)
+    batches = _batches(source.batches, names, keep_empty, noun="step" if lists is None else "value")
+    return pa.RecordBatchReader.from_batches(empty.schema, batches)
+
+
+def list_columns(schema: pa.Schema, lists: Sequence[str] | str) -> list[str]:
+    """The columns that `lists` names; FeatureNotFoundError if one of its entries names none."""
+    projection = Projection(lists)
+    projection.check(schema.names, "lists")
+    names = projection.order(schema.names)
+    if not names:
+        raise SchemaError("lists= names no column", got=lists, hint=f"the columns are {', '.join(schema.names)}")
+    return names
 
 
 def step_columns(schema: pa.Schema, prefix: str) -> list[str]:
@@ -94,15 +122,19 @@ def step_columns(schema: pa.Schema, prefix: str) -> list[str]:
     return names
 
 
-def _batches(episodes: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+def _batches(
+    episodes: Iterator[pa.RecordBatch], names: list[str], keep_empty: bool, noun: str
+) -> Iterator[pa.RecordBatch]:
     begin = 0
     for batch in episodes:
-        for first, end in runs_within(step_counts(batch, names, begin), LIMITS.batch_rows):
-            yield _explode_batch(batch.slice(first, end - first), names, begin + first)
+        counts = step_counts(batch, names, begin, noun)
+        counts = np.maximum(counts, 1) if keep_empty else counts
+        for first, end in runs_within(counts, LIMITS.batch_rows):
+            yield _explode_batch(batch.slice(first, end - first), names, keep_empty, begin=begin + first)
         begin += len(batch)
 
 
-def step_counts(batch: pa.RecordBatch, names: list[str], begin: int | None = None) -> Array:
+def step_counts(batch: pa.RecordBatch, names: list[str], begin: int | None = None, noun: str = "step") -> Array:
     """How many steps each row has; RowFault if its columns differ, or SchemaError if rows are numbered from `begin`."""
     first = _lengths(batch[names[0]])
     for name in names[1:]:
@@ -111,7 +143,7 @@ def step_counts(batch: pa.RecordBatch, names: list[str], begin: int | None = Non
             row = int((lengths != first).argmax())
             expected, got, advice = int(first[row]), int(lengths[row]), "exclude one of the columns"
             which = "the row" if begin is None else f"row {begin + row}"
-            reason = f"{which} has {counted(got, 'step')} in this column, but {expected} in '{names[0]}'"
+            reason = f"{which} has {counted(got, noun)} in this column, but {expected} in '{names[0]}'"
             fault = RowFault(row, reason, feature=name, expected=expected, got=got, hint=advice, error=SchemaError)
             raise fault if begin is None else fault.to_error(None, None)
     return first
@@ -138,13 +170,20 @@ def _lengths(column: pa.Array) -> Array:
     return list_lengths(column)
 
 
-def _explode_batch(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.RecordBatch:
-    """The steps of some episodes, which begin with the row `begin`."""
+def _explode_batch(batch: pa.RecordBatch, names: list[str], keep_empty: bool, *, begin: int = 0) -> pa.RecordBatch:
+    """The steps of some episodes, which begin with the row `begin`; one without steps if they `keep_empty`."""
     values = {name: step_values(batch[name], batch.schema.field(name)) for name in names}
-    rows, steps = rows_and_numbers(_lengths(batch[names[0]]))
+    counts = _lengths(batch[names[0]])
+    rows, steps = rows_and_numbers(np.maximum(counts, 1) if keep_empty else counts)
+    numbers = int64_array(steps)
+    if keep_empty:
+        is_empty = (counts == 0)[rows]
+        positions = pa.array(np.cumsum(~is_empty) - 1, mask=is_empty)
+        values = {name: selectable(array).take(positions) for name, array in values.items()}
+        numbers = pa.array(steps, mask=is_empty)
     exploded = replace_steps(batch, rows, values)
-    fields = [pa.field(RECORD, pa.int64(), False), pa.field(STEP, pa.int64(), False), *exploded.schema]
-    arrays = [int64_array(rows + begin), int64_array(steps), *exploded.columns]
+    fields = [pa.field(RECORD, pa.int64(), False), pa.field(STEP, pa.int64(), keep_empty), *exploded.schema]
+    arrays = [int64_array(rows + begin), numbers, *exploded.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -160,7 +199,8 @@ def replace_steps(batch: pa.RecordBatch, rows: Array, steps: Mapping[str, pa.Arr
 
 def _step_field(field: pa.Field, type_: pa.DataType) -> pa.Field:
     """The field of a column of steps whose lists become values, or lists, of this type."""
-    keys = (DTYPE_KEY, ENCODING_KEY) if is_fixed_shape_tensor(type_) else (IMAGE_KEY,)
+    item = type_.value_type if is_list_like(type_) else type_
+    keys = (DTYPE_KEY, ENCODING_KEY, RAW_IMAGE_KEY) if is_fixed_shape_tensor(item) else (IMAGE_KEY,)
     kept = {key: value for key, value in (field.metadata or {}).items() if key in keys}
     return pa.field(field.name, type_, metadata=kept or None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from operator import itemgetter
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from tfrecord_io.arrow.decode.inferred_column import FoldedTensor, SeenColumns, 
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, FeatureName
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError
-from tfrecord_io.format.companions import companions, feature_of_companion
+from tfrecord_io.format.companions import ShapeSource, companions, feature_of_companion
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.limits import BYTES_PER_CELL, Expansion
@@ -276,14 +276,17 @@ def _evidence(
 
 
 class SampledNames:
-    """Selects the features that a sample decodes: the projection and its companions."""
+    """Selects the features that a sample decodes: the projection, its companions, and what states declared shapes."""
 
-    def __init__(self, projection: Projection, with_companions: bool) -> None:
+    def __init__(self, projection: Projection, with_companions: bool, overrides: Mapping[str, Any] | None) -> None:
         self._projection = projection
         self._with_companions = with_companions
+        fields = [f for name, f in (overrides or {}).items() if isinstance(f, Field) and projection(name)]
+        sources = [ShapeSource.from_metadata(f.metadata, f.feature) for f in fields]
+        self._stated = {name for source in sources if source is not None for name in source.features}
 
     def __call__(self, name: str) -> bool:
-        return self._projection(name) or self.is_companion(name)
+        return self._projection(name) or name in self._stated or self.is_companion(name)
 
     def is_companion(self, name: str | None) -> bool:
         """True if the feature is read only as a companion of a selected one."""

@@ -60,6 +60,7 @@ from tfrecord_io.schema.column_selection import (
 )
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.field_makers import is_call
 from tfrecord_io.schema.inferred_type import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
@@ -148,7 +149,7 @@ def _has_open_shapes(options: ReadOptions) -> bool:
     fields = () if declared is None or declared.plain is not None else declared.fields
     overrides = (options.schema_overrides or {}).values()
     return any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)) or any(
-        isinstance(type_, str) and type_.lstrip().startswith("tensor(") for type_ in overrides
+        is_call(type_) for type_ in overrides
     )
 
 
@@ -543,7 +544,7 @@ class _Planner:
         """Decode a sample, of columns that are not known but for those whose type was contested or is declared."""
         from tfrecord_io.read.inference import SampledNames, observe_chunks, sampled_chunks
 
-        names = SampledNames(self._projection, assumptions.fold_tensors)
+        names = SampledNames(self._projection, assumptions.fold_tensors, self.options.schema_overrides)
         declared = self._declared_columns(assumptions.declared)
         contested = [
             PlanColumn(name, counts[0].kind, Layout.ANY, self._text, steps=steps)

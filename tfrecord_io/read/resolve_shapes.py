@@ -28,7 +28,8 @@ from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW
 from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.field_makers import as_field
+from tfrecord_io.schema.field_makers import as_field, is_call
+from tfrecord_io.schema.image_form import RawImageForm
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.storage.read.source import Source
@@ -46,7 +47,7 @@ def close_shapes(options: ReadOptions, sources: Sequence[Source], decode_sample:
     has_schema = options.schema is not None and not isinstance(options.schema, str)
     declared = Schema.parse(options.schema) if has_schema else None
     overrides = {
-        name: as_field(name, type_) if isinstance(type_, str) and type_.lstrip().startswith("tensor(") else type_
+        name: as_field(name, type_) if is_call(type_) else type_
         for name, type_ in (options.schema_overrides or {}).items()
     }
     named = [(f.column, f) for f in (() if declared is None or declared.plain is not None else declared.fields)]
@@ -143,6 +144,8 @@ class _OpenColumn:
         if options.stable_types:
             shape = source.shape or (None,) * len(shape)
         value = element(dtype)
+        if (form := RawImageForm.from_metadata(field.metadata, self.column)) is not None:
+            form.check(value.name, shape, self.column)
         type_ = tensor_type(value, shape)
         is_list = field.part == FEATURE_LIST
         return replace(

@@ -191,6 +191,7 @@ SHAPE_KEY = b"tfrecord_io.shape"  # JSON: numbers, null for an unknown dimension
 DEFAULT_KEY = b"tfrecord_io.default"  # JSON
 EMPTY_KEY = b"tfrecord_io.empty"  # "null": a feature of a type but without values is null
 IMAGE_KEY = b"tfrecord_io.image"  # JSON: the arguments of tfrecord_io.image
+RAW_IMAGE_KEY = b"tfrecord_io.raw_image"  # JSON: those for raw pixels, in a column of tensors
 BOXES_KEY = b"tfrecord_io.boxes"  # of TFDS: the order and unit of a box's numbers, if that is not "REL_YXYX"
 COMPOSITE_KEY = b"tfrecord_io.assembly"  # JSON: a `schema.composite.Composite`
 
@@ -372,10 +373,10 @@ class Field:
     def _key(self) -> tuple[Any, ...]:
         """Key for comparisons; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
         default = None if self.default is None else json_text(to_json_value(self.default))
-        dtype, image, source = map(self.metadata.get, (DTYPE_KEY, IMAGE_KEY, SHAPE_SOURCE_KEY))
+        stated = map(self.metadata.get, (DTYPE_KEY, IMAGE_KEY, RAW_IMAGE_KEY, SHAPE_SOURCE_KEY))
         required = bool(self.required)
         plain = (self.column, self.type, self.feature, self.encoding, self.shape, self.part, self.empty)
-        return *plain, dtype, image, source, required, default
+        return *plain, *stated, required, default
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Field) else NotImplemented
@@ -393,7 +394,8 @@ class Field:
 
     def notes(self) -> dict[str, str]:
         """Notes of the field beside name and type, for display."""
-        image = {name: printable(str(value), 40) for name, value in _image_notes(self.metadata.get(IMAGE_KEY, b""))}
+        noted = [*_image_notes(self.metadata.get(IMAGE_KEY, b"")), *_raw_image_notes(self.metadata)]
+        image = {name: printable(str(value), 40) for name, value in noted}
         notes = {
             "feature list": "" if self.part == FEATURE_LIST else None,
             "feature": printable(self.feature) if self.feature != self.column else None,
@@ -485,6 +487,15 @@ def _image_notes(text: bytes) -> Iterator[tuple[str, Any]]:
         for name, value in metadata.items():
             if name != "mode" and value is not None:
                 yield printable(name, 40), tuple(value) if isinstance(value, list) else value
+
+
+def _raw_image_notes(metadata: Mapping[bytes, bytes]) -> Iterator[tuple[str, Any]]:
+    """The layout and other arguments in the metadata of a column of raw pixels."""
+    for name, value in _image_notes(metadata.get(RAW_IMAGE_KEY, b"")):
+        if name == "layout":
+            yield "raw image", value
+        elif name != "image":
+            yield name, value
 
 
 def _loses_part(default: Any, type_: pa.DataType) -> bool:

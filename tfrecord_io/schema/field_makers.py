@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,17 @@ from tfrecord_io.format.companions import ShapeSource
 from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Dtype, dtype_name, element, element_of, find_element
 from tfrecord_io.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW, as_shape, fixed_part, size_of
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS, dtype_metadata, encoding_rules, is_any_tensor, tensor_type
+from tfrecord_io.schema.tensor_types import (
+    TENSOR_ENCODINGS,
+    dtype_metadata,
+    element_and_shape,
+    encoding_rules,
+    is_any_tensor,
+    tensor_type,
+)
 from tfrecord_io.schema.type_names import as_arrow_type, marked_tensor, type_from_name, type_name
 from tfrecord_io.schema.types import is_list_like
-from tfrecord_io.typing import ImageFit, ImageResample
+from tfrecord_io.typing import ImageFit, ImageLayout, ImageResample
 
 
 @check_keywords
@@ -127,6 +135,7 @@ def image(
     orient: bool = True,
     draft: bool = False,
     resample: ImageResample | None = None,
+    layout: ImageLayout = "HWC",
     default: bytes | None = None,
     required: bool | None = None,
     feature: str | None = None,
@@ -134,18 +143,23 @@ def image(
 ) -> Field:
     """A column of encoded images: decoded in arrays, to uint8 [height, width, channels]; read as bytes elsewhere.
 
-    JPEG, PNG, WebP, GIF, BMP and TIFF; of several frames or pages the first is decoded.
+    JPEG, PNG, WebP, GIF, BMP and TIFF; of several frames or pages the first is decoded. Or a column of tensors that are
+    raw pixels: a report shows them, ``tfr convert`` makes PNG files of them, and arrays may be resized.
 
     >>> image((None, None, 3))
     Field(binary, shape (None, None, 3), image RGB)
     >>> image(mode="L", resize=(28, 28), fit="crop")
     Field(binary, image L, resize (28, 28), fit crop)
+    >>> image(tensor("uint8", (3, "height", "width")), layout="CHW")
+    Field(tensor<uint8>[3,?,?], encoding wire, shape from (3, 'height', 'width'), raw image CHW)
 
     Parameters
     ----------
-    shape : sequence of int or None, optional
+    shape : sequence of int or None, or Field, optional
         (height, width, channels) of the decoded image; None where it varies. Images of another shape are a DecodeError;
-        with `resize` it is not checked.
+        with `resize` it is not checked. Or what `tensor` returns: raw pixels of uint8 or uint16 and 1, 3 or 4 channels,
+        whose size is stated there. They stay as they are, unless `resize` is given; `mode`, `orient`, `draft` and
+        `default` are for encoded images.
     mode : {"RGB", "L", "RGBA", "index", "unchanged"}, optional
         What pixels are converted to: colours, grey, colours and opacity; of 16 bits the upper 8 are used, as by
         TensorFlow's ``decode_png``. "index" is for masks of classes: the numbers of a palette's colours, or the values
@@ -168,11 +182,25 @@ def image(
     draft : bool, default False
         Decode a JPEG file to ½, ¼ or ⅛ of its sides, at least twice those of `resize`, before it is resized: faster,
         but pixels differ by a few levels.
+    layout : {"HWC", "CHW"}, default "HWC"
+        Of raw pixels: the order of height, width and channels in the tensor.
     default, required, feature, empty
         As in `scalar`.
     """
-    from tfrecord_io.schema.image_form import ImageForm
+    from tfrecord_io.schema.image_form import ImageForm, RawImageForm
 
+    if isinstance(shape, Field):
+        raw = RawImageForm(layout, resize, fit, "bilinear" if resample is None else resample)
+        encoded = {"mode": mode, "orient": None if orient else orient, "draft": draft or None, "default": default}
+        _check_raw_image(shape, encoded)
+        if is_any_tensor(shape.type):
+            raw.check(element_and_shape(shape.to_arrow())[0].name, shape.shape or (), feature or "")
+        stated = {"required": required, "feature": feature, "empty": empty}
+        changes: dict[str, Any] = {name: value for name, value in stated.items() if value is not None}
+        return replace(shape, metadata={**shape.metadata, **raw.metadata}, **changes)
+    if layout != "HWC":
+        advice = 'pass what they are, as in tfr.image(tfr.tensor("uint8", (3, "height", "width")), layout="CHW")'
+        raise SchemaError("layout= is for raw pixels", got=layout, hint=advice)
     axes = None if shape is None else as_shape(shape)
     metadata = ImageForm(axes, mode, resize=resize, fit=fit, orient=orient, draft=draft, resample=resample).metadata()  # type: ignore[arg-type]
     return _field(
@@ -185,6 +213,16 @@ def image(
         metadata=metadata,
         empty=empty,
     )
+
+
+def _check_raw_image(pixels: Field, encoded: Mapping[str, Any]) -> None:
+    """Refuse what is no tensor, and the arguments of `image` for encoded images."""
+    if not is_any_tensor(pixels.type) and ShapeSource.from_metadata(pixels.metadata) is None:
+        advice = 'pass a shape, or raw pixels, as in tfr.image(tfr.tensor("uint8", ("height", "width", 3)))'
+        raise SchemaError("an image is not made of this field", expected="a tensor", got=repr(pixels), hint=advice)
+    if (given := next((name for name, value in encoded.items() if value is not None), None)) is not None:
+        advice = "leave it out: raw pixels stay as they are stored"
+        raise SchemaError(f"{given}= is for encoded images", got=encoded[given], hint=advice)
 
 
 @check_keywords
@@ -395,8 +433,14 @@ def _field(
     return Field("", type_, *attributes)  # type: ignore[arg-type]
 
 
-# Text of a call, for a shell: tensor(uint8,(height,width,3))
+# Text of a call, for a shell: tensor(uint8,(height,width,3)), image(uint8,(3,height,width),CHW)
 _TENSOR_CALL = re.compile(r"tensor\(([^,()]+),\s*(\([^()]*\)|[^(),]+)\)")
+_IMAGE_CALL = re.compile(r"image\(([^,()]+),\s*(\([^()]*\)|[^(),]+)(?:,\s*(HWC|CHW))?\)")
+
+
+def is_call(type_: object) -> bool:
+    """True if a type is the text of a call of `tensor` or `image`, which may leave its shape to other features."""
+    return isinstance(type_, str) and type_.lstrip().startswith(("tensor(", "image("))
 
 
 def _shape_of_text(text: str) -> Any:
@@ -418,6 +462,8 @@ def as_field(name: str, source: Any) -> Field:
 
     >>> as_field("x", "tensor(uint8, (height, width, 3))")
     Field(x: tensor<uint8>[?,?,3], encoding wire, shape from ('height', 'width', 3))
+    >>> as_field("x", "image(uint8, (28, 28, 1))")
+    Field(x: tensor<uint8>[28,28,1], encoding wire, raw image HWC)
 
     SchemaError if a name is not that of a type, TypeError if `source` is none of these.
     """
@@ -430,6 +476,9 @@ def as_field(name: str, source: Any) -> Field:
     if isinstance(source, str):
         if (call := _TENSOR_CALL.fullmatch(source.strip())) is not None:
             return tensor(call[1].strip(), _shape_of_text(call[2])).named(name)
+        if (call := _IMAGE_CALL.fullmatch(source.strip())) is not None:
+            pixels = tensor(call[1].strip(), _shape_of_text(call[2]))
+            return image(pixels, layout="CHW" if call[3] == "CHW" else "HWC").named(name)
         if (marked := marked_tensor(source)) is not None:
             return Field(name, marked[0], metadata=marked[1])
     try:

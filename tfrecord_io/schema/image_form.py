@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.column_features import as_shape
-from tfrecord_io.schema.field import CONVERSION_ERRORS, IMAGE_KEY, SHAPE_KEY, Field
+from tfrecord_io.schema.field import CONVERSION_ERRORS, IMAGE_KEY, RAW_IMAGE_KEY, SHAPE_KEY, Field
 from tfrecord_io.schema.tensor_types import Shape
 
 INDEX = "index"  # the numbers of a palette's colours
@@ -19,6 +19,8 @@ _UNCHANGED = "unchanged"
 _STRETCH, CONTAIN, CROP, PAD = _FITS = ("stretch", "contain", "crop", "pad")
 _BILINEAR, NEAREST = _RESAMPLES = ("bilinear", "nearest")
 _MAX_SIDE = 2**16  # pixels
+HWC, CHW = LAYOUTS = ("HWC", "CHW")  # orders of the axes of raw pixels
+RAW_DTYPES = ("uint8", "uint16")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +129,79 @@ class ImageForm:
         return {IMAGE_KEY: json.dumps(note).encode()}
 
 
+@dataclass(frozen=True, slots=True)
+class RawImageForm:
+    """The arguments of `tfrecord_io.image` about raw pixels, whose column is one of tensors.
+
+    >>> RawImageForm("CHW").stored_axes((24, 32, 3))
+    (3, 24, 32)
+    """
+
+    layout: str = HWC  # of the stored pixels, and of arrays
+    resize: tuple[int, int] | None = None
+    fit: str = _STRETCH
+    resample: str = _BILINEAR
+
+    def __post_init__(self) -> None:
+        _check("layout", self.layout, LAYOUTS)
+        form = ImageForm(mode=_UNCHANGED, resize=self.resize, fit=self.fit, resample=self.resample)
+        object.__setattr__(self, "resize", form.resize)
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[bytes, bytes] | None, column: str) -> Self | None:
+        """Read the form from the metadata of a column; None without one, SchemaError if it is damaged."""
+        if not metadata or RAW_IMAGE_KEY not in metadata:
+            return None
+        try:
+            return cls(**json.loads(metadata[RAW_IMAGE_KEY]))
+        except (*CONVERSION_ERRORS, SchemaError) as error:
+            raise SchemaError("its metadata is damaged: tfrecord_io.raw_image", feature=column) from error
+
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """The entry of a field's metadata."""
+        return {RAW_IMAGE_KEY: json.dumps({"layout": self.layout, **self.keywords()}).encode()}
+
+    def keywords(self) -> dict[str, Any]:
+        """The arguments of `tfrecord_io.image` that are not the default."""
+        values = {f.name: (getattr(self, f.name), f.default) for f in fields(self)}
+        return {name: value for name, (value, default) in values.items() if value != default}
+
+    def stored_axes(self, shape: Sequence[Any]) -> tuple[Any, ...]:
+        """(height, width, channels) in the order of the layout."""
+        height, width, channels = shape
+        return (channels, height, width) if self.layout == CHW else (height, width, channels)
+
+    def image_axes(self, shape: Sequence[Any]) -> tuple[Any, ...]:
+        """A shape in the order of the layout as (height, width, channels)."""
+        return (*shape[1:], shape[0]) if self.layout == CHW else tuple(shape)
+
+    def check(self, dtype: str, shape: Shape, column: str) -> None:
+        """Raise SchemaError if tensors of this dtype and shape, in the order of the layout, are no images."""
+        if dtype not in RAW_DTYPES:
+            reason = f"raw pixels are {' or '.join(RAW_DTYPES)}, not {dtype}"
+            advice = f"declare tfr.tensor({dtype!r}, …), whose values are no pixels"
+            raise SchemaError(reason, feature=column or None, expected=RAW_DTYPES, got=dtype, hint=advice)
+        if len(shape) != 3:
+            reason = f"raw pixels have a height, a width and channels, and the shape {tuple(shape)} is stated"
+            raise SchemaError(
+                reason,
+                feature=column or None,
+                expected=3,
+                got=len(shape),
+                hint="state three, as in ('height', 'width', 1)",
+            )
+        channels = self.image_axes(shape)[2]
+        if channels not in (None, *MODE_OF):
+            reason = f"{channels} channels in the layout {self.layout}: an image has 1, 3 or 4"
+            raise SchemaError(reason, feature=column or None, expected=(1, 3, 4), got=channels, hint=ORDER)
+
+
+ORDER = 'layout= is the order of the axes: "CHW" where the channels are the first, "HWC" where they are the last'
+
+
 def is_image(field: Field) -> bool:
-    """True if `tfrecord_io.image` made the field, or its items."""
+    """True if `tfrecord_io.image` made the field, or its items, for encoded images."""
     return IMAGE_KEY in field.metadata
 
 

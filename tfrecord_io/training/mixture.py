@@ -27,7 +27,7 @@ from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, T
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.image_form import ImageForm
+from tfrecord_io.schema.image_form import ImageForm, RawImageForm
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
@@ -313,9 +313,13 @@ def _describe_column(field: pa.Field) -> str:
     if is_list_like(field.type) and (shape := declared_shape(field)) is not None:
         text += f" of shape {shape}"
     image = ImageForm.from_metadata(field.metadata, field.name)
-    if image is None:
+    raw = RawImageForm.from_metadata(field.metadata, field.name)
+    if image is not None:
+        keywords = {"size": image.size, "mode": image.mode, **image.keywords()}
+    elif raw is not None and raw.resize is not None:
+        keywords = {"layout": raw.layout, **raw.keywords()}
+    else:
         return text
-    keywords = {"size": image.size, "mode": image.mode, **image.keywords()}
     return f"{text} of image({', '.join(f'{name}={value!r}' for name, value in keywords.items() if value is not None)})"
 
 

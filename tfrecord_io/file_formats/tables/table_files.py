@@ -358,24 +358,38 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     open_writer = partial(load(format.writer), **writer_options)
     mode = keywords.pop("mode", None)
     options = options_from_call(ExportOptions, None, source, **keywords)
-    storage = options.target
     with open_path(source, options) as reader:
-        refuse_types(reader.schema, open_writer, format.instead)
-        if not format.compressed:
-            with open_output(target, storage, mode=mode) as output:
-                rows = _write_batches(reader, OutputStream(output), open_writer, format)
-                size, compression = output.offset, None
-        else:
-            sink = FrameSink(target, storage, mode=mode, threads=options.thread_count)
-            try:
-                rows = _write_batches(reader, _SinkStream(sink), open_writer, format)
-            except BaseException:
-                sink.discard()
-                raise
-            sink.commit()
-            size, compression = sink.bytes, sink.compression
-        columns = tuple(reader.schema.names)
-        return WriteReport(os.fspath(target), rows, bytes=size, compression=compression, columns=columns, rounded={})
+        return _write_rows(reader, target, format, open_writer, options=options, mode=mode)
+
+
+def write_table_rows(rows: pa.RecordBatchReader, target: Any, format: Format, **keywords: Any) -> WriteReport:
+    """Write a stream of rows as one file of a format that has a `writer`; the keywords are those of the target."""
+    assert format.writer is not None
+    mode = keywords.pop("mode", None)
+    options = ExportOptions.from_keywords(keywords)
+    return _write_rows(rows, target, format, load(format.writer), options=options, mode=mode)
+
+
+def _write_rows(
+    reader: Any, target: Any, format: Format, open_writer: OpenWriter, *, options: ExportOptions, mode: Any
+) -> WriteReport:
+    storage = options.target
+    refuse_types(reader.schema, open_writer, format.instead)
+    if not format.compressed:
+        with open_output(target, storage, mode=mode) as output:
+            rows = _write_batches(reader, OutputStream(output), open_writer, format)
+            size, compression = output.offset, None
+    else:
+        sink = FrameSink(target, storage, mode=mode, threads=options.thread_count)
+        try:
+            rows = _write_batches(reader, _SinkStream(sink), open_writer, format)
+        except BaseException:
+            sink.discard()
+            raise
+        sink.commit()
+        size, compression = sink.bytes, sink.compression
+    columns = tuple(reader.schema.names)
+    return WriteReport(os.fspath(target), rows, bytes=size, compression=compression, columns=columns, rounded={})
 
 
 def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, format: Format) -> int:
@@ -390,7 +404,10 @@ def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, f
             except pa.ArrowException:  # its message holds the value
                 if (error := refused_value(batch, open_writer, format.instead)) is None:
                     raise
-                error.path, error.record = reader.origin(rows + (error.record or 0))
+                row = rows + (error.record or 0)
+                error.path, error.record = (
+                    (None, row) if isinstance(reader, pa.RecordBatchReader) else reader.origin(row)
+                )
                 raise error from None
             rows += len(batch)
     return rows

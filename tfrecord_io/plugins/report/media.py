@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import struct
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,12 +13,13 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.image_decoding import PixelReader
 from tfrecord_io.arrow.image_header import IMAGE_FORMATS, TURNS, is_turned, orientation_of
+from tfrecord_io.arrow.raw_images import COLOUR_TYPES, RawImages, encode_png
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import byte_size, short
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.foreign_files import looks_like
 from tfrecord_io.schema.field import BOXES_KEY, IMAGE_KEY
-from tfrecord_io.schema.image_form import ImageForm
+from tfrecord_io.schema.image_form import CHW, HWC, ImageForm
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2
@@ -28,7 +27,6 @@ _MOST_BOXES = 50
 _OUTSIDE = 0.01  # of the image: a box may be so far outside it
 _AUDIO_BYTES = 384 << 10  # of one sound
 _AXES = ("ymin", "xmin", "ymax", "xmax")
-_COLOUR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # by number of channels: grey, grey and alpha, RGB, RGBA
 _MOST_PIXELS = 320  # of a side; larger images are thinned out
 SIDE = 320  # pixels of the longer side
 MOST_BYTES = 192 << 10  # of an image to embed as it is
@@ -91,13 +89,14 @@ def galleries(rows: Sequence[Row], fields: Sequence[pa.Field]) -> Iterator[Galle
     """The images and the sounds of each feature that has some."""
     box_forms = {column.name: (column.metadata or {}).get(BOXES_KEY, b"REL_YXYX").decode() for column in fields}
     for column in fields:
-        values = [(row, _first(row.get(column.name))) for row in rows]
+        raw = RawImages.from_field(column)
+        values = [(row, _first(row.get(column.name), raw)) for row in rows]
         present = [(row, value, note) for row, (value, note) in values if value is not None]
-        kind = _kind(column, [value for _, value, _ in present])
+        kind = _kind(column, [value for _, value, _ in present]) if raw is None else "image" if present else None
         if kind == "image":
             form = ImageForm.from_metadata(column.metadata, column.name) or ImageForm()
             images = tuple(
-                _image(row, column.name, value=value, note=note, orient=form.orient, box_forms=box_forms)
+                _image(row, column.name, value=value, note=note, orient=form.orient, box_forms=box_forms, raw=raw)
                 for row, value, note in present
             )
             yield Gallery(column.name, kind, images)
@@ -105,8 +104,12 @@ def galleries(rows: Sequence[Row], fields: Sequence[pa.Field]) -> Iterator[Galle
             yield Gallery(column.name, kind, tuple(_sound(row, column.name, value, n) for row, value, n in present))
 
 
-def _first(value: Any) -> tuple[Any, str]:
+def _first(value: Any, raw: RawImages | None = None) -> tuple[Any, str]:
     """A value, or the first of a list of bytes or of pictures, and a text that names its place."""
+    if raw is not None:
+        if value is None or not raw.in_lists:
+            return value, ""
+        return (value[0], f"the first of {len(value):,}") if len(value) else (None, "")
     if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
         items = [item for item in value if item is not None]
         return (items[0], f"the first of {len(value):,}") if items else (None, "")
@@ -150,9 +153,14 @@ def audio_mime(value: Any) -> str | None:
     return next((mime for magic, mime in (*magics, *frames) if value.startswith(magic)), None)
 
 
-def _image(row: Row, name: str, value: Any, note: str, orient: bool, box_forms: Mapping[str, str]) -> MediaSample:
+def _image(
+    row: Row, name: str, value: Any, note: str, orient: bool, box_forms: Mapping[str, str], raw: RawImages | None
+) -> MediaSample:
     captions = _captions(row, name)
-    if isinstance(value, bytes):
+    if raw is not None:
+        preview = _raw_thumbnail(raw, value)
+        notes = [" × ".join(map(str, value.shape)), str(value.dtype), "" if raw.form.layout == HWC else CHW, note]
+    elif isinstance(value, bytes):
         folder = name.rpartition("/")[0]
         preview = thumbnail(value, orient=orient, stated_size=(row.get(f"{folder}/height"), row.get(f"{folder}/width")))
         size = [f"{preview.width} × {preview.height}"] if preview.width is not None else []
@@ -261,6 +269,16 @@ def _floats(value: Any) -> list[float]:
     return values.astype(float).tolist() if values.ndim == 1 and values.dtype.kind in "fiu" else []
 
 
+def _raw_thumbnail(raw: RawImages, value: Array) -> Thumbnail:
+    """A small copy of raw pixels; of 16 bits the upper 8."""
+    try:
+        pixels = raw.image(0, value)
+    except RowFault as fault:
+        return Thumbnail(None, problem=f"cannot be shown: {fault}")
+    shown = pixels if pixels.dtype == np.uint8 else (pixels >> 8).astype(np.uint8)
+    return Thumbnail(png_of(shown), "image/png", pixels.shape[1], pixels.shape[0])
+
+
 def png_of(pixels: Array) -> bytes:
     """A PNG of uint8 [height, width] or [height, width, channels]; each n-th pixel of a large one.
 
@@ -269,15 +287,7 @@ def png_of(pixels: Array) -> bytes:
     """
     pixels = pixels if pixels.ndim == 3 else pixels[:, :, None]
     step = max(1, -(-max(pixels.shape[:2]) // _MOST_PIXELS))
-    pixels = np.ascontiguousarray(pixels[::step, ::step])
-    height, width, channels = pixels.shape
-    lines = np.zeros((height, 1 + width * channels), np.uint8)  # each line begins with its filter, 0
-    lines[:, 1:] = pixels.reshape(height, width * channels)
-    header = struct.pack(">IIBBBBB", width, height, 8, _COLOUR_TYPES[channels], 0, 0, 0)
-    png = b"\x89PNG\r\n\x1a\n"
-    for name, data in ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 6)), (b"IEND", b"")):
-        png += struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-    return png
+    return encode_png(pixels[::step, ::step])
 
 
 def is_picture(shape: tuple[int, ...]) -> bool:
@@ -286,7 +296,7 @@ def is_picture(shape: tuple[int, ...]) -> bool:
     >>> is_picture((28, 28)), is_picture((32, 32, 3)), is_picture((4,)), is_picture((100, 2, 7))
     (True, True, False, False)
     """
-    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in _COLOUR_TYPES):
+    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in COLOUR_TYPES):
         return False
     return all(4 <= side <= 8192 for side in shape[:2])
 

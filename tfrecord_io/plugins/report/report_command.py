@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import modes, number, options, read_from
+from tfrecord_io.cli.common_options import modes, number, options, read_from, type_option
 from tfrecord_io.errors import printable
 
 
@@ -16,6 +16,7 @@ from tfrecord_io.errors import printable
 @click.argument("paths", metavar="PATH... OUT.html", nargs=-1, required=True)
 @click.option("--compare", metavar="OTHER", help="Show another dataset next to this one, and how they differ.")
 @options("columns", "record_type", "compression", "on_error")
+@type_option("of the files", "image_raw=image(uint8,(height,width,3))")
 @number("--sample-records", least=1, help="Number of records to read; by default, 50000.")
 @number("--sample-bytes", least=1, help="Number of bytes to read; by default, 67108864.")
 @number("--seed", default=0, help="Seed of the random sample.")

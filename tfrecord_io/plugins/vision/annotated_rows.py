@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -14,9 +14,17 @@ import pyarrow as pa
 from tfrecord_io.arrow.image_header import ImageHeader, image_header
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
 from tfrecord_io.file_formats.files_below import LeftOut, check_class_names
+from tfrecord_io.format.companions import stated_by
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import FRACTIONS, LABEL, OBJECT, StatedClass, classes_of, is_fraction
-from tfrecord_io.plugins.vision.to_folder import file_suffix, named_as_image, row_error, schema_to_choose_from
+from tfrecord_io.plugins.vision.to_folder import (
+    file_suffix,
+    image_contents,
+    named_as_image,
+    raw_images_of,
+    row_error,
+    schema_to_choose_from,
+)
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.column_selection import Projection
@@ -46,7 +54,7 @@ _ENCODED, _NAME, _ID, _HEIGHT, _WIDTH = (
     f"image/{name}" for name in ("encoded", "filename", "source_id", "height", "width")
 )
 _IMAGE = {_ENCODED: pa.binary(), _NAME: pa.string(), _ID: None, _HEIGHT: pa.int64(), _WIDTH: pa.int64()}
-_DERIVED = {"image/format", "image/key/sha256"}  # of the image
+_DERIVED = {"image/format", "image/key/sha256"}  # of the image, and the features that state the size of raw pixels
 NUMBERS = "columns='!image/filename' numbers the images"
 _NAMES = "class_names= (--class-names) gives the names of the labels 1, 2, …"
 _ALONE = 'images="none" writes annotations without images'
@@ -122,6 +130,7 @@ class AnnotatedRecords:
     other_columns: list[str]  # columns that say something else
     needs_images: bool  # else annotations alone are written
     check_sizes: bool
+    image: str  # the column of images
     left_out: LeftOut = field(default_factory=lambda: LeftOut("objects", 0))
     count: int = 0  # of the records that have been read
 
@@ -149,10 +158,13 @@ class AnnotatedRecords:
             projection = Projection(columns)
             projection.check(schema.names)
             selected_names = projection.order(schema.names)
-        types = {**_IMAGE, **{f"{OBJECT}{name}": pa.list_(type_) for name, type_ in _OBJECTS.items()}}
+        raw = raw_images_of(schema)
+        image = next((name for name in (_ENCODED, *raw) if name in selected_names), _ENCODED)
+        types: dict[str, Any] = {**_IMAGE, image: None if image in raw else pa.binary()}
+        types = {**types, **{f"{OBJECT}{name}": pa.list_(type_) for name, type_ in _OBJECTS.items()}}
         used = [name for name in types if name in selected_names]
         needed = [[f"{OBJECT}{name}"] for name in _BOX] + [[OBJECT + _LABEL, OBJECT + _CLASS]]
-        for names in [[_ENCODED], *needed] if needs_images else needed:
+        for names in [[image], *needed] if needs_images else needed:
             if not set(names) & set(used):
                 reason = f"no column '{names[-1]}', which annotated images have"
                 advice = f"it has: {', '.join(schema.names)}"
@@ -163,7 +175,8 @@ class AnnotatedRecords:
         declared = {name: types[name] for name in used if types[name] is not None}
         overrides = {**declared, **(options.schema_overrides or {})} if options.schema is None else None
         options = replace(options, columns=tuple(used), schema_overrides=overrides)
-        other_columns = [name for name in selected_names if name not in types and name not in _DERIVED]
+        derived = _DERIVED if image not in raw else {*_DERIVED, *stated_by(image, schema.field(image).metadata)}
+        other_columns = [name for name in selected_names if name not in types and name not in derived]
         at = schema.get_field_index(OBJECT + _LABEL)
         stated_classes = classes_of(schema.field(at)) if at >= 0 and class_names is None else []
         return cls(
@@ -173,6 +186,7 @@ class AnnotatedRecords:
             other_columns=other_columns,
             needs_images=needs_images,
             check_sizes=check_sizes,
+            image=image,
         )
 
     @property
@@ -213,14 +227,17 @@ class AnnotatedRecords:
         return EncodeError(reason, path=printable(self.source), hint=advice)
 
     def _rows(self, batch: pa.RecordBatch, reader: Reader) -> Iterator[AnnotatedRow]:
-        plain = {name: batch.column(name).to_pylist() for name in batch.schema.names if name != _ENCODED}
-        encoded = batch.column(_ENCODED) if _ENCODED in batch.schema.names else [None] * len(batch)
-        for at, scalar in enumerate(encoded):
+        plain = {name: batch.column(name).to_pylist() for name in batch.schema.names if name != self.image}
+        contents: Iterable[pa.Buffer | None] = [None] * len(batch)
+        if self.image in batch.schema.names:
+            raw = raw_images_of(batch.schema).get(self.image)
+            contents = image_contents(batch.column(self.image), raw, reader, self.count)
+        for at, content in enumerate(contents):
             values = {name: column[at] for name, column in plain.items()}
-            row, content = self.count, None if scalar is None else scalar.as_buffer()
+            row = self.count
             content = content if content is not None and content.size else None
             if content is None and self.needs_images:
-                raise row_error(reader, row, reason="it has no image bytes", feature=_ENCODED, advice=_ALONE)
+                raise row_error(reader, row, reason="it has no image bytes", feature=self.image, advice=_ALONE)
             name = values.get(_NAME)
             if name is None:
                 name = f"{row:08d}{'.jpg' if content is None else file_suffix(content)}"
@@ -270,14 +287,14 @@ class AnnotatedRecords:
             raise row_error(reader, self.count, "there is neither an image nor its size", _HEIGHT)
         path, record = reader.origin(self.count)
         try:
-            header = image_header(content.to_pybytes(), path or "", _ENCODED)
+            header = image_header(content.to_pybytes(), path or "", self.image)
         except DecodeError as error:
             advice = f"{error.advice}, or {_UNSEEN}" if error.advice else _UNSEEN
             raise DecodeError(
                 error.reason,
                 path=path,
                 record=record,
-                feature=_ENCODED,
+                feature=self.image,
                 expected=error.expected,
                 got=error.got,
                 hint=None if None in (height, width) else advice,

@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrow.raw_images import RawImages
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, warn
@@ -88,7 +90,7 @@ def write_image_folder(
         A folder, local or in a bucket, that does not exist or is empty. A local one appears when it is complete.
     image : str, optional
         The column with the bytes of the files, which are written as they are; by default ``image/encoded``, or the only
-        column of bytes.
+        column of bytes. Of raw pixels, which `tfrecord_io.image` declares, PNG files are made.
     filename : str, optional
         The column with their names, relative to the folder (``cat/1.jpg``). A name without the suffix of an image gets
         that of its content, ``ISIC_0.jpg``, also in the table. None, or without such a column: files are numbered,
@@ -320,6 +322,7 @@ class _Layout:
     table: str | None  # a name that no file may have
     name: str  # of the column of the table with the names, where records have none
     are_images: bool
+    raw: RawImages | None  # of pixels, of which PNG files are made
     rows: int = 0  # before the current batch
     missing: int = 0  # rows without an image
     misnamed: int = 0  # images whose name has the suffix of another format
@@ -340,7 +343,10 @@ class _Layout:
 
 def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | None, table: str | None) -> _Layout:
     """Find the columns."""
-    of_bytes = [field.name for field in schema if is_bytes(field.type)]
+    raw = raw_images_of(schema) if kind.are_images else {}
+    of_bytes = [field.name for field in schema if is_bytes(field.type) or field.name in raw]
+    if kind.encoded not in of_bytes and image is None and len(raw) == 1:
+        image = next(iter(raw))
     if image is None:
         if kind.encoded not in of_bytes and len(of_bytes) != 1:
             reason = "it is not clear which column has the files"
@@ -371,7 +377,24 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
             hint=_NUMBERED,
             hint_cli=_NUMBERED_CLI,
         )
-    return _Layout(image, filename, table=table, name=kind.name, are_images=kind.are_images)
+    return _Layout(image, filename, table=table, name=kind.name, are_images=kind.are_images, raw=raw.get(image))
+
+
+def raw_images_of(schema: pa.Schema) -> dict[str, RawImages]:
+    """The columns of raw pixels, of which each row has one image."""
+    found = {field.name: RawImages.from_field(field) for field in schema}
+    return {name: raw for name, raw in found.items() if raw is not None and not raw.in_lists}
+
+
+def image_contents(images: pa.Array, raw: RawImages | None, reader: Reader, first: int) -> Iterator[pa.Buffer | None]:
+    """The content of each file of a column of images, whose first row is `first`: PNG of raw pixels."""
+    if raw is None:
+        yield from (scalar.as_buffer() for scalar in images)
+        return
+    try:
+        yield from raw.files(images)
+    except RowFault as fault:
+        raise fault.to_error(*reader.origin(first + fault.row)) from None
 
 
 def _write_files(
@@ -383,8 +406,8 @@ def _write_files(
     names: list[str | None] = []
 
     def files() -> Iterator[NewFile]:
-        for row, (scalar, name) in enumerate(zip(images, filenames, strict=True)):
-            content, at = scalar.as_buffer(), layout.rows + row
+        contents = image_contents(images, layout.raw, reader, layout.rows)
+        for at, (content, name) in enumerate(zip(contents, filenames, strict=True), layout.rows):
             if content is None:
                 names.append(name)
                 layout.first[0] = layout.first[0] or _record_text(reader, at)

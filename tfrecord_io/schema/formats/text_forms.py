@@ -18,8 +18,8 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.companions import SHAPE_SOURCE_KEY, ShapeSource
 from tfrecord_io.schema import field_makers as makers
 from tfrecord_io.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, shape_of
-from tfrecord_io.schema.field import CONVERSION_ERRORS, Field, from_json_value, json_text, to_json_value
-from tfrecord_io.schema.image_form import image_form, is_image
+from tfrecord_io.schema.field import CONVERSION_ERRORS, RAW_IMAGE_KEY, Field, from_json_value, json_text, to_json_value
+from tfrecord_io.schema.image_form import RawImageForm, image_form, is_image
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import type_from_name, type_name
 from tfrecord_io.schema.types import is_list_like
@@ -89,6 +89,9 @@ def _call(f: Field) -> _Call:
         if SHAPE_SOURCE_KEY in f.metadata:
             return _Call(makers.sequence, (_call(replace(step, metadata=f.metadata)),), keywords)
         return _Call(makers.sequence, (_plain_name(step) or _call(step),), keywords)
+    if (raw := RawImageForm.from_metadata(f.metadata, f.column)) is not None:
+        metadata = {key: value for key, value in f.metadata.items() if key != RAW_IMAGE_KEY}
+        return _Call(makers.image, (_call(replace(f, metadata=metadata)),), raw.keywords())
     if (source := ShapeSource.from_metadata(f.metadata, f.feature)) is not None:
         return _Call(makers.tensor, (source.dtype or source.element, source.axes), keywords)
     if is_any_tensor(f.type):
