@@ -377,6 +377,50 @@ def test_advice_to_install_has_one_owner() -> None:
     assert raising == {"_native/__init__", "registry", "storage/filesystem/locate"}, "a plugin; Java, for HDFS"
 
 
+_OWNERS_OF_NAMES = ("storage/paths/file_names", "storage/paths/column_folder")
+_NAMES_OF_FILES = re.compile(
+    r"_MANIFEST|_RESUME-|_APPEND-|-of-|__HIVE|(?<![a-zA-Z])\\?\.(staged|claim|condition|tmp|(column_)?index|tfindex|idx)\b"
+)
+_OTHER_NAMES_OF_FILES = {
+    "cli/common_options": "texts of help",
+    "file_formats/tables/table_folders": "files of tables, whose numbers pyarrow counts",
+    "format/foreign_files": "the content of a fence, on a lower floor",
+    "format/format_registry": "formats of other files, on a lower floor",
+    "plugins/vision/earth_engine": "tiles of an image",
+    "schema/formats/tfds_info": "a template of TFDS",
+    "tools/compact": "a message",
+    "tools/delete": "a message",
+}
+
+
+def test_names_of_files_are_made_and_matched_in_one_place() -> None:
+    """A name on disk is a format: a second place that makes or slices it does not follow when it changes."""
+    found: set[str] = set()
+    imported: set[str] = set()
+    for file, path in FILES.items():
+        nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        literals = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings]
+        texts = [f"{node.value!s}" for node in literals if isinstance(node.value, str | bytes)]
+        prefixes = [
+            node.args[0]
+            for node in nodes
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".startswith") and node.args
+        ]
+        hidden = [prefix for prefix in prefixes if ast.unparse(prefix) in ("('_', '.')", "('.', '_')")]
+        if file not in _OWNERS_OF_NAMES and (hidden or any(map(_NAMES_OF_FILES.search, texts))):
+            found.add(file)
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and f"{node.module}".endswith(
+                ("paths.file_names", "paths.column_folder")
+            ):
+                imported.update(alias.name for alias in node.names)
+    unknown = found - _OTHER_NAMES_OF_FILES.keys()
+    assert not unknown, f"{sorted(unknown)}: make and parse names of files by FileName, ShardName and ColumnFolder"
+    assert _OTHER_NAMES_OF_FILES.keys() <= found
+    assert len(imported) <= 9, f"{sorted(imported)}: a new maker or question is a method of these classes"
+
+
 @pytest.mark.parametrize("extra", [*EXTRAS, "other"])
 def test_a_library_that_is_not_installed_is_named_with_its_extra(extra: str) -> None:
     with pytest.raises(MissingDependencyError) as caught, needs(extra, "this call", path="a", hint="do without"):

@@ -119,8 +119,8 @@ FAULTS = [
     Fault(
         "storage/write/old_files.py",
         "the indexes of shards in partition folders stay",
-        "if index in self._beside.get(os.path.dirname(name), ())]",
-        'if index in self._beside.get("", ())]',
+        "beside = self._beside.get(os.path.dirname(name), ())",
+        'beside = self._beside.get("", ())',
         ("tests/write/test_partition_folders.py", "tests/storage/write"),
     ),
     Fault(

@@ -16,7 +16,7 @@ from tfrecord_io.index.record_index import SMALL_BYTES
 from tfrecord_io.options import FrameOptions, StorageOptions
 from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import TFDS_INFO
+from tfrecord_io.storage.paths.plain_files import TFDS_INFO
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_random_access
 from tfrecord_io.storage.read.source import Source
 

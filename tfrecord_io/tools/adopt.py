@@ -30,14 +30,8 @@ from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.inferred_type import Observation, join_columns
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import (
-    DIRECTORY_STEM,
-    column_of,
-    manifest_name,
-    new_id,
-    parse_shard,
-    parse_spec,
-)
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, ShardName, ShardSpec, new_id
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, checksum, total
@@ -112,7 +106,7 @@ def adopt(
     fs, name = locate(path, options.storage)
     sources = resolve_inputs(path, options.storage)
     directory = f"{name.rstrip('/')}/" if name.rstrip("/") else name
-    if parse_spec(name) is not None:
+    if ShardSpec.parse(name) is not None:
         directory = name[: len(name) - len(name.rpartition("/")[2])]
     names = _names_below(directory, sources, path)
     _check_unnamed(sources)
@@ -137,7 +131,7 @@ def adopt(
     def new(existing: Manifest | None) -> Manifest:
         if existing is not None:
             text = "it has a manifest by now, which another writer has written"
-            raise FileExistsError(errno.EEXIST, text, fs.display_path(directory + manifest_name(stem)))
+            raise FileExistsError(errno.EEXIST, text, fs.display_path(directory + FileName.manifest(stem)))
         return manifest
 
     with place.alone():
@@ -190,7 +184,7 @@ def _check_unnamed(sources: Sequence[Source]) -> None:
 
 def _partition_columns(names: Sequence[str]) -> tuple[str, ...]:
     """Columns of the partition folders; ValueError if they are not the same for all files."""
-    folders = {tuple(column_of(folder) or "" for folder in name.split("/")[:-1]): name for name in names}
+    folders = {tuple(ColumnFolder.column_of(folder) or "" for folder in name.split("/")[:-1]): name for name in names}
     if len(folders) > 1:
         (first_columns, first), (second_columns, second) = [*folders.items()][:2]
         text = f"'{printable(first)}' is in folders of {list(first_columns)}, "
@@ -201,11 +195,10 @@ def _partition_columns(names: Sequence[str]) -> tuple[str, ...]:
 
 def _stem(names: Sequence[str]) -> str:
     """Name of the dataset: the stem of the shards' names, or the default for a directory."""
-    shards = [parse_shard(name) for name in names]
-    stems = {None if shard is None else shard.stem for shard in shards}
-    if len(stems) == 1 and not any("/" in name for name in names):
-        return next(iter(stems)) or DIRECTORY_STEM
-    return DIRECTORY_STEM
+    if any("/" in name for name in names):
+        return DIRECTORY_STEM
+    stems = {None if shard is None else shard.stem for shard in map(ShardName.parse, names)}
+    return (next(iter(stems)) if len(stems) == 1 else None) or DIRECTORY_STEM
 
 
 def _count_and_sum(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int], list[tuple[int, int]]]:

@@ -48,7 +48,7 @@ from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.pandas_metadata import drop_range_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import plain_kind
-from tfrecord_io.storage.paths.file_names import folder_names
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source, metadata_of, total
 from tfrecord_io.typing import InputPath
@@ -82,7 +82,7 @@ class CopiedRecords:
         self.largest = (0, 0, "")  # size, number and path of the largest record that was read
         self.folders: dict[str, list[Source]] = dict(folders or {})
         for source in resolve_sources(src, options, options.source) if folders is None else ():
-            folder = folder_names(source.path, source.partitions) if options.partitions == "folders" else ""
+            folder = ColumnFolder.spelling_in(source.path, source.partitions) if options.partitions == "folders" else ""
             self.folders.setdefault(folder, []).append(source)
         self.sources = [source for of_folder in self.folders.values() for source in of_folder]
         self.options = replace(options, source_metadata=metadata_of(self.sources))

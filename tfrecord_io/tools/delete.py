@@ -41,7 +41,8 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard, roots_of_folders
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, ShardName
 from tfrecord_io.storage.paths.manifest import NO_CONTENT, find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -441,14 +442,14 @@ def _refuse_shard(source: Source, options: ReadOptions) -> None:
     """Raise ValueError if a manifest names this file, which was given by its own path."""
     fs, name = locate(source.path, options.storage)
     folder = name[: len(name) - len(name.rpartition("/")[2])]
-    shard = parse_shard(name.removeprefix(folder))
+    shard = ShardName.parse(name.removeprefix(folder))
     stems = dict.fromkeys([DIRECTORY_STEM, DIRECTORY_STEM if shard is None else shard.stem])
     places = [(folder, stem) for stem in stems]
-    places += [(root, DIRECTORY_STEM) for root in roots_of_folders(folder)]
+    places += [(root, DIRECTORY_STEM) for root in ColumnFolder.roots_of(folder)]
     for directory, stem in places:
         manifest = place_of(fs, directory, stem).find()
         if manifest is not None and name.removeprefix(directory) in manifest.paths:
-            where = printable(fs.display_path(directory + manifest_name(stem)))
+            where = printable(fs.display_path(directory + FileName.manifest(stem)))
             text = f"'{printable(source.path)}': '{where}' names this file: pass the path of the dataset"
             raise ValueError(f"{text}, or of its folder, which loses its rows in one step")
 
