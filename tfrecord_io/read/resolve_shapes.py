@@ -23,21 +23,21 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.format.companions import ShapeSource
 from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, element
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ScanOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW
 from tfrecord_io.schema.column_selection import is_glob
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.field_makers import as_field
+from tfrecord_io.schema.field_makers import as_field, is_tensor_call
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.storage.read.source import Source
 
-Sample = Callable[[ReadOptions], Sequence[DecodedChunk]]
-"""Decodes the first records with these options."""
+Sample = Callable[[ScanOptions, tuple[str, ...]], Sequence[DecodedChunk]]
+"""Decodes the first records, of these columns, with these options."""
 
 
-def close_shapes(options: ReadOptions, sources: Sequence[Source], decode_sample: Sample) -> ReadOptions:
+def close_shapes(options: ScanOptions, sources: Sequence[Source], decode_sample: Sample) -> ScanOptions:
     """The options with a type for each column that ``schema=`` or ``schema_overrides=`` leaves open.
 
     FeatureNotFoundError if no record of the sample has a feature that states a size; SchemaError if the number of
@@ -46,7 +46,7 @@ def close_shapes(options: ReadOptions, sources: Sequence[Source], decode_sample:
     has_schema = options.schema is not None and not isinstance(options.schema, str)
     declared = Schema.parse(options.schema) if has_schema else None
     overrides = {
-        name: as_field(name, type_) if isinstance(type_, str) and type_.lstrip().startswith("tensor(") else type_
+        name: as_field(name, type_) if is_tensor_call(type_) else type_
         for name, type_ in (options.schema_overrides or {}).items()
     }
     named = [(f.column, f) for f in (() if declared is None or declared.plain is not None else declared.fields)]
@@ -76,7 +76,7 @@ def _open_source(field: Field) -> ShapeSource | None:
 
 
 def _sampled_columns(
-    open_columns: Sequence[_OpenColumn], options: ReadOptions, sources: Sequence[Source], decode_sample: Sample
+    open_columns: Sequence[_OpenColumn], options: ScanOptions, sources: Sequence[Source], decode_sample: Sample
 ) -> list[Mapping[str, ColumnBuffers]]:
     """The columns of the first records: the values of the arrays, and the features that state their shapes."""
     stated = {name: column for column in open_columns for name in column.source.features}
@@ -87,11 +87,10 @@ def _sampled_columns(
             return []
         reason = "the file object is read once, and the first records decide the dtype and the number of dimensions"
         raise SchemaError(reason, feature=open_columns[0].feature, hint="pass a path, or state both by tfr.tensor")
-    changes = {"schema": "infer", "schema_overrides": None, "filters": None, "offset": 0, "limit": None}
-    options = options.changed(**changes, progress=False)
+    options = options.changed(schema="infer", schema_overrides=None, progress=False)
     while True:
         try:
-            chunks = decode_sample(options.changed(columns=(*stated, *values)))
+            chunks = decode_sample(options, (*stated, *values))
         except FeatureNotFoundError as missing:
             if missing.feature in values:  # whose kind is not needed
                 values.remove(str(missing.feature))
@@ -127,7 +126,7 @@ class _OpenColumn:
     def feature(self) -> str:
         return self.field.feature or self.column
 
-    def close(self, columns: Sequence[Mapping[str, ColumnBuffers]], options: ReadOptions) -> Field:
+    def close(self, columns: Sequence[Mapping[str, ColumnBuffers]], options: ScanOptions) -> Field:
         """The field with the type that the sample shows; dimensions whose sizes differ, or are not known, vary."""
         field, source = self.field, self.source
         shape, dtype, is_number = self._shape(columns), source.element, False

@@ -413,6 +413,11 @@ def _shape_of_text(text: str) -> Any:
     return tuple(int(axis) if axis.lstrip("-").isdigit() else sizes.get(axis, axis) for axis in axes)
 
 
+def is_tensor_call(type_: object) -> bool:
+    """True for the text of a call of `tensor`, which may name the features that state a shape."""
+    return isinstance(type_, str) and type_.lstrip().startswith("tensor(")
+
+
 def as_field(name: str, source: Any) -> Field:
     """The field of a column: from a field, an Arrow type or field, a type's name or a dtype.
 
