@@ -145,14 +145,14 @@ FAULTS = [
     Fault(
         "arrays/rows_by_number.py",
         "a limit counts from the first record instead of the offset",
-        "stop = len(self._files) if options.limit is None else options.offset + options.limit",
-        "stop = len(self._files) if options.limit is None else options.limit",
+        "stop = len(self._files) if selection.limit is None else selection.offset + selection.limit",
+        "stop = len(self._files) if selection.limit is None else selection.limit",
     ),
     Fault(
         "training/windows.py",
         "the first windows of a file are counted for the file before it",
-        'ends.searchsorted(batch.numbers, side="right"), found)',
-        'ends.searchsorted(batch.numbers, side="left"), found)',
+        'ends.searchsorted(batch.numbers, side="right"), of_episodes)',
+        'ends.searchsorted(batch.numbers, side="left"), of_episodes)',
     ),
     Fault(
         "tools/join.py",
@@ -239,8 +239,8 @@ SECOND_FAULTS = [  # planted later, at random functions
     Fault(
         "storage/paths/manifest.py",
         "the entries that a file was joined of are dropped when a manifest is read",
-        "source if isinstance(source, dict) else None, joined)",
-        "source if isinstance(source, dict) else None)",
+        "            joined=joined,\n",
+        "",
     ),
     Fault(
         "arrow/messages/encode_messages.py",
@@ -329,8 +329,8 @@ SECOND_FAULTS = [  # planted later, at random functions
     Fault(
         "adapters/polars.py",
         "a filter of polars excludes rows before a number of them is taken",
-        "if predicate is not None and rows is None and scan.options.limit is None:",
-        "if predicate is not None and scan.options.limit is None:",
+        "if predicate is not None and rows is None and scan.selection.limit is None:",
+        "if predicate is not None and scan.selection.limit is None:",
     ),
     Fault(
         "file_formats/array_files/zarr_folders.py",

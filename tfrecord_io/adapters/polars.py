@@ -150,7 +150,7 @@ def _frames(
             advice_cli += ", or declare it in UTC by --type"
         reason = f"polars has no type for this column of {type_name}"
         raise SchemaError(reason, feature=absent.name, got=type_name, hint=advice, hint_cli=advice_cli)
-    if predicate is not None and rows is None and scan.options.limit is None:
+    if predicate is not None and rows is None and scan.selection.limit is None:
         condition = _translate_predicate(predicate, scan.schema)
         scan = scan if condition is None else exclude_rows(scan, condition)
     if rows is not None:

@@ -18,7 +18,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options import MIB
 from tfrecord_io.options.arrays import ArrayOptions, RepresentationOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.recovery import fitting_parts
@@ -153,13 +153,13 @@ def read_arrays(
     )
     if options.out is not None:
         return fill_arrays(source, options, options.out)
-    with open_path(source, ReadOptions.from_read(options, batch_bytes=_BATCH_BYTES), whole=True) as reader:
+    with open_path(source, options.changed(batch_bytes=_BATCH_BYTES), whole=True) as reader:
         return arrays_of(reader, options)
 
 
 def scan_arrays(scan: Scan, **representation: Any) -> dict[str, npt.NDArray[Any]]:
     """All rows of a scan; `representation` are keywords of `RepresentationOptions`, see `read_arrays`."""
-    options = RepresentationOptions.from_read(scan.options, **representation)
+    options = RepresentationOptions.from_scan(scan.options, **representation)
     with open_all(scan, batch_bytes=_BATCH_BYTES) as reader:
         return arrays_of(reader, options)
 
@@ -230,7 +230,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         advice_cli = "declare defaults for missing values with --schema"
         raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
     columns = options.columns if options.columns is not None else tuple(out)
-    plain = ReadOptions.from_read(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
+    plain = replace(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
     with open_path(path, plain) as reader:
         representation = TableRepresentation(
             reader.schema, replace(options, ragged="object", pad_value=0, out=None), complete=False

@@ -18,7 +18,7 @@ from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.format.framing import crc32c
 from tfrecord_io.index.find_index import find_indexes
 from tfrecord_io.index.known_counts import KnownCounts
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ScanOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.count_frames import count_each
@@ -101,7 +101,7 @@ def adopt(
     and adopt the directory again, or append by this package. If some files have an embedded schema and others do not,
     the dataset has none, and each read decides as before.
     """
-    options = options_from_call(ReadOptions, adopt, source, storage_options=storage_options, progress=progress)
+    options = options_from_call(ScanOptions, adopt, source, storage_options=storage_options, progress=progress)
     path = one_path(source, "adopt")
     fs, name = locate(path, options.storage)
     sources = resolve_inputs(path, options.storage)
@@ -163,7 +163,7 @@ def _names_below(directory: str, sources: Sequence[Source], path: Path) -> list[
     return names
 
 
-def _check_unchanged(sources: Sequence[Source], path: Path, options: ReadOptions) -> None:
+def _check_unchanged(sources: Sequence[Source], path: Path, options: ScanOptions) -> None:
     """Raise OSError if files were added, removed or changed since they were listed."""
     current = resolve_inputs(path, options.storage)
     if [(source.path, source.size) for source in current] != [(source.path, source.size) for source in sources]:
@@ -201,7 +201,7 @@ def _stem(names: Sequence[str]) -> str:
     return (next(iter(stems)) if len(stems) == 1 else None) or DIRECTORY_STEM
 
 
-def _count_and_sum(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int], list[tuple[int, int]]]:
+def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[list[int], list[tuple[int, int]]]:
     """Count the records of each file, and compute its size and CRC-32C."""
     record_counts = KnownCounts(options)
     counts = list(count_each(sources, find_indexes(sources), record_counts, threads=options.thread_count))
@@ -215,7 +215,7 @@ def _count_and_sum(sources: Sequence[Source], options: ReadOptions) -> tuple[lis
 
 
 def _schema(
-    sources: Sequence[Source], counts: Sequence[int], options: ReadOptions
+    sources: Sequence[Source], counts: Sequence[int], options: ScanOptions
 ) -> tuple[bytes | None, tuple[str, ...]]:
     """Decide the schema to store in the manifest, and the columns.
 
@@ -237,7 +237,7 @@ def _schema(
     return _infer_schema(filled, options)
 
 
-def _infer_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[bytes | None, tuple[str, ...]]:
+def _infer_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[bytes | None, tuple[str, ...]]:
     """Infer the schema from all records, one file at a time, to bound memory.
 
     The schema is None where companion features make tensors, or a file beside them describes features: each read looks

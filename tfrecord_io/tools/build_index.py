@@ -115,7 +115,7 @@ def build_index(
         ReadOptions, build_index, source, columns=columns, storage_options=storage_options, progress=progress
     )
     sources = _files(resolve_sources(whole_files(source, "build_index"), options))
-    return index_columns(sources, columns, options) if sources else []
+    return index_columns(sources, columns, options.of_scan) if sources else []
 
 
 def _files(sources: Iterable[Source]) -> list[Source]:

@@ -26,7 +26,7 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
+from tfrecord_io.options import ALL, FrameOptions, ScanOptions, StorageOptions
 from tfrecord_io.options.write import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
@@ -529,11 +529,11 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
     has_steps = any(field.part == FEATURE_LIST for field in schema)
     record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
     resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # which has to name all features
-    reading = ReadOptions(schema=schema, compression=options.compression, limits=options.limits, on_error=_is_damage)
+    reading = ScanOptions(schema=schema, compression=options.compression, limits=options.limits, on_error=_is_damage)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedDataWarning)  # the report of the call has it
         try:
-            with open_as_it_is(Scan((source,), reading, resolved, PartitionColumns())) as batches:
+            with open_as_it_is(Scan((source,), reading, ALL, resolved, partitions=PartitionColumns())) as batches:
                 for _ in batches:
                     pass
         except (SchemaError, DecodeError):

@@ -19,7 +19,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, warn
-from tfrecord_io.options import LIMITS, MIB, ReadOptions
+from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
 from tfrecord_io.options.on_damage import on_damage
@@ -465,10 +465,9 @@ def iter_arrays(
     found = resolve_source(source, options)
     if isinstance(found, Scan):
         return iterate(found, **batching)
-    options = found.options
     limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}
-    reads = ReadOptions.from_read(options, threads=options.thread_count, **limits)
-    planned = plan_scan(found.sources, reads, only_sample=True)
+    reads = found.options.changed(threads=options.thread_count, **limits)
+    planned = plan_scan(found.sources, reads, found.selection, only_sample=True)
     scan = LazyScan.from_scan(planned.close())  # its files are opened in each epoch
     if any(map(attrgetter("is_file_object"), scan.sources)):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
@@ -493,7 +492,7 @@ def iterate(data: ScanHolder | Scan | RowSource, **keywords: Any) -> ArrayIterat
     TypeError or ValueError if the value of a keyword of `IterOptions` is invalid.
     """
     source = source_of(data)
-    options = IterOptions.from_read(source.options, **{"batch_size": 1, **IterOptions.stated(keywords)})
+    options = IterOptions.from_scan(source.options, **{"batch_size": 1, **IterOptions.stated(keywords)})
     _refuse_idle_seed(keywords.get("seed"), keywords.get("shuffle_buffer"))
     source = source.prune_files().with_options(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)
