@@ -1,8 +1,8 @@
 """Plants small faults, one at a time, in a copy of the tree, and prints which test finds each of them:
 
-``python tests/mutation/planted.py [ROOM …] [--set 3] [--tier full] [--build]``. The tests near the fault run first, then those of
-its folder and the laws. dev/reliability.md has the results. Faults in the kernel need ``--build``, which compiles it in
-the copy with CMake and Ninja.
+``python tests/mutation/planted.py [ROOM …] [--set 3] [--tier full] [--build]``. The tests near the fault run first, then
+those of its folder and the laws. dev/reliability.md has the results. Faults in the kernel need ``--build``, which
+compiles it in the copy with CMake and Ninja.
 """
 
 from __future__ import annotations
@@ -445,10 +445,7 @@ THIRD_FAULTS = [
         "any(row[width + at] for row in rows)",
     ),
     Fault(
-        "read/chunks/resync.py",
-        "a field of fixed size ends before its last byte",
-        "at + used + fixed",
-        "at + fixed",
+        "read/chunks/resync.py", "a field of fixed size ends before its last byte", "at + used + fixed", "at + fixed"
     ),
     Fault(
         "schema/column_features.py",
@@ -542,7 +539,7 @@ class Tests:
         )
         if run.returncode in (0, 5):  # 5: none is of the tier
             return None
-        found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", run.stdout, re.MULTILINE)
+        found = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", run.stdout, re.MULTILINE)
         if found is None:
             raise SystemExit(run.stdout[-2000:] + run.stderr[-2000:])
         return found[1]
