@@ -125,7 +125,8 @@ def filters_as_after_reading(
     dataset = tfr.dataset(files, filters=condition, **some)
     assert dataset.count_rows() == expected.num_rows
     if is_typed:
-        assert_equal(dataset.to_table(), expected)
+        assert_equal(pickle.loads(pickle.dumps(dataset)).to_table(), expected)
+        assert_equal(dataset.head(3), expected.slice(0, 3))
     if limit is None and not offset:
         pieces = [piece.read() for piece in pickle.loads(pickle.dumps(dataset.pieces(data.draw(st.integers(1, 9)))))]
         assert repr(pa.concat_tables(pieces).to_pylist()) == repr(expected.to_pylist())
