@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import pickle
 import time
@@ -11,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -122,51 +120,6 @@ def test_files_are_not_opened(forms: list[list[Path]], opened: list[Scan]) -> No
         for more in ({}, {"columns": "*"}, {"columns": ["list"]}, {"columns": ["n"], "on_error": "skip"}):
             read(forms[0], **more).close() if read is tfr.open_reader else read(forms[0], **more)
             assert not opened[-1].has_values
-
-
-TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
-    "bool": (pa.bool_(), [True, False]),
-    "i8": (pa.int8(), [-128, 127]),
-    "u64": (pa.uint64(), [0, 2**63 - 1]),
-    "half": (pa.float16(), [np.float16(0.5), np.float16("nan")]),
-    "float": (pa.float32(), [-0.0, float("inf")]),
-    "text": (pa.string(), ["", "ä" * 9]),
-    "large": (pa.large_string(), ["a", "b"]),
-    "view": (pa.string_view(), ["a", "b" * 20]),
-    "raw": (pa.binary(), [b"", b"\0\xff"]),
-    "fixed": (pa.binary(3), [b"abc", b"\0\0\0"]),
-    "day": (pa.date32(), [datetime.date(1, 1, 1), datetime.date(2024, 2, 29)]),
-    "time": (pa.time64("ns"), [datetime.time(1), datetime.time(23, 59)]),
-    "stamp": (pa.timestamp("us", "Europe/Berlin"), [0, 1]),
-    "span": (pa.duration("ms"), [-1, 5]),
-    "money": (pa.decimal128(9, 2), [1, -1]),
-    "team": (pa.dictionary(pa.int8(), pa.string()), ["red", "blue"]),
-    "kind": (pa.dictionary(pa.int32(), pa.int64(), ordered=True), [3, 1]),
-}
-
-
-@settings(max_examples=rounds(10))
-@given(data=st.data(), rows=st.integers(1, 20))
-def test_every_type(data: st.DataObject, rows: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    columns = {}
-    for name, (type_, values) in TYPES.items():
-        drawn = data.draw(st.lists(st.sampled_from([None, *values]), min_size=rows, max_size=rows))
-        if pa.types.is_dictionary(type_):
-            columns[name] = pa.array(drawn, type_.value_type).dictionary_encode().cast(type_)
-        else:
-            columns[name] = pa.array(drawn, type_)
-    path = tmp_path_factory.mktemp("types") / "a.tfrecord"
-    tfr.write_tfrecord(pa.table({**columns, "other": [[1.0]] * rows}), path, float64="round")
-    expected = tfr.read_table(path, columns=list(TYPES))
-    tfr.build_index(path, columns=list(TYPES))
-    got = tfr.read_table(path, columns=list(TYPES))
-    assert_equal(got, expected)
-    frame, of_table = tfr.read_tfrecord(path, columns=list(TYPES)), expected.to_pandas()
-    for name, (type_, _) in TYPES.items():
-        if pa.types.is_dictionary(type_):
-            assert got[name].chunk(0).dictionary == expected[name].chunk(0).dictionary
-        is_same = frame[name].dtype == of_table[name].dtype
-        assert is_same or name in ("bool", "i8", "u64", "text", "large", "view")
 
 
 def test_wider_schema_of_a_later_file(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Plants small faults, one at a time, in a copy of the tree, and prints which test finds each of them:
 
-``python tests/mutation/planted.py [ROOM …] [--set 3] [--tier full] [--build]``. The tests near the fault run first, then
-those of its folder and the laws. dev/reliability.md has the results. Faults in the kernel need ``--build``, which
+``python tests/mutation/planted.py [ROOM …] [--set 3] [--tier full] [--build]``. The tests near the fault run first,
+then those of its folder and the laws. dev/reliability.md has the results. Faults in the kernel need ``--build``, which
 compiles it in the copy with CMake and Ninja.
 """
 
