@@ -258,27 +258,6 @@ def test_a_stored_index_is_kept(tmp_path: Path) -> None:
     assert rows.index.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("keywords", [{}, {"schema": {"label": "string", "n": "int64"}}], ids=["int", "declared"])
-def test_folders_leave_out_files(tmp_path: Path, keywords: dict[str, Any]) -> None:
-    for label, rows in ((1, [1, 2]), (2, [3]), (3, [4, 5, 6])):
-        (tmp_path / f"label={label}").mkdir()
-        tfr.write_tfrecord({"n": rows}, tmp_path / f"label={label}" / "a.tfrecord")
-    table = read_by(tfr.read_table, tmp_path, **keywords)
-    two, three = ("2", "3") if keywords else (2, 3)
-    for label in (1, 3):  # they are not opened
-        (tmp_path / f"label={label}" / "a.tfrecord").write_bytes(b"damaged")
-    condition = (f("label") == two) & (f("n") > 0)
-    assert_equal(read_by(tfr.read_table, tmp_path, filters=condition, **keywords), table.filter(f("label") == two))
-    assert read_by(tfr.read_tfrecord, tmp_path, filters=condition, columns=["n"], **keywords).to_dict("list") == {
-        "n": [3]
-    }
-    assert [
-        b["n"].tolist() for b in read_by(tfr.iter_arrays, tmp_path, batch_size=9, filters=condition, **keywords)
-    ] == [[3]]
-    with pytest.raises(tfr.errors.CorruptRecordError):
-        read_by(tfr.read_table, tmp_path, filters=f("label") == three, **keywords)
-
-
 @pytest.mark.parametrize("engine", ["native", "reference_engine"])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("two_steps", [False, True])

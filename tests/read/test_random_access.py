@@ -430,11 +430,8 @@ def test_tensors_are_the_arrays_that_were_written(tmp_path: Path, shapes: list[t
     with tfr.open_random(path) as records:
         for at in range(3):
             for name, value in records[at].items():
-                expected = cells[name][at]
-                assert (value.dtype, value.shape, value.tobytes()) == (
-                    *(expected.dtype, expected.shape),
-                    expected.tobytes(),
-                )
+                found, expected = ((cell.dtype, cell.shape, cell.tobytes()) for cell in (value, cells[name][at]))
+                assert found == expected
                 assert value.flags.writeable
                 assert value.base is None
         assert records[3] == dict.fromkeys(NAMES)

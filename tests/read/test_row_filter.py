@@ -14,6 +14,7 @@ import pytest
 import tfrecord_io as tfr
 from arrow_tables import assert_equal
 from counted_calls import calls
+from reading import read_by
 from suites.conditions import VALUES, condition_files
 from tfrecord_io.read.row_filter import RowFilter
 
@@ -141,6 +142,16 @@ def test_folder_columns_leave_out_files(folders: Path, condition: Any, read: lis
     assert filtered.to_table() == expected
     assert filtered.count_rows() == expected.num_rows
     assert pa.concat_tables([piece.read() for piece in filtered.pieces(2)]) == expected
+
+
+@pytest.mark.parametrize(("label", "keywords"), [(2, {}), ("2", {"schema": {"label": "string", "n": "int64"}})])
+def test_every_reader_leaves_out_files(folders: Path, label: Any, keywords: dict[str, Any]) -> None:
+    for other in (1, 3):
+        (folders / f"label={other}" / "a.tfrecord").write_bytes(b"damaged")
+    keywords["filters"] = (f("label") == label) & (f("n") > 0)
+    assert read_by(tfr.read_table, folders, **keywords).to_pydict() == {"n": [3], "label": [label]}
+    assert read_by(tfr.read_tfrecord, folders, columns=["n"], **keywords).to_dict("list") == {"n": [3]}
+    assert [batch["n"].tolist() for batch in read_by(tfr.iter_arrays, folders, batch_size=9, **keywords)] == [[3]]
 
 
 def test_folders_are_left_out_by_one_look_at_all(tmp_path: Path) -> None:
