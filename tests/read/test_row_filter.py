@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -77,6 +78,7 @@ def test_only_the_columns_of_the_condition_are_needed(condition: Any, columns: l
         ([("n", "in", "12")], ValueError, "column 'n': 'in' takes a list of values, and got str"),
         ([("n", "not in", 1)], ValueError, "'not in' takes a list of values, and got int"),
         ([("n", "in", [1, "a"])], ValueError, "'in' takes values of one type"),
+        ([("text", "in", [pd.Timestamp(1), "a"])], ValueError, "'in' takes values of one type"),
         ([("n", "==", object())], ValueError, "== takes a number, text or another value of Arrow, and got object"),
         (
             [("n", "contains", 1)],
