@@ -104,19 +104,6 @@ def test_errors_of_conversions_name_the_record_in_the_file(tmp_path: Path, only_
     assert len(only_matching_records) == 2
 
 
-def test_a_stale_index_is_not_used(path: Path) -> None:
-    index = path.with_name("a.tfrecord.column_index")
-    kept = index.read_bytes()
-    tfr.write_tfrecord({"id": [1], "label": [2]}, path)
-    index.write_bytes(kept)
-    for call in (tfr.read_table, tfr.open_reader, lambda *a, **k: tfr.dataset(*a, **k).to_table()):
-        with pytest.warns(tfr.errors.StaleIndexWarning, match=r"column index does not match .*or delete it"):
-            read = call(path, filters=f("label") == 2)
-        assert (read.read_all() if isinstance(read, tfr.typing.Reader) else read)["id"].to_pylist() == [1]
-    index.unlink()
-    assert tfr.read_table(path, filters=f("label") == 2)["id"].to_pylist() == [1]
-
-
 def test_records_that_moved(tmp_path: Path) -> None:
     """The file has the size that it had, and the same first and last record."""
     path, other = tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"
