@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.registry import TFDS_FEATURES, TFDS_INFO
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
@@ -18,7 +19,6 @@ from tfrecord_io.storage.paths.file_names import FileName, natural_key
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory
 from tfrecord_io.storage.read.source import Source, read_whole, source_of
 
-TFDS_FEATURES, TFDS_INFO = "features.json", "dataset_info.json"  # which TFDS writes next to a dataset's files
 _TFDS, _DESCRIPTION_BYTES = b"tensorflow_datasets", 1 << 16  # in the names of classes of features
 
 
