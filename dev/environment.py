@@ -72,7 +72,9 @@ ADAPTERS = {
         packages=(*TESTS, "tensorflow-cpu", "ml_dtypes", "pillow"), tests="tensorflow.md or tf.data or Keras"
     ),
     "hf": Environment(
-        "hf", (*TESTS, "pillow", "deltalake", "pyiceberg[sql-sqlite]", "pylance"), tests="howto/hf or Hugging or Lance"
+        "hf,sparse",
+        (*TESTS, "pillow", "ml_dtypes", "deltalake", "pyiceberg[sql-sqlite]", "pylance"),
+        tests="howto/hf or Hugging or Lance",
     ),
     "grain": Environment("grain", (*TESTS, "jax", "pillow"), tests="jax"),
     "daft": Environment("daft", (*TESTS, "ray[data]<2.60", *BUCKET)),

@@ -617,7 +617,8 @@ def infer_schema(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`.
     """
-    from tfrecord_io.read.suggest_types import suggest_types
+    from tfrecord_io.arrow.buffers import cut_columns
+    from tfrecord_io.read.suggest_types import SAMPLE_ROWS, suggest_types
     from tfrecord_io.schema.inferred_schema import InferredSchema
 
     asked = options_from_call(
@@ -635,8 +636,10 @@ def infer_schema(
     planned = plan_scan(files.sources, files.options, files.selection, whole=True, with_evidence=True)
     inferred = planned.inferred
     if inferred is not None and planned.error is None and planned.scan.resolved.source == "inferred":
-        builder, first = planned.scan.compiled.builder, planned.sample[:1]
-        batches = [builder.batch(chunk.columns, chunk.rows)[0] for chunk in first if chunk.rows]
+        batches = []
+        for chunk in planned.sample[:1]:
+            rows = min(chunk.rows, SAMPLE_ROWS)
+            batches.append(planned.scan.compiled.builder.batch(cut_columns(chunk.columns, 0, rows), rows)[0])
         suggestions = suggest_types(batches)
         inferred = InferredSchema(inferred, inferred.evidence, inferred.records, suggestions)
     planned.close()

@@ -17,7 +17,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 import tfrecord_io as tfr
 from mutation import DATA, SEEDS, Target, main
 from records import framed
-from tfrecord_io.index import RecordIndex
+from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, unpack
 from tfrecord_io.storage.paths.manifest import parse_manifest
 

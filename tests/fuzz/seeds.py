@@ -25,7 +25,7 @@ import pyarrow as pa
 
 import tfrecord_io as tfr
 from reference_engine import ENGINE
-from tfrecord_io.index import RecordIndex
+from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest
 from wire_forms import INTS, KINDS, NAMES, WireForms, delimited, varint

@@ -14,7 +14,8 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import framed, header, written
-from tfrecord_io.index import find_index, find_indexes, indexed_files, read_index
+from tfrecord_io.index import find_index, indexed_files
+from tfrecord_io.index.find_index import find_indexes, read_index
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.storage.paths.resolve import resolve_inputs

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import framed
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.index import RecordIndex, record_index
-from tfrecord_io.index.find_index import write_index
+from tfrecord_io.index import record_index
+from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.index.write_index import write_index
 from tfrecord_io.options import DEFAULT_STORAGE
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access_file import LocalRandomAccessFile, open_random_access

@@ -225,3 +225,54 @@ def test_sizes_that_do_not_multiply_to_the_bytes_are_named(tmp_path: Path) -> No
     assert caught.value.record == 0
     assert "2,352 values of uint8, and the record has 4,704 values" in str(caught.value)
     assert "4,704 bytes are 28 × 28 × 6 of uint8 or 28 × 28 × 3 of uint16" in str(caught.value)
+
+
+@pytest.mark.parametrize("part", PARTS)
+@settings(max_examples=rounds(100))
+@given(st.data())
+def test_arrays_that_share_their_sizes_are_written_back(part: str, data: st.DataObject) -> None:
+    """Two arrays of one shape, of which a record has one, the other, or both: each record is written as it was."""
+    layout = Layout("names", part, "uint8", data.draw(st.sampled_from(["", "name", "number"])), as_list=False)
+    present = data.draw(st.lists(st.sampled_from([("first",), ("second",), ("first", "second")]), min_size=1))
+    kind = Example if part == "example" else SequenceExample
+    records = []
+    for row, names in enumerate(present):
+        arrays = data.draw(rows_of(layout), label=f"arrays of record {row}")[0]
+        message = kind.FromString(layout.record(row, arrays))
+        features: Any = message.features.feature if kind is Example else message.feature_lists.feature_list
+        for name in names:
+            features[name].CopyFrom(features["image_raw"])
+        del features["image_raw"]
+        records.append(message)
+    item = layout.schema()["image_raw"]
+    with tempfile.TemporaryDirectory() as folder:
+        path, again = Path(folder) / "a.tfrecord", Path(folder) / "b.tfrecord"
+        with tfr.RecordWriter(path) as writer:
+            for message in records:
+                writer.write(message.SerializeToString())
+        schema = {"first": item, "second": item, "label": "int64"}
+        table = tfr.read_table(tfr.dataset(path, schema=schema, sample="all"))
+        record_type = "example" if kind is Example else "sequence_example"
+        tfr.write_tfrecord(table, again, record_type=record_type, embed_schema=False)
+        with tfr.RecordReader(again) as reader:
+            assert [kind.FromString(record) for record in reader] == records
+
+
+def test_a_column_of_a_size_must_agree_with_the_arrays(tmp_path: Path) -> None:
+    arrays = [np.zeros((1, 2), np.uint8), None, np.zeros((2, 3), np.uint8)]
+    schema = {"image": tfr.tensor("uint8", ("height", "width")), "height": "int64"}
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"image": arrays, "height": [1, 7, 2]}, path, schema=schema)
+    assert tfr.read_table(path, schema="infer", columns=["height", "width"]).to_pydict() == {
+        "height": [1, 7, 2],
+        "width": [2, None, 3],
+    }
+    with pytest.raises(tfr.errors.EncodeError, match=r"record 2: .*'height'.*the column has \[3\].*states has \[2\]"):
+        tfr.write_tfrecord({"image": arrays, "height": [1, 7, 3]}, tmp_path / "b.tfrecord", schema=schema)
+
+
+def test_arrays_of_different_sizes_cannot_share_a_feature(tmp_path: Path) -> None:
+    item = tfr.tensor("uint8", ("height", "width"))
+    columns = {"first": [np.zeros((1, 2), np.uint8)] * 2, "second": [np.zeros((1, s), np.uint8) for s in (2, 3)]}
+    with pytest.raises(tfr.errors.EncodeError, match=r"record 1: .*'width'.*have different sizes"):
+        tfr.write_tfrecord(columns, tmp_path / "a.tfrecord", schema={"first": item, "second": item})

@@ -82,6 +82,13 @@ def test_the_length_from_a_manifest(tmp_path: Path) -> None:
         assert len(batches) == len(list(batches)) == 3
 
 
+@pytest.mark.parametrize("rows", [1, 1000])  # whose index takes less, and longer to read than the headers of the file
+def test_the_length_from_an_index(rows: int, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": np.zeros((rows, 64), np.float32)}, tmp_path / "a.tfrecord", write_index=True)
+    with tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=1) as batches:
+        assert len(batches) == rows
+
+
 def test_an_unknown_length_is_a_type_error_that_says_why(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": list(range(10))}, path)

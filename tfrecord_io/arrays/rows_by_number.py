@@ -18,7 +18,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array, Checks
 from tfrecord_io.errors import SALVAGE, TFRecordError
-from tfrecord_io.index import find_indexes
+from tfrecord_io.index.find_index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.options import ScanOptions
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Self, TypeVar
@@ -21,7 +21,7 @@ from pyarrow import types as t
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.format.feature_types import Layout
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.types import has_wide_offsets, replace_fields, types_within
 
 _FIELDS = attrgetter("num_fields")  # of a type; most have none
@@ -350,6 +350,31 @@ def cut(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
 def cut_columns(columns: Mapping[str, ColumnBuffers], begin: int, end: int) -> Mapping[str, ColumnBuffers]:
     """Rows [begin, end) of columns, each as `cut`."""
     return {name: cut(column, begin, end) for name, column in columns.items()}
+
+
+def take_rows(columns: Sequence[ColumnBuffers], rows: Array) -> ColumnBuffers:
+    """The rows of these numbers, counted through all of the columns, as one column; the number −1 is a null row.
+
+    The columns have one kind and layout. Their rows are single values, or lists of numbers.
+    """
+    first, is_list = columns[0], columns[0].layout is Layout.LIST
+    assert not is_list or first.kind is not Kind.BYTES
+    mask = np.concatenate([*map(column_mask, columns), [False]])[rows]  # the last one is that of −1
+    part = replace(first, rows=len(rows), null_count=len(rows) - int(np.count_nonzero(mask)))
+    part.validity = bitmap_of(mask) if part.null_count else None
+    bounds = [column.offsets if is_list else column.value_offsets for column in columns]
+    values: list[Any] = [column.values for column in columns]
+    if not is_list and first.kind is not Kind.BYTES:
+        part.values = np.concatenate([*values, [0]])[rows]
+        return part
+    pieces = [held[own[0] : own[-1]] for held, own in zip(values, bounds, strict=True)]  # type: ignore[index]
+    lengths = np.concatenate([*map(np.diff, bounds), [0]])  # type: ignore[arg-type]
+    counts = np.where(mask, lengths[rows], 0)
+    offsets = offsets_of(counts)
+    begins = offsets_of(lengths[:-1])[rows] - offsets[:-1]
+    part.values = np.concatenate(pieces)[np.repeat(begins, counts) + np.arange(offsets[-1])]
+    part.offsets, part.value_offsets = (offsets, None) if is_list else (None, offsets)
+    return part
 
 
 def _cut_offsets(offsets: Array, begin: int, end: int) -> tuple[Array, int, int]:

@@ -17,16 +17,19 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import (
+    bitmap_of,
     number_view,
     offset_dtype,
     offset_view,
     offsets_of,
+    scatter,
     selectable,
     typed_view,
     valid_mask,
 )
-from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_list_view
 
@@ -225,3 +228,35 @@ def large(array: pa.Array) -> pa.Array:
     if t.is_string(array.type) or t.is_string_view(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if t.is_binary(array.type) or t.is_binary_view(array.type) else array
+
+
+# ---- columns of an engine from rows
+
+
+def row_offsets(offsets: Array, rows: Rows) -> Array:
+    """The offsets of rows from those of the cells that are not null: null rows are empty."""
+    return offsets if rows.valid is None else offsets_of(scatter(np.diff(offsets), rows.valid))
+
+
+def feature_column(
+    name: str,
+    kind: Kind,
+    rows: Rows,
+    values: Array | None,
+    *,
+    offsets: Array | None = None,
+    value_offsets: Array | None = None,
+) -> ColumnBuffers:
+    """The column of one feature, null where `rows` is; with `offsets` a row has any number of values."""
+    column = ColumnBuffers(name, kind, Layout.SCALAR if offsets is None else Layout.LIST, rows.count)
+    column.offsets, column.value_offsets = offsets, value_offsets
+    if values is not None:
+        column.values = np.ascontiguousarray(values)
+    if rows.valid is not None and (nulls := rows.count - int(np.count_nonzero(rows.valid))):
+        column.null_count, column.validity = nulls, bitmap_of(rows.valid)
+    return column
+
+
+def feature_list(step: ColumnBuffers, rows: Rows) -> ColumnBuffers:
+    """The column of a feature list, whose steps are the rows of a column; `rows` has the offsets of the steps."""
+    return replace(feature_column(step.name, step.kind, rows, None, offsets=rows.offsets), steps=step)

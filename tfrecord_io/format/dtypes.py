@@ -389,6 +389,19 @@ def row_of_name(name: str) -> Dtype | None:
     return None
 
 
+# Dtypes that raw bytes of an unknown dtype mostly have, the usual one of each width first.
+_USUAL = ("uint8", "uint16", "int16", "float16", "float32", "int32", "float64", "int64")
+
+
+def usual_dtypes(itemsize: int) -> tuple[str, ...]:
+    """Guess the dtype of raw values of so many bytes: the names of the usual ones, the most likely first.
+
+    >>> usual_dtypes(2), usual_dtypes(3)
+    (('uint16', 'int16', 'float16'), ())
+    """
+    return tuple(name for name in _USUAL if DTYPES[name].itemsize == itemsize)
+
+
 @lru_cache(maxsize=256)
 def element(name: str) -> Dtype:
     """Look up a dtype by its name; ValueError if it is not in the table.

@@ -1,4 +1,4 @@
-"""Find, read, write and remove index files; an index is used only after a check that it matches its data file."""
+"""Find and read index files; an index is used only after a check that it matches its data file."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import errno
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,47 +16,29 @@ import numpy as np
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Checks
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import (
-    CorruptRecordError,
-    ReplacedError,
-    SchemaError,
-    SchemaWarning,
-    StaleIndexWarning,
-    printable,
-    warn,
-)
-from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning, printable, warn
+from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.record_index import (
     REWRITE,
     SMALL_BYTES,
-    SUFFIX,
     SUFFIXES,
     RecordIndex,
     is_pickle,
     scan_sizes,
     some_records,
 )
-from tfrecord_io.options import DEFAULT_STORAGE, FrameOptions, StorageOptions
+from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.progress import logger
-from tfrecord_io.schema.formats.tfds_info import INFO, TfdsSplit, read_info
-from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.paths.manifest import find_sidecars, modification_time
-from tfrecord_io.storage.paths.plain_files import Directory
-from tfrecord_io.storage.paths.safe_names import join_below
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_random_access
 from tfrecord_io.storage.read.source import Source, source_of
-from tfrecord_io.storage.write.atomic import file_status, is_local, open_output, remove_file
-from tfrecord_io.storage.write.output_file import OutputFile
 
 _MD5 = re.compile('(?:ETag|etag)="?[0-9a-f]{32}"?|(?:md5Hash|content_md5)=.+')
 _HEADERS = {True: 64, False: 4}  # of a large file that are compared with a text index, by whether it is on a disk
-_MOST_TEXT = 1 / 64  # of the size of a file, up to which its text index is read to count its records
-_LOOKED_UP = 1000  # files at a time: the first that is missing ends the look-up of millions that an info states
 
 T = TypeVar("T")
-Beside = Mapping[str, Entry] | None  # what was listed of a directory, by name
 
 
 def find_indexes(
@@ -278,192 +259,3 @@ def _fits(header: Array, size: int, checks: Checks) -> bool | None:
     """True if a record of a size has this header; None if it is not a header."""
     _, fault = get_engine().scan(header, checks=checks, final=False)
     return None if fault is not None else frame_size(header) == size
-
-
-# ---- the number of records, without reading a file
-
-
-def _rows_of(index_source: Source, source: Source, file: RandomAccessFile, longest: int, checks: Checks) -> int | None:
-    """The number of records that an index states; None if one of them is longer than `longest`."""
-    if index_source.path.endswith(COLUMNS_SUFFIX):
-        with open_columns(index_source, source, file, longest=longest) as (columns, index):
-            if index is None:
-                return len(columns.numbers)
-    else:
-        index = read_index(index_source, source, file, checks)
-    return None if index.end > longest and int(index.sizes.max()) > longest + FRAME_BYTES else len(index)
-
-
-def _takes_longer(index_source: Source, source: Source) -> bool:
-    """True if a text index takes longer to read than the headers of its local file, as for small records.
-
-    Its numbers are parsed one by one, while headers are followed at the speed of memory.
-    """
-    is_text, size = not index_source.path.endswith(COLUMNS_SUFFIX), source.size or 0
-    return is_text and source.local and size > SMALL_BYTES and (index_source.size or 0) > _MOST_TEXT * size
-
-
-@dataclass
-class KnownCounts:
-    """Numbers of records from manifests, slices, index files and the ``dataset_info.json`` of TFDS."""
-
-    options: FrameOptions  # by which the files are read; the number of a file with a longer record is unknown
-    looks: bool = True  # whether a ``dataset_info.json`` is looked for
-    is_checked: bool = True  # whether it is left aside where the files of a split have other sizes than it states
-    _shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
-
-    @property
-    def may_be_plain(self) -> bool:
-        return self.options.compression in (None, "infer")
-
-    def indexes(self, sources: Sequence[Source]) -> Sequence[Source | None]:
-        """The index file next to each file; none for compressed files, and those whose number is known without one."""
-        is_asked = [
-            self.may_be_plain and source.records is None and (source.shard is None or source.span is not None)
-            for source in sources
-        ]
-        found_indexes = iter(find_indexes([source for source, asked in zip(sources, is_asked, strict=True) if asked]))
-        return [next(found_indexes) if asked else None for asked in is_asked]
-
-    def record_count(self, source: Source, index: Source | None, *, prefer_index: bool = False) -> int | None:
-        """The number of records of `source`, whose index file is `index`; None if it is unknown.
-
-        An index that does not match is skipped with a warning. With `prefer_index`, the index is used even where a
-        manifest states the number, and it is a CorruptRecordError if it does not match.
-        """
-        if source.shard is not None and source.span is None and not prefer_index:
-            return source.shard.records
-        if source.records is not None:
-            return source.records
-        count = None
-        if index is not None and (prefer_index or not _takes_longer(index, source)):
-            with open_random_access(source) as file:
-                checks = Checks.from_check_crc(self.options.check_crc)
-                use = partial(
-                    _rows_of, index, source, file=file, longest=self.options.limits.record_bytes, checks=checks
-                )
-                count, text = unless_stale(use, is_named=prefer_index)
-            warn_of_stale([text])
-        return self._from_tfds(source) if count is None else count
-
-    def _from_tfds(self, source: Source) -> int | None:
-        may_look = self.may_be_plain and self.looks and source.may_be_beside(INFO)
-        if source.is_file_object or source.span is not None or source.derived is not None or not may_look:
-            return None
-        fs, path = (None, source.path) if source.remote is None else source.remote
-        folder, _, name = path.rpartition("/")
-        key = (id(fs), folder)
-        if key not in self._shard_lengths:
-            self._shard_lengths[key] = self._tfds_lengths(
-                folder or ("/" if path.startswith("/") else "."), fs, source.beside
-            )
-        return self._shard_lengths[key].get(name)
-
-    def _tfds_lengths(self, folder: str, fs: Any, beside: Beside) -> dict[str, int]:
-        storage = StorageOptions(filesystem=fs)
-        try:
-            info = read_info(Directory(folder, storage))
-        except PermissionError:
-            return {}  # the response of a bucket without permission to list, for a name that does not exist
-        except SchemaError as error:
-            text = f"{printable(folder)}: its dataset_info.json cannot be used ({error})"
-            warn(text, SchemaWarning)
-            return {}
-        lengths: dict[str, int] = {}
-        for split in () if info is None else info.splits.values():
-            if not self.is_checked or _has_stated_bytes(split, folder, storage, beside):
-                lengths.update(zip(split.files, split.lengths, strict=True))
-        return lengths
-
-
-def _has_stated_bytes(split: TfdsSplit, folder: str, storage: StorageOptions, beside: Beside) -> bool:
-    """True if the files of a split may be those that TFDS wrote: all are there, and have as many bytes together."""
-    if not split.bytes:
-        return True
-    size, (fs, root) = 0, locate(folder, storage)
-    for first in range(0, len(split.files), _LOOKED_UP):
-        names = [join_below(root, file) for file in split.files[first : first + _LOOKED_UP]]
-        entries = fs.entries(names, are_files=True) if beside is None else [beside.get(name) for name in names]
-        sizes = [entry.size for entry in entries if entry is not None and entry.size is not None]
-        if len(sizes) < len(names):
-            return False
-        size += sum(sizes)
-    return split.has_bytes(size)
-
-
-# ---- writing
-
-
-class IndexWriter:
-    """Collects the sizes of the records written to a file, and writes its index to a sidecar file."""
-
-    def __init__(self, path: Any, compression: str | None = None, storage: StorageOptions = DEFAULT_STORAGE) -> None:
-        check_indexable(path, compression)
-        self.path = os.fspath(path) + SUFFIX
-        self._storage = storage
-        self._replaced = file_status(self.path, storage)  # of the old index, which is removed before `commit`
-        self._sizes: list[Array] = []
-        self._output: OutputFile | None = None  # between `finish` and `commit`
-
-    def add(self, sizes: Array) -> None:
-        """Add the bytes of each frame that is written to the file."""
-        self._sizes.append(sizes)
-
-    def finish(self) -> None:
-        """Write a local index, after its file was completed, up to its name.
-
-        In a bucket it is uploaded after the file: an index next to the old content would not match it.
-        """
-        if is_local(self.path, self._storage):
-            self._output = self._write_index()
-            self._output.finish()
-
-    def commit(self) -> None:
-        """Publish the index, after its file was."""
-        output = self._output or self._write_index()
-        self._output = None
-        output.commit()
-
-    def discard(self) -> None:
-        """Remove what was written; after `commit`, do nothing."""
-        if self._output is not None:
-            self._output.discard()
-
-    def _write_index(self) -> OutputFile:
-        index = RecordIndex.from_parts(self._sizes)
-        return write_index(self.path, index, self._storage, self._replaced)
-
-
-def write_index(
-    path: str, index: RecordIndex, storage: StorageOptions, replaced: os.stat_result | None = None
-) -> OutputFile:
-    """Write an index file to commit, with the owner and mode of the old index, or else of its data file."""
-    model = replaced or file_status(path.removesuffix(SUFFIX), storage)
-    output = open_output(path, storage, model=model, looks=False)
-    try:
-        for text in index.texts():
-            output.write(text)
-    except BaseException:
-        output.discard()
-        raise
-    return output
-
-
-def remove_index(path: Any, storage: StorageOptions) -> None:
-    """Remove the indexes of a file that is about to be replaced; they would not match the new one."""
-    for suffix in (SUFFIX, COLUMNS_SUFFIX):
-        remove_file(os.fspath(path) + suffix, storage)
-
-
-def check_indexable(path: Any, compression: str | None) -> None:
-    """Raise ValueError for a compressed file, or a file object, which has no name."""
-    check_uncompressed(compression)
-    if not isinstance(path, str | os.PathLike):
-        raise ValueError("write_index=True: a file object can have no index file; write to a path")
-
-
-def check_uncompressed(compression: str | None) -> None:
-    """Raise ValueError for a compressed file, whose records have no offsets to seek to."""
-    if compression is not None:
-        reason = f"a compressed file ({compression}) cannot be indexed; write it plain: compression=None"
-        raise ValueError(f"write_index=True: {reason}")

@@ -93,11 +93,10 @@ class Options:
         for name in keywords:
             if name not in names:
                 raise unknown_keyword(name, names)
-        unset = {name for name in keywords if name in cls.none_is_unset or getattr(cls, name) is None}
         return {
             name: value
             for name, value in keywords.items()
-            if value is not UNSET and not (value is None and name in unset)
+            if not (value is UNSET or (value is None and (name in cls.none_is_unset or getattr(cls, name) is None)))
         }
 
     @classmethod

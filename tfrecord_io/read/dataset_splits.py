@@ -211,9 +211,8 @@ def _list_splits(info: TfdsInfo) -> str:
 
 def _piece(source: Source, begin: int, end: int, length: int) -> Source:
     """The records of a file from number `begin` to `end`, of `length`, which ``dataset_info.json`` states."""
-    from tfrecord_io.index import find_indexes, scan_sizes
-    from tfrecord_io.index.find_index import read_index, unless_stale, warn_of_stale
-    from tfrecord_io.index.record_index import RecordIndex
+    from tfrecord_io.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale
+    from tfrecord_io.index.record_index import RecordIndex, scan_sizes
     from tfrecord_io.schema.formats.tfds_info import check_length
     from tfrecord_io.storage.read.random_access_file import open_plain
 

@@ -22,8 +22,8 @@ from tfrecord_io.closing import Closing, Shared, cached_property
 from tfrecord_io.engine.contract import Array, Checks, Fault
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable
-from tfrecord_io.index import find_indexes
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
+from tfrecord_io.index.find_index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.key_index import KeyIndex, indexed_keys, key_type
 from tfrecord_io.index.record_index import SUFFIXES

@@ -1,7 +1,7 @@
 """Decide the types of columns of arrays whose shape or dtype stands in other features, by the first records.
 
 `tfrecord_io.tensor` leaves such a field open. `plan_scan` closes it: a tensor of one shape if all records of the sample
-state the same, else one whose dimensions vary. Tests: tests/read/test_resolve_shapes.py.
+state the same, else one whose dimensions vary. Tests: tests/laws/test_shapes_from_features.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import column_mask
 from tfrecord_io.arrow.decode.lists import is_nothing
-from tfrecord_io.arrow.decode.stated_shapes import stated_dtypes
+from tfrecord_io.arrow.decode.stated_shapes import dtype_of, stated_dtypes, text_of
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.display import did_you_mean
 from tfrecord_io.engine.contract import LIST_MARK, ColumnBuffers
@@ -203,10 +203,10 @@ class _OpenColumn:
         for part in columns:
             for column in _columns_of(part, name):
                 try:
-                    stated, mask = stated_dtypes(column, name)
+                    values, _ = stated_dtypes(column, name)
                 except RowFault as fault:
                     raise SchemaError(fault.reason, feature=self.feature) from None
-                names |= {text: found for (text, found), has in zip(stated, mask.tolist(), strict=True) if has}
+                names |= {text_of(value): dtype_of(value) for value in values}
                 is_number |= column.kind is Kind.INT64
         unknown = next((text for text, found in names.items() if found is None), None)
         if unknown is not None:

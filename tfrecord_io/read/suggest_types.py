@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import list_lengths
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.format.dtypes import usual_dtypes
 from tfrecord_io.format.foreign_files import ZEROS, looks_like
 from tfrecord_io.options.limits import Expansion
 
@@ -39,7 +40,7 @@ _WORDS = (
     ("depth", "d", "channels", "channel", "c", "bands", "n_channels", "num_channels", "dim_2", "dim2"),
 )
 _SHAPE_WORDS = ("shape", "size", "sizes", "dims", "dim", "dimensions")
-_DTYPES = {1: ("uint8",), 2: ("uint16", "int16", "float16"), 4: ("float32", "int32"), 8: ("float64", "int64")}
+_KNOWN_WORDS = frozenset(chain(*_WORDS, _SHAPE_WORDS))
 _CHANNELS = (3, 4)  # of an image whose file has no feature with their number
 
 
@@ -117,13 +118,16 @@ def _suggest(field: pa.Field, column: pa.Array, sizes: _Sizes) -> Suggestion | N
 
 def _by_content(name: str, column: pa.Array) -> Suggestion | None:
     """A suggestion for values that all begin as files of one format, or are serialized tensors."""
-    values = [value for value in column.drop_null().to_pylist() if value]
-    if not values:
+    import pyarrow.compute as pc
+
+    values = column.filter(pc.greater(pc.binary_length(column), 0))
+    if not len(values):
         return None
-    kinds = {looks_like(value[:_HEAD_BYTES]) for value in values}
+    heads = pc.binary_slice(values, 0, _HEAD_BYTES).to_pylist()
+    kinds = set(map(looks_like, heads))
     kind = kinds.pop() if len(kinds) == 1 else None
     records = f"{len(values)} sampled records"
-    if all(value.startswith(b"\x93NUMPY") for value in values):
+    if all(head.startswith(b"\x93NUMPY") for head in heads):
         return _self_describing(name, values, "npy", f".npy arrays in {records}")
     if kind is not None and kind.endswith(" image"):
         return Suggestion(name, f"each of {records} has {kind}", "tfr.image()")
@@ -134,10 +138,11 @@ def _by_content(name: str, column: pa.Array) -> Suggestion | None:
     return Suggestion(name, f"each of {records} has {kind}")
 
 
-def _self_describing(name: str, values: Sequence[bytes], encoding: str, reason: str) -> Suggestion | None:
+def _self_describing(name: str, values: pa.Array, encoding: str, reason: str) -> Suggestion | None:
     """A suggestion for arrays that state dtype and shape themselves; None if a value is no such array."""
     seen: set[tuple[str, tuple[int, ...]]] = set()
-    for value in values[:_MOST_TENSORS]:
+    for scalar in values[:_MOST_TENSORS]:
+        value = scalar.as_py()
         found = _npy(value) if encoding == "npy" else _tensor_proto(value)
         if found is None:
             return None
@@ -288,7 +293,7 @@ def _dtypes(lengths: Array, values: Array, *, is_bytes: bool) -> tuple[str, ...]
     widths = np.unique(lengths / values)
     if len(widths) != 1:
         return ()
-    return _DTYPES.get(int(widths[0]), ()) if is_bytes and widths[0] % 1 == 0 else ("",) if widths[0] == 1 else ()
+    return usual_dtypes(int(widths[0])) if is_bytes and widths[0] % 1 == 0 else ("",) if widths[0] == 1 else ()
 
 
 def _byte_lengths(column: pa.Array) -> Array:
@@ -311,8 +316,7 @@ def _last_word(feature: str) -> str:
     """The part of a name that says what it is: ``height`` of image/height, img_height and imageHeight."""
     last = re.split(r"[/.:]", feature)[-1]
     last = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last).lower()
-    words = {word for words in (*_WORDS, _SHAPE_WORDS) for word in words}
-    return last if last in words else last.rpartition("_")[2]
+    return last if last in _KNOWN_WORDS else last.rpartition("_")[2]
 
 
 def _are_siblings(column: str, feature: str) -> bool:

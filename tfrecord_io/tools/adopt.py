@@ -16,8 +16,8 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.format.framing import crc32c
-from tfrecord_io.index import find_indexes
-from tfrecord_io.index.find_index import KnownCounts
+from tfrecord_io.index.find_index import find_indexes
+from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import ScanOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call

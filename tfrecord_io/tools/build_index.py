@@ -12,8 +12,9 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Checks
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
-from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
-from tfrecord_io.index.find_index import write_index
+from tfrecord_io.index.find_index import find_indexes, read_index
+from tfrecord_io.index.record_index import SUFFIX, RecordIndex, scan_index
+from tfrecord_io.index.write_index import write_index
 from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
 from tfrecord_io.progress import ProgressMeter, logger
 from tfrecord_io.read.build_column_index import FileIndex, files_at_a_time, index_columns, withdraw_if_replaced

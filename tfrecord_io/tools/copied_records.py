@@ -19,8 +19,8 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.feature_types import RecordType, Text
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.index import find_indexes
-from tfrecord_io.index.find_index import KnownCounts
+from tfrecord_io.index.find_index import find_indexes
+from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import ALL, MIB, ScanOptions
 from tfrecord_io.options.limits import too_large
 from tfrecord_io.options.write import CopyOptions, WriteOptions

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.index import find_indexes
-from tfrecord_io.index.find_index import KnownCounts
+from tfrecord_io.index.find_index import find_indexes
+from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import LIMITS, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call

@@ -23,7 +23,8 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import ReplacedError, printable
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
-from tfrecord_io.index.find_index import KnownCounts, find_again, open_columns, unless_stale, warn_of_stale
+from tfrecord_io.index.find_index import find_again, open_columns, unless_stale, warn_of_stale
+from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.index.record_index import SUFFIX
 from tfrecord_io.options import ScanOptions, Selection
 from tfrecord_io.options.filters import condition_of

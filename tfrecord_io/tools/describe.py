@@ -395,8 +395,9 @@ def describe(
             ColumnAccumulator(field.name, field.type, field.metadata, type_)
             for field, type_ in zip(reader.schema, stored, strict=True)
         ]
+        sample_rows = SAMPLE_ROWS if reader.scan.resolved.source == "inferred" else 0
         for batch in reader:
-            if sampled < SAMPLE_ROWS and reader.scan.resolved.source == "inferred":
+            if sampled < sample_rows:
                 first_batches.append(batch)
                 sampled += len(batch)
             records += batch.num_rows

@@ -25,7 +25,7 @@ from tfrecord_io.errors import (
     printable,
 )
 from tfrecord_io.format.feature_types import RECORD_TYPES, Kind
-from tfrecord_io.index import find_indexes
+from tfrecord_io.index.find_index import find_indexes
 from tfrecord_io.options import LIMITS, MIB, FrameOptions
 from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.options.read import CheckOptions

@@ -22,7 +22,7 @@ from tfrecord_io.arrow.output.to_numpy import Ragged, join_rows, leaf_arrays, le
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
-from tfrecord_io.index.find_index import KnownCounts
+from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import MIB
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.count_frames import records_of_files
@@ -271,7 +271,7 @@ class FileEpochs(Epochs):
         if self._delivered.row_filter is not None:
             raise TypeError("the number of batches is unknown: it depends on the filter")
         options = self._scan.options
-        total, counts = 0, KnownCounts(options)
+        total, counts = 0, KnownCounts(options, may_scan=False)
         try:
             indexes = counts.indexes(self.sources)
             for source, index in zip(self.sources, indexes, strict=True):

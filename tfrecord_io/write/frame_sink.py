@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,6 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Checks
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, Published, TFRecordError, add_remark, caller_line, printable, undo_after
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.index.find_index import IndexWriter, check_indexable, remove_index
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.options.limits import too_large
 from tfrecord_io.progress import logger
@@ -33,7 +32,9 @@ from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.typing import IndexLike
-from tfrecord_io.write.column_indexes import ColumnIndexes
+
+if TYPE_CHECKING:
+    from tfrecord_io.write.column_indexes import ColumnIndexes
 
 
 @contextmanager
@@ -236,9 +237,12 @@ class FrameSink(Sink):
         check_level(codec, compression_level)
         self._compressor = None if codec is None else codec.compressor(compression_level, threads=threads)
         self._is_handed_over = output is not None
+        self._index = None
         if write_index:
+            from tfrecord_io.index.write_index import IndexWriter, check_indexable
+
             check_indexable(path, self.compression)
-        self._index = IndexWriter(path, self.compression, storage) if write_index is True else None
+            self._index = IndexWriter(path, self.compression, storage) if write_index is True else None
         self.output = open_output(path, storage, mode=mode, resolved=resolved) if output is None else output
         self.records = self.bytes = self.crc32c = 0
         self._finished = False
@@ -297,6 +301,8 @@ class FrameSink(Sink):
         if self._is_handed_over:
             return (self.file,)
         if self._old_index is not None:
+            from tfrecord_io.index.write_index import remove_index
+
             remove_index(*self._old_index)
         self.output.commit()
         if self._is_path:

@@ -12,11 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.casts import plain_layout
-from tfrecord_io.arrow.evaluate_condition import type_literals
 from tfrecord_io.arrow.input.batch_source import BatchSource
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.options.filters import condition_of
 from tfrecord_io.schema.column_features import nested_handed
 from tfrecord_io.schema.embedded import embedded_schema, pack, unpack
 from tfrecord_io.schema.merged_schema import common_field
@@ -199,6 +197,9 @@ def _text_of(value: Any, field: pa.Field) -> str | None:
         It is not a value of the column.
     """
     import pyarrow.compute as pc
+
+    from tfrecord_io.arrow.evaluate_condition import type_literals
+    from tfrecord_io.options.filters import condition_of
 
     if value is None:
         return None

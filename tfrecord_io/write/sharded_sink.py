@@ -13,7 +13,6 @@ rows, too.
 
 from __future__ import annotations
 
-import tempfile
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
@@ -22,7 +21,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import attrgetter
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +33,6 @@ from tfrecord_io.engine.contract import Array, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.index.find_index import check_uncompressed
 from tfrecord_io.options import LIMITS
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.schema.column_features import BY_WIRE, encoding_of
@@ -44,10 +42,12 @@ from tfrecord_io.schema.pandas_metadata import stored_index
 from tfrecord_io.storage.paths.manifest import NO_CONTENT
 from tfrecord_io.storage.system import named_temporary_folder
 from tfrecord_io.storage.write.publication import Publication, PublishedDataset, WrittenShard
-from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
 from tfrecord_io.write.partition_folders import PartitionFolders, folder_texts, folder_values
 from tfrecord_io.write.side_by_side import open_at_a_time
+
+if TYPE_CHECKING:
+    from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt
 
 _MOST_OPEN = 32  # folders at a time on the local disk,
 _MOST_UPLOADS = 4  # and in a bucket, where each of them has parts in memory
@@ -65,6 +65,8 @@ class ShardedSink(Sink):
         self._compression_level = options.compression_level
         check_level(get_codec(self.compression), self._compression_level)
         if options.write_index:
+            from tfrecord_io.index.write_index import check_uncompressed
+
             check_uncompressed(self.compression)  # also that of the dataset that is appended to
         known = dataset.known
         self._published: PublishedDataset | None = None
@@ -476,6 +478,8 @@ class Spool:
         """Write the larger ones of the parts in memory to the file: many small ones would be slow to read."""
         min_bytes = self._bytes // (2 * len(self._pending))
         with named_temporary_folder():
+            import tempfile
+
             self._file = self._file or tempfile.TemporaryFile(prefix="tfrecord_io-")  # noqa: SIM115
             for number in [number for number, part in self._pending.items() if len(part) >= min_bytes]:
                 part = self._pending.pop(number)

@@ -34,7 +34,6 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, for_cli, printable, warn
 from tfrecord_io.format.feature_types import Layout
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.index.find_index import check_uncompressed
 from tfrecord_io.options import LIMITS, MIB, cpu_count
 from tfrecord_io.options.limits import too_large
 from tfrecord_io.options.record_types import MessageType, takes_payloads
@@ -52,7 +51,6 @@ from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_f
 from tfrecord_io.storage.write.atomic import open_publication
 from tfrecord_io.storage.write.change import change_of
 from tfrecord_io.typing import TableLike
-from tfrecord_io.write.column_indexes import ColumnIndexes, check_indexed
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute
 from tfrecord_io.write.partition_folders import stored_columns
 from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
@@ -182,6 +180,8 @@ class Writer(PublishingWriter):
             schema = _as_in_dataset(schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options)
         plan = _plan_columns(schema, self._options)
         if columns := self._options.indexed_columns:
+            from tfrecord_io.write.column_indexes import check_indexed
+
             check_indexed(columns, schema, [leaf.feature for leaf in plan.leaves])
         self._encoder = SliceEncoder(plan, self._options.record_type)
         return self._encoder
@@ -439,9 +439,13 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             resolved=output,
         )
         if options.indexed_columns:
+            from tfrecord_io.write.column_indexes import ColumnIndexes
+
             sink.column_indexes = ColumnIndexes(path, options.indexed_columns, options.storage)
         return sink
     if options.write_index:
+        from tfrecord_io.index.write_index import check_uncompressed
+
         check_uncompressed(output.compression)  # before a directory is made
     columns, mode = tuple(options.partition_by or ()), options.effective_mode
     unite = SchemaUnion(options.evolve, options.overwrite_where)
@@ -450,6 +454,8 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     whole = output.path if output.directory else f"{output.base}@*"
     extended = dataset if mode in ADDING and sink.compression is None else None
     if options.indexed_columns or extended is not None:
+        from tfrecord_io.write.column_indexes import ColumnIndexes
+
         sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, extended)
     return sink
 

@@ -25,7 +25,7 @@ from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.column_features import size_of
 from tfrecord_io.schema.tensor_types import Shape
 
-_LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values
+LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values
 _ADVICE = "read everything with read_table, or pass schema='infer' for the plain columns"
 _ADVICE_CLI = "read everything with read_table, or pass --schema infer for the plain columns"
 
@@ -114,7 +114,7 @@ class CompanionColumns:
         is_uniform = has.all() and all(np.all(matrix[:, at] == axis) for at, axis in enumerate(shape))
         if is_uniform and np.all(counts == size_of(shape)):
             return matrix, has
-        wrong = ((matrix < 0) | (matrix > _LONGEST_AXIS)).any(axis=1) | misfits(matrix, shape)
+        wrong = ((matrix < 0) | (matrix > LONGEST_AXIS)).any(axis=1) | misfits(matrix, shape)
         if np.any(bad := has & (wrong | (product(matrix) != counts))):
             self._refuse_shape(int(bad.argmax()), shape, counts)
         return matrix, has
@@ -142,7 +142,7 @@ class CompanionColumns:
     def _stated_shape(self, row: int) -> str:
         begin, end = self.shape.offsets[row], self.shape.offsets[row + 1]  # type: ignore[index]
         axes = self.shape.values[begin : min(end, begin + 8)].tolist()  # type: ignore[index]
-        if any(not 0 <= axis <= _LONGEST_AXIS for axis in axes):
+        if any(not 0 <= axis <= LONGEST_AXIS for axis in axes):
             return f"{end - begin} numbers that are not a shape"
         return str(tuple(axes)) if end - begin <= len(axes) else f"({', '.join(map(str, axes))}, … {end - begin} axes)"
 

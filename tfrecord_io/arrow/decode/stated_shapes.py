@@ -8,29 +8,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
 from typing import NoReturn
 
 import numpy as np
+import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import bitmap_of, column_mask, offsets_of
-from tfrecord_io.arrow.decode.companion_checks import CompanionColumns, Companions, product
+from tfrecord_io.arrow.buffers import bitmap_of, column_mask, int64_array, offsets_of, take_rows, variable_width
+from tfrecord_io.arrow.decode.companion_checks import LONGEST_AXIS, CompanionColumns, Companions, product
 from tfrecord_io.arrow.decode.lists import absent, is_nothing
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import misfits
 from tfrecord_io.engine.contract import LIST_MARK, Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.format.companions import ShapeSource
-from tfrecord_io.format.dtypes import Dtype, find_element
+from tfrecord_io.format.dtypes import Dtype, find_element, usual_dtypes
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.format.serialized_tensor import dtype_of_number
 from tfrecord_io.registry import listed
 from tfrecord_io.schema.column_features import size_of
 from tfrecord_io.schema.tensor_types import Shape
 
-_LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values
 _DERIVED = -1  # in a matrix of shapes: the size follows from the number of values
-_WIDTHS = {"uint8": 1, "uint16": 2, "float32": 4, "float64": 8}  # dtypes that a hint names
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +69,12 @@ class StatedShapes(Companions):
         column = None if name is None else columns.get(name)
         if name is None or column is None or is_nothing(column):
             return absent(name or "", rows, Kind.BYTES, Layout.SCALAR)
-        names, mask = stated_dtypes(column, name)
-        texts = [(found or text).encode() for text, found in names]
-        stated = ColumnBuffers(name, Kind.BYTES, Layout.SCALAR, rows)
-        stated.values = np.frombuffer(b"".join(texts), np.uint8)
-        stated.value_offsets = offsets_of(np.fromiter(map(len, texts), np.int64, rows))
-        if not mask.all():
-            stated.null_count, stated.validity = int(rows - np.count_nonzero(mask)), bitmap_of(mask)
-        return stated
+        values, numbers = stated_dtypes(column, name)
+        texts = [(dtype_of(value) or text_of(value)).encode() for value in values]
+        distinct = ColumnBuffers(name, Kind.BYTES, Layout.SCALAR, len(texts))
+        distinct.values = np.frombuffer(b"".join(texts), np.uint8)
+        distinct.value_offsets = offsets_of(np.fromiter(map(len, texts), np.int64, len(texts)))
+        return take_rows([distinct], numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +88,13 @@ class StatedColumns(CompanionColumns):
         if np.any(bad := mask & ~column_mask(self.shape)):
             self._refuse_missing(int(bad.argmax()))
         matrix = self._matrix(counts)
-        bad = ((matrix < 0) | (matrix > _LONGEST_AXIS)).any(axis=1) | (product(matrix) != counts)
+        bad = ((matrix < 0) | (matrix > LONGEST_AXIS)).any(axis=1) | (product(matrix) != counts)
         if np.any(bad := mask & bad):
             self._refuse_count(int(bad.argmax()), matrix, counts)
         if np.any(bad := mask & misfits(matrix, shape)):
             row = int(bad.argmax())
             stated = tuple(matrix[row].tolist())
-            reason = f"{self._features} state the shape {stated}, and the column has {shape}"
+            reason = f"{self._statement} the shape {stated}, and the column has {shape}"
             advice = "looks at the shapes of all records before it decides the type of the column"
             hint, hint_cli = f'pass sample="all", which {advice}', f"pass --sample all, which {advice}"
             raise RowFault(row, reason, expected=str(shape), got=str(stated), hint=hint, hint_cli=hint_cli)
@@ -131,8 +127,10 @@ class StatedColumns(CompanionColumns):
         return self._stated._source
 
     @property
-    def _features(self) -> str:
-        return listed("and", *(f"'{printable(name)}'" for name in self._source.sizes))
+    def _statement(self) -> str:
+        """The features that state a shape, with their verb."""
+        names = [f"'{printable(name)}'" for name in self._source.sizes]
+        return f"{listed('and', *names)} state{'s' if len(names) == 1 else ''}"
 
     def _matrix(self, counts: Array) -> Array:
         """The shapes: int64 [rows, rank]; a dimension that no feature states has the size that `counts` leave."""
@@ -149,17 +147,14 @@ class StatedColumns(CompanionColumns):
         return matrix
 
     def _refuse_missing(self, row: int) -> NoReturn:
-        names = self._source.sizes
-        verb = "states" if len(names) == 1 else "state"
-        reason = f"the record lacks {self._features}, which {verb} the shape of the array"
-        raise RowFault(row, reason, expected=", ".join(names), error=FeatureNotFoundError)
+        reason = f"{self._statement} the shape of the array, which the record lacks"
+        raise RowFault(row, reason, expected=self.shape.name, error=FeatureNotFoundError)
 
     def _refuse_count(self, row: int, matrix: Array, counts: Array) -> NoReturn:
         element, shape, count = self._stated.element, matrix[row].tolist(), int(counts[row])
         size = count * element.itemsize
         expected = math.prod(shape)
-        verb = "states" if len(self._source.sizes) == 1 else "state"
-        stated = f"{self._features} {verb} the shape {tuple(shape)} of {expected:,} values of {element.name}"
+        stated = f"{self._statement} the shape {tuple(shape)} of {expected:,} values of {element.name}"
         reason = f"{stated}, and the record has {count:,} values in {size:,} bytes"
         fitting = fitting_shapes(size, shape, element)
         hint = f"{size:,} bytes are {listed('or', *fitting)}" if fitting else None
@@ -181,64 +176,46 @@ def fitting_shapes(size: int, shape: Sequence[int], element: Dtype) -> list[str]
             fitting.append(f"{' × '.join(map(str, changed))} of {element.name}")
             break
     values = math.prod(shape)
-    for name, width in _WIDTHS.items():
-        if name != element.name and values > 0 and size == values * width:
-            fitting.append(f"{' × '.join(map(str, shape))} of {name}")
+    usual = usual_dtypes(size // values) if values > 0 and size % values == 0 else ()
+    fitting += [f"{' × '.join(map(str, shape))} of {name}" for name in usual[:1] if name != element.name]
     return fitting
 
 
-def step_columns(columns: Mapping[str, ColumnBuffers], source: ShapeSource, offsets: Array) -> dict[str, ColumnBuffers]:
+def step_columns(
+    columns: Mapping[str, ColumnBuffers], source: ShapeSource, arrays: ColumnBuffers
+) -> dict[str, ColumnBuffers]:
     """The columns of a source for each step of a feature list: a value for each step, or that of the context.
 
-    `offsets` split the steps into rows. A feature list of another number of steps is a RowFault.
+    `arrays` is the feature list. A source with another number of steps is a RowFault, where the list is not null.
     """
-    counts, steps = np.diff(offsets), {}
+    assert arrays.offsets is not None
+    counts, mask, steps = np.diff(arrays.offsets), column_mask(arrays), {}
     for name in source.features:
         column = columns.get(name + LIST_MARK)
         column = columns.get(name) if column is None or is_nothing(column) else column
         if column is None or is_nothing(column):
             continue
         if column.steps is None:
-            steps[name] = _repeat_rows(column, counts)
+            steps[name] = _take_rows(column, np.repeat(np.arange(column.rows), counts))
             continue
         assert column.offsets is not None
-        if np.any(bad := np.diff(column.offsets) != counts):
+        stated = np.diff(column.offsets)
+        if np.any(bad := mask & (stated != counts)):
             row = int(bad.argmax())
-            got = int(column.offsets[row + 1] - column.offsets[row])
-            reason = f"'{printable(name)}' has {got} steps, and the arrays whose shape it states have {counts[row]}"
-            raise RowFault(row, reason, expected=int(counts[row]), got=got)
-        steps[name] = column.steps
+            reason = (
+                f"'{printable(name)}' has {stated[row]} steps, and the arrays whose shape it states have {counts[row]}"
+            )
+            raise RowFault(row, reason, expected=int(counts[row]), got=int(stated[row]))
+        of_arrays = np.repeat(mask, stated)
+        steps[name] = column.steps if of_arrays.all() else _take_rows(column.steps, np.flatnonzero(of_arrays))
     return steps
 
 
-def _repeat_rows(column: ColumnBuffers, counts: Array) -> ColumnBuffers:
-    """The column with each row as often as `counts` says."""
-    rows = np.repeat(np.arange(column.rows), counts)
-    mask = column_mask(column)[rows]
-    repeated = ColumnBuffers(
-        column.name,
-        column.kind,
-        layout=column.layout,
-        rows=len(rows),
-        null_count=int(len(rows) - np.count_nonzero(mask)),
-    )
-    repeated.validity = None if mask.all() else bitmap_of(mask)
-    bounds = column.offsets if column.layout is Layout.LIST else column.value_offsets
+def _take_rows(column: ColumnBuffers, rows: Array) -> ColumnBuffers:
+    """The rows of these numbers of a feature that states sizes or dtypes."""
     if column.kind is Kind.BYTES and column.layout is Layout.LIST:
         raise _not_stated(column.name, column, "one value")
-    assert column.values is not None
-    if bounds is None:
-        repeated.values = column.values[rows]
-        return repeated
-    pieces = [column.values[bounds[row] : bounds[row + 1]] for row in range(column.rows)]
-    joined = [pieces[row] for row in rows.tolist()]
-    ends = offsets_of(np.fromiter(map(len, joined), np.int64, len(joined)))
-    repeated.values = np.concatenate([column.values[:0], *joined])
-    if column.layout is Layout.LIST:
-        repeated.offsets = ends
-    else:
-        repeated.value_offsets = ends
-    return repeated
+    return take_rows([column], rows)
 
 
 def _sizes(column: ColumnBuffers | None, name: str, rows: int, count: int) -> tuple[Array, Array]:
@@ -263,32 +240,33 @@ def _sizes(column: ColumnBuffers | None, name: str, rows: int, count: int) -> tu
     return matrix, mask
 
 
-def stated_dtypes(column: ColumnBuffers, name: str) -> tuple[list[tuple[str, str | None]], Array]:
-    """The text of each row of a dtype feature, with the name of the dtype if there is one; and which rows have text."""
-    mask = column_mask(column)
-    is_text = column.kind is Kind.BYTES
-    if (not is_text and column.kind is not Kind.INT64) or column.others or column.steps is not None:
+def stated_dtypes(column: ColumnBuffers, name: str) -> tuple[list[bytes | int], Array]:
+    """The distinct values of a dtype feature, and which of them each row has; −1 for a row without one.
+
+    A feature that cannot state a dtype is a RowFault.
+    """
+    mask, offsets = column_mask(column), column.offsets
+    if column.kind not in (Kind.BYTES, Kind.INT64) or column.others or column.steps is not None:
         raise _not_stated(name, column, "the name of a dtype, or TensorFlow's number of one")
-    if column.layout is Layout.LIST:
-        assert column.offsets is not None
-        if np.any(bad := mask & (np.diff(column.offsets) != 1)):
-            raise _not_stated(name, column, "one value", int(bad.argmax()))
+    if offsets is not None and np.any(bad := mask & (np.diff(offsets) != 1)):
+        raise _not_stated(name, column, "one value", int(bad.argmax()))
     assert column.values is not None
-    values: list[bytes | int]
-    if is_text:
-        assert column.value_offsets is not None
-        ends = column.value_offsets.tolist()
-        values = [column.values[begin:end].tobytes() for begin, end in pairwise(ends)]
+    if (ends := column.value_offsets) is None:
+        values = int64_array(column.values)
     else:
-        values = column.values.tolist()
-    if column.layout is Layout.LIST:  # null rows have no value
-        present = iter(values)
-        values = [next(present) if has else b"" for has in mask.tolist()]
-    known = {value: (_text_of(value), dtype_of(value)) for value in set(values)}
-    return [known[value] for value in values], mask
+        values = variable_width(pa.binary(), len(ends) - 1, nulls=0, validity=None, offsets=ends, values=column.values)
+    if offsets is not None:
+        values = values[int(offsets[0]) : int(offsets[-1])]
+    elif column.null_count:
+        values = values.filter(pa.array(mask))
+    encoded = values.dictionary_encode()
+    numbers = np.full(column.rows, -1)
+    numbers[mask] = np.asarray(encoded.indices)
+    return encoded.dictionary.to_pylist(), numbers
 
 
-def _text_of(value: bytes | int) -> str:
+def text_of(value: bytes | int) -> str:
+    """A value of a dtype feature as text, for messages."""
     return str(value) if isinstance(value, int) else value.decode("utf-8", "backslashreplace")
 
 

@@ -48,7 +48,7 @@ class TensorColumn:
         if checks is not None and (source := checks.shape_source) is not None:
             from tfrecord_io.arrow.decode.stated_shapes import step_columns
 
-            stated = {} if offsets is None else step_columns(columns, source, offsets)
+            stated = {} if column is None or offsets is None else step_columns(columns, source, column)
             return lambda steps: self.array(steps, checks.columns(stated, steps.rows))
         step_companions = {}
         for name in companions(self._feature):

@@ -9,15 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import (
-    bitmap_of,
-    bytes_values,
-    fixed_width,
-    is_same_memory,
-    offsets_of,
-    scatter,
-    valid_mask,
-)
+from tfrecord_io.arrow.buffers import bytes_values, fixed_width, is_same_memory, valid_mask
 from tfrecord_io.arrow.casts import collide_as_float32
 from tfrecord_io.arrow.encode.encode_plan import (
     WritePlan,
@@ -28,14 +20,14 @@ from tfrecord_io.arrow.encode.encode_plan import (
     refuse_invalid_categories,
 )
 from tfrecord_io.arrow.encodings.tensor_encoding import TensorEncoding, tensor_encoding
-from tfrecord_io.arrow.flatten import Rows, cut_steps, flatten
+from tfrecord_io.arrow.flatten import Rows, cut_steps, feature_column, feature_list, flatten, row_offsets
 from tfrecord_io.arrow.json_cells import json_column
 from tfrecord_io.arrow.nested_to_features import nested_columns
 from tfrecord_io.arrow.row_fault import errors_of_rows
 from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.format.companions import companions
+from tfrecord_io.format.companions import ShapeSource, companions
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.column_features import LIST, AsJson, Leaf, Node, PlainLists, PlainStruct
 from tfrecord_io.schema.embedded import dictionary_at
@@ -110,8 +102,7 @@ def _encode_steps(
 
                 stated.extend(as_feature_lists(of_steps, leaf.shape_source, rows))
             for step in encoded or [ColumnBuffers(leaf.feature, Kind.NONE, Layout.NULL, inner.count)]:
-                column = feature_column(step.name, step.kind, rows, None, offsets=rows.offsets)
-                yield replace(column, layout=Layout.LIST, steps=step)
+                yield feature_list(step, rows)
     except EncodeError as error:
         error.record = None if error.record is None else rows.row_of(error.record)  # it counted steps
         raise
@@ -135,10 +126,10 @@ def _encode_leaf(
     if leaf.element is not None:
         tensors = _tensors(leaf, rows, values)
         if leaf.shape_source is not None:
-            stated.extend(_stated_sizes(leaf, tensors, rows))
+            stated.extend(_stated_sizes(leaf.shape_source, tensors, rows))
         data, offsets = encoding.encode(tensors)
         values = fixed_width(leaf.element.arrow, len(data), nulls=0, validity=None, values=data)
-        rows = replace(rows, offsets=_row_offsets(offsets, rows))
+        rows = replace(rows, offsets=row_offsets(offsets, rows))
     yield _encode_values(leaf, rows, values, plan)
 
 
@@ -153,12 +144,11 @@ def _encode_values(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) ->
     return feature_column(leaf.feature, leaf.kind, rows, data, offsets=rows.offsets)
 
 
-def _stated_sizes(leaf: Leaf, tensors: TensorValues, rows: Rows) -> list[ColumnBuffers]:
+def _stated_sizes(source: ShapeSource, tensors: TensorValues, rows: Rows) -> list[ColumnBuffers]:
     """The columns of the features that state shape and dtype of arrays, null where the arrays are."""
     from tfrecord_io.arrow.encode.stated_sizes import stated_columns
 
-    assert leaf.shape_source is not None
-    return stated_columns(leaf.shape_source, tensors, replace(rows, offsets=None))
+    return stated_columns(source, tensors, replace(rows, offsets=None))
 
 
 def _encode_cells(
@@ -172,18 +162,13 @@ def _encode_cells(
     else:
         cells = number_cells(rows, values) if leaf.element is None else _tensors(leaf, rows, values)
         data, offsets = encoding.encode(cells)
-    yield feature_column(leaf.feature, Kind.BYTES, whole, data, value_offsets=_row_offsets(offsets, rows))
-    if leaf.shape_source is not None and leaf.element is not None and cells is not None:
-        stated.extend(_stated_sizes(leaf, cells, rows))
+    yield feature_column(leaf.feature, Kind.BYTES, whole, data, value_offsets=row_offsets(offsets, rows))
+    if cells is None:
         return
-    if not encoding.companions or cells is None:
-        return
-    shape_name, dtype_name = companions(leaf.feature)
-    numbers = _row_offsets(np.arange(len(cells) + 1), whole)
-    shapes = cells.shape_matrix.reshape(-1)
-    yield feature_column(shape_name, Kind.INT64, whole, shapes, offsets=numbers * cells.rank)
-    name = np.frombuffer(cells.element.name.encode(), np.uint8)
-    yield feature_column(dtype_name, Kind.BYTES, whole, np.tile(name, len(cells)), value_offsets=numbers * len(name))
+    if leaf.shape_source is not None:
+        stated.extend(_stated_sizes(leaf.shape_source, cells, whole))
+    elif encoding.companions:
+        yield from _stated_sizes(ShapeSource(*companions(leaf.feature)), cells, whole)
 
 
 def _tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> TensorValues:
@@ -204,30 +189,6 @@ def _text_cells(rows: Rows, values: pa.Array) -> list[Array]:
         return [np.array(plain[row], object) for row in present.tolist()]
     at = rows.offsets.tolist()
     return [plain[at[row] : at[row + 1]] for row in present.tolist()]
-
-
-def _row_offsets(offsets: Array, rows: Rows) -> Array:
-    """The offsets of rows from those of the cells that are not null: null rows are empty."""
-    return offsets if rows.valid is None else offsets_of(scatter(np.diff(offsets), rows.valid))
-
-
-def feature_column(
-    name: str,
-    kind: Kind,
-    rows: Rows,
-    values: Array | None,
-    *,
-    offsets: Array | None = None,
-    value_offsets: Array | None = None,
-) -> ColumnBuffers:
-    """The column of one feature, null where `rows` is; with `offsets` a row has any number of values."""
-    column = ColumnBuffers(name, kind, Layout.SCALAR if offsets is None else Layout.LIST, rows.count)
-    column.offsets, column.value_offsets = offsets, value_offsets
-    if values is not None:
-        column.values = np.ascontiguousarray(values)
-    if rows.valid is not None and (nulls := rows.count - int(np.count_nonzero(rows.valid))):
-        column.null_count, column.validity = nulls, bitmap_of(rows.valid)
-    return column
 
 
 def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:

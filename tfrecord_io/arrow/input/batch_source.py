@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import pathlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +32,6 @@ from tfrecord_io.arrow.input.from_arrays import (
     table_of_arrays,
     table_of_rows,
 )
-from tfrecord_io.arrow.input.from_pandas import table_of_frame
-from tfrecord_io.arrow.input.from_xarray import LabelledColumns, labelled_rows
 from tfrecord_io.arrow.input.schema_cast import refuse_missing
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.arrow.row_fault import errors_of_rows
@@ -64,6 +61,9 @@ from tfrecord_io.schema.types import (
     uncommon,
     value_type,
 )
+
+if TYPE_CHECKING:
+    from tfrecord_io.arrow.input.from_xarray import LabelledColumns
 
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
 _STREAMED_ROWS = 1000  # of a stream of Hugging Face datasets, which writes its own files in batches of so many
@@ -194,7 +194,11 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
     table = data
     try:
         table = _plain(data)
-        labelled = labelled_rows(table, options.record_dim)
+        labelled = None
+        if imported_module("xarray") is not None:
+            from tfrecord_io.arrow.input.from_xarray import labelled_rows
+
+            labelled = labelled_rows(table, options.record_dim)
         source = (
             _source_of_single_table(table, options, row_base)
             if labelled is None
@@ -234,7 +238,7 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
 _RECORDS = "tfr.RecordWriter writes records of bytes"
 _FILES = "tfr.convert(source, target) converts files"
 _NOT_TABLES = {"builtins.bytes": _RECORDS, "builtins.bytearray": _RECORDS, "builtins.str": _FILES}
-_NOT_TABLES |= {f"{cls.__module__}.{cls.__name__}": _FILES for cls in (pathlib.PosixPath, pathlib.WindowsPath)}
+_PATHS = "pathlib."  # the module of classes of paths
 
 
 class _NoTableError(TypeError):
@@ -244,7 +248,8 @@ class _NoTableError(TypeError):
         self.data = data
         got = " of ".join(name.removeprefix("builtins.") for name in (data, item) if name is not None)
         valid = "a DataFrame, Arrow data, a mapping of arrays, dicts of rows or an iterable of record batches"
-        advice = _NOT_TABLES.get(item or data, "")
+        name = item or data
+        advice = _FILES if name.startswith(_PATHS) else _NOT_TABLES.get(name, "")
         super().__init__(f"expected a table, got {got}: pass {valid}{advice and f'; {advice}'}")
 
 
@@ -457,6 +462,8 @@ def _source_of_reader(data: Any, options: _InputOptions) -> BatchSource:
 def _source_of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
     with errors_of_rows(row_base):
         if is_frame(data):
+            from tfrecord_io.arrow.input.from_pandas import table_of_frame
+
             columns = table_of_frame(
                 data, options.index, nan_to_null=options.nan_to_null, encodings=options.encodings, maps=options.maps
             )

@@ -9,7 +9,6 @@ import datetime as dt
 import importlib
 import math
 import sys
-import zoneinfo
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -616,7 +615,9 @@ def zone_of(dtype: Any) -> dt.tzinfo | None:
 
 
 def _is_named(zone: dt.tzinfo | None) -> bool:
-    return isinstance(zone, zoneinfo.ZoneInfo | dt.timezone) or type(zone).__module__.startswith("pytz")
+    from zoneinfo import ZoneInfo
+
+    return isinstance(zone, ZoneInfo | dt.timezone) or type(zone).__module__.startswith("pytz")
 
 
 def _refuse_lost_zone(name: str, zone: dt.tzinfo, is_same: Callable[[dt.tzinfo], bool]) -> None:

@@ -15,8 +15,8 @@ from tfrecord_io.background import WorkerPool, ordered
 from tfrecord_io.engine.contract import Checks, Fault
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
-from tfrecord_io.index import scan_sizes
-from tfrecord_io.index.find_index import KnownCounts
+from tfrecord_io.index.known_counts import KnownCounts
+from tfrecord_io.index.record_index import scan_sizes
 from tfrecord_io.options import MIB, FrameOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Recover, Step

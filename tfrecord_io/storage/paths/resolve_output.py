@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from tfrecord_io.compression import CODECS, get_codec
@@ -115,6 +114,8 @@ def similar_suffix(suffix: str) -> str | None:
     >>> similar_suffix(".parq"), similar_suffix(".jsonlines"), similar_suffix(".tfrecrod"), similar_suffix(".zip")
     ('.parquet', '.jsonl', '.tfrecord', None)
     """
+    from difflib import get_close_matches
+
     known = {each[1:]: each for each in (*WRITTEN_SUFFIXES, *FORMATS.suffixes()) if each.startswith(".")}
     return next((known[name] for name in get_close_matches(suffix[1:], known, 1, _SIMILARITY)), None)
 

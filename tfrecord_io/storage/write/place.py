@@ -7,7 +7,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from hashlib import blake2b
 from typing import TypeVar
 
 from tfrecord_io.background import ordered
@@ -208,6 +207,8 @@ class Place(ABC):
         return text
 
     def _parse(self, text: bytes) -> Manifest | None:
+        from hashlib import blake2b
+
         digest = blake2b(text).digest()
         if self._last[0] != digest:
             self._last = digest, parse_manifest(text, self._name)
