@@ -313,7 +313,7 @@ def _fill_rows(column: ColumnArrays, target: Array, begin: int) -> None:
         if len(shape) < shapes.shape[1]:
             raise _mismatch(column.name, f"[rows, {', '.join('?' * shapes.shape[1])}]", rows.values.dtype, target)
         if rows.valid is not None:
-            reason = "it has no value, which an array of out= cannot represent"
+            reason = "it has no value, and an array of out= cannot mark missing values"
             raise RowFault(int(rows.valid.argmin()), reason, feature=column.name, error=SchemaError)
         bad = (shapes != shape[: shapes.shape[1]]).any(axis=1)
         if bad.any():
