@@ -84,7 +84,7 @@ def blocks_of(page: str, section: str) -> list[tuple[int, str, str]]:
 
 
 def run_console(text: str, where: str) -> None:
-    for line in text.splitlines():
+    for line in text.replace("\\\n", " ").splitlines():
         if line.startswith("$ tfr "):
             done = CliRunner().invoke(command, shlex.split(line.removeprefix("$ tfr "), comments=True))
             assert done.exit_code == 0, f"{where}: {line}: {done.output}"
@@ -284,6 +284,25 @@ def test_demo_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "equal, including dtypes" in shown
     assert "PrecisionWarning: " in shown
     assert "bill_length_mm" in shown
+
+
+COLUMNS = 88  # of code at the width of the text, in a window of 1,280 pixels
+
+
+def test_code_fits_the_width_of_the_text() -> None:
+    """Printed text may be wider."""
+    wide = [
+        f"{page}: {line}"
+        for page in PAGES
+        if page == "README.md" or page.startswith("docs/")
+        for language, text in re.findall(
+            r"^```(\w+)\n(.*?)^```$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        )
+        if language != "text"
+        for line in text.splitlines()
+        if len(line) > COLUMNS
+    ]
+    assert wide == []
 
 
 def test_the_site_is_short() -> None:

@@ -68,7 +68,9 @@ def read_arrays(
     """Read TFRecord files of tf.train.Example into NumPy arrays, one per column, with a row for each record.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [1, 0], "box": [[1, 2, 3, 4], [5, 6, 7, 8]]}, "boxes.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"label": [1, 0], "box": [[1, 2, 3, 4], [5, 6, 7, 8]]}, "boxes.tfrecord"
+    ... )
     >>> arrays = tfr.read_arrays("boxes.tfrecord")
     >>> arrays["box"].shape, arrays["label"].dtype
     ((2, 4), dtype('int64'))

@@ -161,7 +161,9 @@ def write_npz(
     The files are read once to find the shapes, and once for each group of columns of up to 64 MiB.
 
     >>> import numpy as np, tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": np.eye(3), "y": np.arange(3)}, "pair.tfrecord", float64="raw")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"x": np.eye(3), "y": np.arange(3)}, "pair.tfrecord", float64="raw"
+    ... )
     >>> tfr.formats.write_npz("pair.tfrecord", "pair.npz").columns
     ('x', 'y')
     >>> sorted(np.load("pair.npz"))

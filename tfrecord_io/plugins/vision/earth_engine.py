@@ -137,7 +137,9 @@ def write_earth_engine(
     """Write an xarray Dataset as patches, in the order of a mixer file: what ``earthengine upload image`` takes.
 
     >>> import numpy as np, tfrecord_io as tfr, xarray as xr
-    >>> mixer = {"projection": {"crs": "EPSG:4326", "affine": {"doubleMatrix": [1, 0, 0, 0, -1, 0]}}}
+    >>> mixer = {
+    ...     "projection": {"crs": "EPSG:4326", "affine": {"doubleMatrix": [1, 0, 0, 0, -1, 0]}}
+    ... }
     >>> mixer |= {"patchDimensions": [2, 1], "patchesPerRow": 2, "totalPatches": 4}
     >>> classes = xr.Dataset({"class": (("y", "x"), np.arange(8).reshape(2, 4))})
     >>> tfr.formats.write_earth_engine(classes, "predictions.tfrecord.gz", mixer).records
