@@ -266,8 +266,12 @@ class Dataset(_Shown):
         Examples
         --------
         >>> import tfrecord_io as tfr
-        >>> _ = tfr.write_tfrecord({"kind": ["a", "b"], "n": [1, 2]}, "kinds/", partition_by="kind")
-        >>> explained = tfr.dataset("kinds/").filter([("kind", "==", "b"), ("n", ">", 0)]).explain()
+        >>> _ = tfr.write_tfrecord(
+        ...     {"kind": ["a", "b"], "n": [1, 2]}, "kinds/", partition_by="kind"
+        ... )
+        >>> explained = (
+        ...     tfr.dataset("kinds/").filter([("kind", "==", "b"), ("n", ">", 0)]).explain()
+        ... )
         >>> [(file.read, file.why) for file in explained.files]
         [('left out', '(kind == "b")'), ('whole', '')]
         >>> explained.columns
@@ -691,7 +695,8 @@ def mix(
     ... )
     >>> sorted(set(mixed.to_table()["n"].to_pylist())) == [1, 2, 3, *range(100, 110)]
     True
-    >>> sum(len(batch["n"]) for batch in mixed.iter_arrays(batch_size=6)) == mixed.count_rows()
+    >>> rows = sum(len(batch["n"]) for batch in mixed.iter_arrays(batch_size=6))
+    >>> rows == mixed.count_rows()
     True
     >>> _ = tfr.write_tfrecord({"kind": ["usual"] * 990 + ["rare"] * 10}, "kinds.tfrecord")
     >>> balanced = tfr.mix(tfr.dataset("kinds.tfrecord"), balance="kind", stop="never")
@@ -811,7 +816,8 @@ def dataset(
     >>> letters = tfr.dataset("letters.tfrecord")
     >>> letters
     <Dataset of letters.tfrecord: 2 columns>
-    >>> letters.filter(pc.field("label") == 3).select(["name"]).to_table()["name"].to_pylist()
+    >>> threes = letters.filter(pc.field("label") == 3).select(["name"])
+    >>> threes.to_table()["name"].to_pylist()
     ['a', 'c']
     >>> [piece.read().num_rows for piece in letters.pieces(2)]
     [1, 2]

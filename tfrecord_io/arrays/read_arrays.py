@@ -80,7 +80,9 @@ def read_arrays(
     >>> box[1]
     array([5, 6, 7, 8])
     >>> _ = tfr.write_tfrecord({"t": [[1, 2, 3], [4], [5, 6]]}, "texts.tfrecord")
-    >>> texts = tfr.read_arrays("texts.tfrecord", max_length=2, pad_to=2, pad_value={"t": -1})
+    >>> texts = tfr.read_arrays(
+    ...     "texts.tfrecord", max_length=2, pad_to=2, pad_value={"t": -1}
+    ... )
     >>> texts["t"].tolist(), texts["t/length"]
     ([[1, 2], [4, -1], [5, 6]], array([2, 1, 2]))
 

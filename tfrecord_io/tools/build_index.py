@@ -78,7 +78,9 @@ def build_index(
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord(
-    ...     {"label": [3, 1], "image": [b"...", b"..."]}, "labeled.tfrecord", embed_schema=False
+    ...     {"label": [3, 1], "image": [b"...", b"..."]},
+    ...     "labeled.tfrecord",
+    ...     embed_schema=False,
     ... )
     >>> [index.records for index in tfr.build_index("labeled.tfrecord", columns=["label"])]
     [2]

@@ -337,7 +337,9 @@ def iter_arrays(
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": list(range(10))}, "ten.tfrecord")
-    >>> for batch in tfr.iter_arrays("ten.tfrecord", batch_size=4, shuffle_buffer=8, seed=1):
+    >>> for batch in tfr.iter_arrays(
+    ...     "ten.tfrecord", batch_size=4, shuffle_buffer=8, seed=1
+    ... ):
     ...     print(len(batch["x"]))
     4
     4
