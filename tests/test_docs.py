@@ -33,12 +33,14 @@ PAGES = [
 # Pages and the fixtures that they need.
 NEEDS = {
     "docs/howto/buckets.md": ["example_buckets"],
+    "docs/howto/daily-job.md": ["example_buckets"],
     "docs/public-datasets.md": ["public_datasets"],
     "README.md": ["photos", "example_buckets"],
 }
 # Pages that need a library: if it is too large for the test environment, they run by make test-adapters.
 LIBRARIES = {
     "docs/howto/pytorch.md": "torch",
+    "docs/howto/kaggle.md": "torch",
     "docs/howto/distributed.md": "torch",
     "docs/howto/tensorflow.md": "tensorflow",
     "docs/howto/jax.md": "grain",
