@@ -15,8 +15,9 @@ BOOSTS = {
     "reference": 0.5,
     "cli.md": 0.3,
     "howto/damaged-files.md": 4,
+    "howto/kaggle.md": 2,
     "howto/report.md": 2,
-    "faq.md": 2,
+    "faq.md": 1.2,
     "installation.md": 2,
 }
 

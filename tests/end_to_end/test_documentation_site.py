@@ -32,8 +32,8 @@ SEARCH = """new Promise(async done => {
 MENU = """[...document.querySelectorAll(".md-nav--primary a")]
     .filter(link => link.offsetParent).map(link => link.href.split("#")[0])"""
 
-# Blocks of code that are wider than the text; printed text may be.
-CUT = """[...document.querySelectorAll("div.highlight:not(.language-text) pre > code")]
+# Blocks of code that are wider than the text; printed text may be, also in examples of docstrings.
+CUT = """[...document.querySelectorAll("div.highlight:not(.language-text, .language-pycon) pre > code")]
     .filter(code => code.scrollWidth > code.clientWidth).map(code => code.innerText)"""
 
 pytestmark = pytest.mark.skipif(not PAGES, reason="the site is not built: make docs")
