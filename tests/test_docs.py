@@ -322,6 +322,6 @@ def test_the_site_is_short() -> None:
     """Pages of docs/, without those that are made of docstrings and helps when the site is built."""
     pages = [*(ROOT / "docs").rglob("*.md")]
     assert len(pages) <= 44
-    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 38_500
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 40_000
     for name in ("performance", "reliability"):
         assert len((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").split()) <= 800, name
