@@ -23,11 +23,11 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
-from tfrecord_io.tools.copied_records import CopiedRecords
-from tfrecord_io.tools.record_outputs import RecordOutput
 from tfrecord_io.typing import UNSET, IndexLike, OpenedDataset, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.column_indexes import ColumnIndexes
+from tfrecord_io.write.copied_records import CopiedRecords
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published
+from tfrecord_io.write.record_outputs import RecordOutput
 from tfrecord_io.write.writer import WriteReport
 
 _ONE_DATASET = (

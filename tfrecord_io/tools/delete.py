@@ -51,8 +51,8 @@ from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.storage.write.atomic import place_of
 from tfrecord_io.storage.write.publication import PublishedDataset, WrittenShard
 from tfrecord_io.storage.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
-from tfrecord_io.tools.copied_records import Frames, selected
 from tfrecord_io.typing import UNSET, OpenedDataset, Path, ProgressLike, StorageLike, Unset
+from tfrecord_io.write.copied_records import Frames, selected
 from tfrecord_io.write.frame_sink import FrameSink, add_prefix, indexes_of_published
 
 _MOST_FILES = 8  # that are read at a time
