@@ -17,8 +17,8 @@ import pytest
 
 import tfrecord_io as tfr
 from extras import EXTRAS, library
-from tfrecord_io.adapters.libraries import ADAPTERS
 from tfrecord_io.errors import MissingDependencyError, needs
+from tfrecord_io.libraries import ADAPTERS
 from tfrecord_io.public_names import SHOWN_IN, public_names
 
 # A package imports from strictly lower floors only. A new top-level package or module gets its floor here.
@@ -27,9 +27,9 @@ FLOORS = {
     for floor, units in enumerate(
         [
             "errors typing public_names registry display progress background closing options _native",
-            "format",
-            "compression",
-            "storage engine call_errors",
+            "format call_errors",
+            "compression libraries",
+            "storage engine",
             "schema",
             "arrow",
             "index",
