@@ -186,7 +186,7 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
         explanation = dataset(path, **keywords).explain()
         output.print_result(as_json, explanation.to_dict(), explanation)
         return
-    from tfrecord_io.tools.describe import HEADINGS
+    from tfrecord_io.arrow.output.column_statistics import HEADINGS
     from tfrecord_io.tools.describe import describe as describe_files
 
     source = read_from(path, keywords, describe_files)
