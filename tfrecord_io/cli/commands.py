@@ -286,7 +286,7 @@ def clean(path: str, as_json: bool, **keywords: Any) -> None:
     listed, too, as S3 does not tell which program started an upload.
     """
     from tfrecord_io.cli import output
-    from tfrecord_io.tools.leftovers import clean as find_leftovers
+    from tfrecord_io.tools.clean import clean as find_leftovers
 
     leftovers = find_leftovers(path, **keywords)
     names = ("path", "upload", "started", "bytes")

@@ -33,8 +33,8 @@ from tfrecord_io.storage.paths.resolve import list_directory, other_files, recor
 from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.paths.sniff_files import files_with_records
 from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
+from tfrecord_io.storage.write.leftovers import LEFT
 from tfrecord_io.tools.copied_dataset import Listing
-from tfrecord_io.tools.leftovers import LEFT
 
 _LOOKUPS = 3
 _OF_TFDS = (FEATURES, INFO)
