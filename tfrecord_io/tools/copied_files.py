@@ -15,6 +15,7 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.schema.formats.tfds_info import FEATURES, INFO
+from tfrecord_io.storage.copies.copied_dataset import Listing
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
@@ -34,7 +35,6 @@ from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.paths.sniff_files import files_with_records
 from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
 from tfrecord_io.storage.write.leftovers import LEFT
-from tfrecord_io.tools.copied_dataset import Listing
 
 _LOOKUPS = 3
 _OF_TFDS = (FEATURES, INFO)

@@ -22,6 +22,9 @@ from tfrecord_io.options.options_base import TransferOptions, check_choice, chec
 from tfrecord_io.progress import ProgressMeter, logger
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.sources import whole_files
+from tfrecord_io.storage.copies.copied_dataset import CopiedDataset, Plan, check_may_write, plan, with_unused_names
+from tfrecord_io.storage.copies.file_transfer import Passed, Traffic, check_passed, parse_rate, transfer
+from tfrecord_io.storage.copies.store_copy import can_copy, copy_within, is_proof_known, stated_digests
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, is_remote, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
@@ -35,7 +38,6 @@ from tfrecord_io.storage.read.source import SMALL_BYTES, Source
 from tfrecord_io.storage.write.atomic import open_named
 from tfrecord_io.storage.write.atomic_local import create_directories
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.tools.copied_dataset import CopiedDataset, Plan, check_may_write, plan, with_unused_names
 from tfrecord_io.tools.copied_files import (
     Found,
     FoundDataset,
@@ -45,8 +47,6 @@ from tfrecord_io.tools.copied_files import (
     known_manifest,
     matching,
 )
-from tfrecord_io.tools.file_transfer import Passed, Traffic, check_passed, parse_rate, transfer
-from tfrecord_io.tools.store_copy import can_copy, copy_within, is_proof_known, stated_digests
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
 
 Verify = Literal["records", "bytes"]
