@@ -25,6 +25,7 @@ from limited import set_limits
 from messages import published_by
 from servers import Bucket, Web, around_requests
 from tfrecord_io.options import MIB, StorageOptions
+from tfrecord_io.storage.copies import copy_files as copy_module
 from tfrecord_io.storage.copies import store_copy
 from tfrecord_io.storage.copies.file_transfer import Traffic
 from tfrecord_io.storage.filesystem.locate import locate
@@ -32,7 +33,6 @@ from tfrecord_io.storage.paths.resolve_output import identity
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Publication
-from tfrecord_io.tools import copy as copy_module
 
 pytestmark = pytest.mark.matrix
 
