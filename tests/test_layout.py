@@ -396,8 +396,8 @@ _OTHER_NAMES_OF_FILES = {
     "format/format_registry": "formats of other files, on a lower floor",
     "plugins/vision/earth_engine": "tiles of an image",
     "schema/formats/tfds_info": "a template of TFDS",
-    "tools/compact": "a message",
-    "tools/delete": "a message",
+    "write/compact_shards": "a message",
+    "write/delete_rows": "a message",
 }
 
 
