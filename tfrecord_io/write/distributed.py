@@ -32,7 +32,7 @@ from tfrecord_io.storage.write.change import change_of
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget
-from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
+from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
 from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 from tfrecord_io.write.writer import Writer, WriteReport
 
@@ -271,7 +271,7 @@ class DistributedWriter:
 
 
 class OpenPart:
-    """An attempt at a task to which tables are written one by one; then `close` completes it, and `commit` stores it."""
+    """An attempt at a task, to which tables are written one by one; `close` completes it, `commit` stores it."""
 
     def __init__(self, writer: DistributedWriter, task: int) -> None:
         target, options = writer.target, writer.options
