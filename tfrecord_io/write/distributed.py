@@ -99,19 +99,7 @@ class DistributedWriter:
         ValueError
             `path` states a number of shards.
         """
-        if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
-        if options.partition_by:
-            path = directory_of_folders(path, "partition_by=")
-        spec = parse_spec(os.fspath(path))
-        if spec is not None and spec.shards is not None:
-            advice = f"write '{printable(spec.stem)}@*' and repartition the data"
-            raise ValueError(
-                f"'{printable(os.fspath(path))}': the number of shards is that of the partitions; {advice}"
-            )
-        for name in sorted(WITHOUT):
-            if getattr(options, name) != getattr(WriteOptions, name):
-                raise TypeError(f"{name}={getattr(options, name)!r}: only a writer in one process has this keyword")
+        path = check_distributed(path, options)
         output = resolve_output(
             path,
             options.storage,
@@ -326,6 +314,25 @@ class OpenPart:
     def discard(self) -> None:
         """Remove what was written, unless the part is closed."""
         self._writer.discard()
+
+
+def check_distributed(path: Any, options: WriteOptions) -> str | os.PathLike[str]:
+    """The path of a dataset that several processes write; raises what `DistributedWriter.begin` raises of its arguments.
+
+    Nothing is looked at.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
+    if options.partition_by:
+        path = directory_of_folders(path, "partition_by=")
+    spec = parse_spec(os.fspath(path))
+    if spec is not None and spec.shards is not None:
+        advice = f"write '{printable(spec.stem)}@*' and repartition the data"
+        raise ValueError(f"'{printable(os.fspath(path))}': the number of shards is that of the partitions; {advice}")
+    for name in sorted(WITHOUT):
+        if getattr(options, name) != getattr(WriteOptions, name):
+            raise TypeError(f"{name}={getattr(options, name)!r}: only a writer in one process has this keyword")
+    return path
 
 
 _ONE_SCHEMA = "pass schema=, which all tasks then write"

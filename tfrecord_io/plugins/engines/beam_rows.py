@@ -211,7 +211,7 @@ def _arrow_type(type_: Any, where: str) -> pa.DataType:
     if kind == "logical_type" and type_.logical_type.urn in logical:
         return logical[type_.logical_type.urn]
     got = type_.logical_type.urn or str(kind)
-    raise SchemaError("the type of this field follows from no Beam type", feature=where, got=got, hint="pass schema=")
+    raise SchemaError(f"a field of Beam's type {got} has no Arrow type of its own", feature=where, hint="pass schema=")
 
 
 def row_values(row: Any) -> dict[str, Any]:

@@ -37,10 +37,11 @@ from tfrecord_io.read.resolve_source import plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.write.distributed import DistributedWriter, OpenPart, WrittenPart
+from tfrecord_io.write.distributed import DistributedWriter, OpenPart, WrittenPart, check_distributed
 from tfrecord_io.write.writer import WriteReport
 
-_CHUNK_BYTES = 32 * MIB  # what a runner may split off
+_CHUNK_BYTES = 32 * MIB  # what a runner may split off,
+_FIRST_CHUNKS = 2  # and what is read together at first: the runners of Flink and Spark do not split later
 _FORMS = ("batches", "rows", "pandas")
 _ROWS = 1024  # elements that are a row each are written together
 
@@ -107,12 +108,13 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]
 
     def __init__(self, source: Any, *, as_: str = "batches", **keywords: Any) -> None:
         super().__init__()
-        self._scan = plan_dataset(source, ReadOptions.from_keywords(keywords))
-        self._read = _Read(as_, self._scan.schema)
-        self._runs = list(_runs_of_files(self._scan))
+        scan = plan_dataset(source, ReadOptions.from_keywords(keywords))
+        self._name = hide_secrets(os.fspath(source)) if isinstance(source, str | os.PathLike) else _name_of(scan.files)
+        self._read = _Read(as_, scan.schema)
+        self._runs = list(_runs_of_files(scan))
 
     def default_label(self) -> str:
-        return f"ReadTable({_label(self._scan.files)})"
+        return f"ReadTable({self._name})"
 
     def expand(self, pcoll: Any) -> Any:
         return pcoll | "Files" >> beam.Create(self._runs) | self._read
@@ -171,7 +173,7 @@ class _Read(beam.PTransform):  # type: ignore[misc]
 
 
 class _ChunkRanges(RestrictionProvider):  # type: ignore[misc]
-    """Ranges of the chunks of a run, at first of the size of a piece."""
+    """Ranges of the chunks of a run."""
 
     def initial_restriction(self, element: Scan) -> OffsetRange:
         return OffsetRange(0, len(_chunks(element)))
@@ -180,7 +182,7 @@ class _ChunkRanges(RestrictionProvider):  # type: ignore[misc]
         return OffsetRestrictionTracker(restriction)
 
     def split(self, element: Scan, restriction: OffsetRange) -> Iterator[OffsetRange]:
-        return restriction.split(PIECE_BYTES // _CHUNK_BYTES)
+        return restriction.split(_FIRST_CHUNKS)
 
     def restriction_size(self, element: Scan, restriction: OffsetRange) -> int:
         return restriction.size() * min(_CHUNK_BYTES, element.bytes or _CHUNK_BYTES)
@@ -241,7 +243,7 @@ def _chunks(run: Scan) -> list[Scan]:
     return run.split(None, _CHUNK_BYTES)
 
 
-def _label(paths: list[str]) -> str:
+def _name_of(paths: list[str]) -> str:
     first = hide_secrets(paths[0]) if paths else "no files"
     return first if len(paths) < 2 else f"{first}, {len(paths) - 1} more"
 
@@ -288,8 +290,9 @@ class WriteTable(beam.PTransform):  # type: ignore[misc]
     def __init__(self, path: Any, *, shards: int | None = None, **keywords: Any) -> None:
         super().__init__()
         check_integer("shards", shards, 1, optional=True)
-        self._path, self._shards = path, shards
-        self._options = WriteOptions.from_keywords(keywords)
+        options = WriteOptions.from_keywords(keywords)
+        self._path, self._shards = check_distributed(path, options), shards
+        self._options = options if options.schema is None else _with_schema(options, options.schema)
 
     def default_label(self) -> str:
         return f"WriteTable({hide_secrets(os.fspath(self._path))})"
@@ -299,7 +302,7 @@ class WriteTable(beam.PTransform):  # type: ignore[misc]
             raise ValueError("WriteTable publishes all rows at once: the PCollection must be bounded")
         options = self._options
         if options.schema is None and (schema := arrow_schema(pcoll.element_type)) is not None:
-            options = options.changed(schema=schema)
+            options = _with_schema(options, schema)
         once = pcoll.pipeline | "Once" >> beam.Create([None])
         begin = _Begin(self._path, options)
         writer = AsSingleton(once | "Begin" >> beam.Map(begin))
@@ -310,6 +313,11 @@ class WriteTable(beam.PTransform):  # type: ignore[misc]
             by_shard = rows | "Assign" >> beam.ParDo(_AssignShards(self._shards)) | beam.GroupByKey()
             parts = by_shard | "Write" >> beam.Map(_write_shard, writer)
         return once | "Publish" >> beam.Map(_publish, writer, AsIter(parts)).with_output_types(WriteReport)
+
+
+def _with_schema(options: WriteOptions, schema: Any) -> WriteOptions:
+    """The options with a schema that can be pickled, as tensor types cannot."""
+    return options.changed(schema=Schema.parse(schema))
 
 
 _launched: set[str] = set()  # writes of pipelines that this process has made
