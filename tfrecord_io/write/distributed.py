@@ -317,10 +317,7 @@ class OpenPart:
 
 
 def check_distributed(path: Any, options: WriteOptions) -> str | os.PathLike[str]:
-    """The path of a dataset that several processes write; raises what `DistributedWriter.begin` raises of its arguments.
-
-    Nothing is looked at.
-    """
+    """The path of a dataset that several processes write; raises what follows from the arguments of `begin` alone."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
     if options.partition_by:

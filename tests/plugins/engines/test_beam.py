@@ -30,8 +30,8 @@ from apache_beam.io.restriction_trackers import OffsetRestrictionTracker  # noqa
 from apache_beam.utils.timestamp import Timestamp  # noqa: E402
 
 from tfrecord_io.beam import ReadAllTables, ReadTable, WriteTable  # noqa: E402
-from tfrecord_io.plugins.engines import beam_transforms  # noqa: E402
-from tfrecord_io.plugins.engines.beam_rows import RowForm, arrow_schema  # noqa: E402
+from tfrecord_io.plugins.engines.beam import beam_transforms  # noqa: E402
+from tfrecord_io.plugins.engines.beam.beam_rows import RowForm, arrow_schema  # noqa: E402
 from tfrecord_io.write.distributed import DistributedWriter  # noqa: E402
 
 
@@ -203,7 +203,7 @@ def test_mistakes_are_errors_before_the_pipeline_runs(source: Path, tmp_path: Pa
     with pytest.raises(ValueError, match="the number of shards is that of the partitions"):
         WriteTable(tmp_path / "out@3")
     with pytest.raises(TypeError, match="only a writer in one process has this keyword"):
-        WriteTable(tmp_path / "out/", max_shard_bytes=3)
+        WriteTable(f"{tmp_path}/out/", max_shard_bytes=3)
 
 
 def test_labels_have_the_names_of_sources(source: Path, tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_damage_is_reported_with_its_place(tmp_path: Path) -> None:
 def test_metrics_count_rows_bytes_and_files(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": range(1000)}, tmp_path / "in@2", embed_schema=False)
     pipeline = beam.Pipeline()
-    _ = pipeline | ReadTable(tmp_path / "in@2") | WriteTable(tmp_path / "out/")
+    _ = pipeline | ReadTable(tmp_path / "in@2") | WriteTable(f"{tmp_path}/out/")
     counters = pipeline.run().metrics().query(beam.metrics.MetricsFilter().with_namespace("tfrecord_io"))["counters"]
     counts = {counter.key.metric.name: counter.committed for counter in counters}
     size = sum(file.stat().st_size for file in tmp_path.glob("in-*"))
@@ -310,14 +310,14 @@ def test_batches_tables_and_frames(tmp_path: Path) -> None:
 
     table = pa.table({"n": [1, 2], "x": ["a", None]})
     elements = [table, *table.to_batches(), pd.DataFrame({"n": [3], "x": ["b"]})]
-    report = written(elements, WriteTable(tmp_path / "out/", index=False))
+    report = written(elements, WriteTable(f"{tmp_path}/out/", index=False))
     assert (report.records, report.columns) == (5, ("n", "x"))
     assert numbers(tmp_path / "out") == [1, 1, 2, 2, 3]
     assert tfr.verify(tmp_path / "out").ok
 
 
 def test_rows_of_a_pcollection_with_a_schema(tmp_path: Path) -> None:
-    written([Pet("a", 3), Pet("é", None)], WriteTable(tmp_path / "pets/"), Pet)
+    written([Pet("a", 3), Pet("é", None)], WriteTable(f"{tmp_path}/pets/"), Pet)
     table = tfr.read_table(tmp_path / "pets").sort_by("name")
     assert table.to_pylist() == [{"name": "a", "age": 3}, {"name": "é", "age": None}]
     assert table.schema.types == [pa.string(), pa.int16()]
@@ -326,23 +326,23 @@ def test_rows_of_a_pcollection_with_a_schema(tmp_path: Path) -> None:
 def test_rows_that_are_dicts(tmp_path: Path) -> None:
     schema = {"n": "int64", "lists": "list<float>", "image": tfr.tensor("uint8", (None, 2))}
     rows = [{"n": n, "lists": [0.5] * n, "image": np.full((n + 1, 2), n, "uint8")} for n in range(5)]
-    written(rows, WriteTable(tmp_path / "out/", schema=schema))
+    written(rows, WriteTable(f"{tmp_path}/out/", schema=schema))
     arrays = tfr.read_arrays(tmp_path / "out")
     assert [image.shape for image in arrays["image"]] == [(n + 1, 2) for n in arrays["n"]]
-    written([{"l": [1, 2]}, {"l": []}], WriteTable(tmp_path / "lists/", schema={"l": "list<int64>"}))
+    written([{"l": [1, 2]}, {"l": []}], WriteTable(f"{tmp_path}/lists/", schema={"l": "list<int64>"}))
     assert sorted(tfr.read_table(tmp_path / "lists")["l"].to_pylist()) == [[], [1, 2]]
-    written([{"n": n} for n in range(3000)], WriteTable(tmp_path / "many/", schema={"n": "int64"}))
+    written([{"n": n} for n in range(3000)], WriteTable(f"{tmp_path}/many/", schema={"n": "int64"}))
     assert numbers(tmp_path / "many") == [*range(3000)]
     with pytest.raises(Exception, match="rows have no schema: bundles could not agree on types; pass schema="):
-        written(rows, WriteTable(tmp_path / "other/"))
+        written(rows, WriteTable(f"{tmp_path}/other/"))
 
 
 def test_rows_that_are_read_and_written_are_the_same(source: Path, tmp_path: Path) -> None:
     table = tfr.read_table(source)
-    collect(ReadTable(source, as_="rows"), WriteTable(tmp_path / "out/", schema=tfr.dataset(source).schema))
+    collect(ReadTable(source, as_="rows"), WriteTable(f"{tmp_path}/out/", schema=tfr.dataset(source).schema))
     assert_same(tfr.read_table(tmp_path / "out"), table)
     inferred = ["ints", "int", "float", "flag", "text", "raw", "list", "time", "day", "team", "box", "boxes", "words"]
-    write = WriteTable(tmp_path / "inferred/", column_encoding={"boxes": "nested"})
+    write = WriteTable(f"{tmp_path}/inferred/", column_encoding={"boxes": "nested"})
     collect(ReadTable(source, as_="rows", columns=inferred), write)
     got, plain_types = tfr.read_table(tmp_path / "inferred").sort_by("ints"), {"team": pa.string()}
     for name in inferred:
@@ -361,7 +361,7 @@ def test_a_beam_type_without_an_arrow_type_is_refused() -> None:
 
 def test_a_number_of_shards(tmp_path: Path) -> None:
     batches = [pa.record_batch({"n": [n]}) for n in range(20)]
-    report = written(batches, WriteTable(tmp_path / "out/", shards=4))
+    report = written(batches, WriteTable(f"{tmp_path}/out/", shards=4))
     assert len(report.files) == 4
     assert numbers(tmp_path / "out") == [*range(20)]
     assert all(file.records == 5 for file in report.files)
@@ -370,7 +370,7 @@ def test_a_number_of_shards(tmp_path: Path) -> None:
 def test_folders_and_modes(tmp_path: Path) -> None:
     def write(values: list[int], **keywords: Any) -> None:
         table = pa.table({"n": values, "half": [n % 2 for n in values]})
-        written(table.to_batches(max_chunksize=2), WriteTable(tmp_path / "out/", partition_by=["half"], **keywords))
+        written(table.to_batches(max_chunksize=2), WriteTable(f"{tmp_path}/out/", partition_by=["half"], **keywords))
 
     write([0, 1, 2, 3, 4])
     assert [name for name in names(tmp_path / "out") if "=" in name] == ["half=0", "half=1"]
@@ -386,7 +386,7 @@ def test_folders_and_modes(tmp_path: Path) -> None:
 
 def test_no_rows(tmp_path: Path) -> None:
     nothing = beam.Create([]).with_output_types(Pet)
-    (report,) = collect(nothing, WriteTable(tmp_path / "none/"))
+    (report,) = collect(nothing, WriteTable(f"{tmp_path}/none/"))
     assert report.records == 0
     assert tfr.read_table(tmp_path / "none").schema.names == ["name", "age"]
 
@@ -396,7 +396,7 @@ def test_an_unbounded_pcollection_is_refused(tmp_path: Path) -> None:
     stream = pipeline | beam.Create([pa.record_batch({"n": [1]})])
     stream.is_bounded = False
     with pytest.raises(ValueError, match="the PCollection must be bounded"):
-        _ = stream | WriteTable(tmp_path / "out/")
+        _ = stream | WriteTable(f"{tmp_path}/out/")
 
 
 # ---- bundles that fail, or run again

@@ -13,7 +13,5 @@ def __getattr__(name: str) -> Any:
     if name not in TRANSFORMS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with needs("beam"):
-        import apache_beam  # noqa: F401
-    from tfrecord_io.plugins.engines import beam_transforms
-
+        from tfrecord_io.plugins.engines.beam import beam_transforms
     return getattr(beam_transforms, name)

@@ -64,8 +64,8 @@ class RowForm:
             values = rows_of(pa.chunked_array([column]), field)
             columns.append(values if convert is None else list(map(convert, values)))
         names = batch.schema.names
-        for values in zip(*columns, strict=True):
-            yield Row(**dict(zip(names, values, strict=True)))
+        for row in zip(*columns, strict=True):
+            yield Row(**dict(zip(names, row, strict=True)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _form_of, (pa.schema(self._fields).serialize().to_pybytes(),)

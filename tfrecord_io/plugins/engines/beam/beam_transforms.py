@@ -31,7 +31,7 @@ from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.errors import TFRecordError, hide_secrets
 from tfrecord_io.options import MIB, ReadOptions, check_integer
 from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.plugins.engines.beam_rows import RowForm, arrow_schema, row_values
+from tfrecord_io.plugins.engines.beam.beam_rows import RowForm, arrow_schema, row_values
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.resolve_source import plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
