@@ -19,7 +19,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.output.to_python import rows_of
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.tensor_types import axes_of, is_any_tensor, refuse_unknown_dtypes, tensor_value_type
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor, refuse_unknown_dtypes
 from tfrecord_io.schema.types import is_bytes, is_list_like, is_text
 
 # ---- rows to read
@@ -33,12 +33,12 @@ _SIMPLE: dict[pa.DataType, Any] = {
     pa.int32(): np.int32,
     pa.uint32(): np.int64,
     pa.int64(): np.int64,
-    pa.uint64(): decimal.Decimal,
     pa.float16(): np.float32,
     pa.float32(): np.float32,
     pa.float64(): np.float64,
     pa.date32(): datetime.date,
 }
+_Convert = Callable[[Any], Any]
 _INSTEAD = "leave the column out with columns=, declare another type with schema_overrides=, or read batches"
 
 
@@ -53,16 +53,14 @@ class RowForm:
     def __init__(self, schema: pa.Schema) -> None:
         refuse_unknown_dtypes(schema, "Beam")
         self._fields = list(schema)
-        self._types = [_plain(field.type) for field in schema]
-        self._convert = [_converter(type_) for type_ in self._types]
-        self.element_type = row_type(self._fields, self._types, "")
+        self.element_type, self._converters = _fields_form(self._fields, "")
 
     def rows(self, batch: pa.RecordBatch) -> Iterator[Any]:
         """The rows of a batch."""
         columns = []
-        for field, column, convert in zip(self._fields, batch.columns, self._convert, strict=True):
+        for field, column, convert in zip(self._fields, batch.columns, self._converters, strict=True):
             values = rows_of(pa.chunked_array([column]), field)
-            columns.append(values if convert is None else list(map(convert, values)))
+            columns.append(values if convert is _same else list(map(convert, values)))
         names = batch.schema.names
         for row in zip(*columns, strict=True):
             yield Row(**dict(zip(names, row, strict=True)))
@@ -76,89 +74,66 @@ def _form_of(schema: bytes) -> RowForm:
     return RowForm(pa.ipc.read_schema(pa.py_buffer(schema)))
 
 
-def row_type(fields: Sequence[pa.Field], types: Sequence[pa.DataType], path: str) -> Any:
-    """The Beam type of rows, or of structs, at a path such as ``image/``; SchemaError if there is none."""
-    typed = []
-    for field, type_ in zip(fields, types, strict=True):
+def _fields_form(fields: Sequence[pa.Field], path: str) -> tuple[Any, list[_Convert]]:
+    """The Beam type of rows, or of structs at a path such as ``image/``, and what makes the value of each field."""
+    typed, converters = [], []
+    for field in fields:
         name, where = field.name, f"{path}{field.name}"
         if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
             reason = "a field of Beam's rows has a name of letters, digits and underscores that begins with a letter"
             raise SchemaError(f"{reason}, and is no keyword of Python", feature=where, hint=_INSTEAD)
-        beam_type = _beam_type(type_, where)
+        beam_type, convert = _form(field, where)
         typed.append((name, Optional[beam_type] if field.nullable else beam_type))  # noqa: UP045
-    return RowTypeConstraint.from_fields(typed)
+        converters.append(convert)
+    return RowTypeConstraint.from_fields(typed), converters
 
 
-def _beam_type(type_: pa.DataType, where: str) -> Any:
-    """The Beam type of values of a plain type."""
+def _form(field: pa.Field, where: str) -> tuple[Any, _Convert]:
+    """The Beam type of a field's values, and what makes one of a value of ``to_pylist``."""
+    type_ = field.type
+    if is_any_tensor(type_):
+        element, shape = element_and_shape(field)
+        if element.kind not in "biuf":
+            raise SchemaError(f"Beam's rows have no {element.name}", feature=where, got=element.name, hint=_INSTEAD)
+        form = _form(pa.field("item", element.arrow), where)
+        for _ in shape:
+            form = _lists_of(*form)
+        return form
+    if isinstance(type_, pa.BaseExtensionType):
+        return _form(field.with_type(type_.storage_type), where)
+    if t.is_dictionary(type_):
+        return _form(field.with_type(type_.value_type), where)
+    if t.is_uint64(type_):
+        return decimal.Decimal, _unless_null(decimal.Decimal)
     if type_ in _SIMPLE:
-        return _SIMPLE[type_]
+        return _SIMPLE[type_], _same
     if is_text(type_):
-        return str
+        return str, _same
     if is_bytes(type_) or t.is_fixed_size_binary(type_):
-        return bytes
+        return bytes, _same
     if t.is_decimal(type_):
-        return decimal.Decimal
+        return decimal.Decimal, _same
     if t.is_timestamp(type_) and type_.unit != "ns":
-        return Timestamp
+        return Timestamp, _unless_null(lambda time: Timestamp.from_utc_datetime(_in_utc(time)))
     if t.is_map(type_):
-        return Mapping[_beam_type(type_.key_type, where), Optional[_beam_type(type_.item_type, where)]]  # type: ignore[misc]  # noqa: UP045
+        (key, convert_key), (item, convert) = _form(type_.key_field, where), _form(type_.item_field, where)
+        items = _unless_null(lambda pairs: {convert_key(key): convert(item) for key, item in pairs})
+        return Mapping[key, Optional[item]], items  # type: ignore[valid-type]  # noqa: UP045
     if is_list_like(type_):
-        return Sequence[Optional[_beam_type(type_.value_type, where)]]  # type: ignore[misc]  # noqa: UP045
+        return _lists_of(*_form(type_.value_field, where))
     if t.is_struct(type_):
-        return row_type(list(type_), [field.type for field in type_], f"{where}/")
+        struct, converters = _fields_form(list(type_), f"{where}/")
+        parts = list(zip(type_.names, converters, strict=True))
+        return struct, _unless_null(lambda value: Row(**{name: convert(value[name]) for name, convert in parts}))
     raise SchemaError(f"Beam's rows have no {type_}", feature=where, got=str(type_), hint=_INSTEAD)
 
 
-def _plain(type_: pa.DataType) -> pa.DataType:
-    """The type of a column's values in Python: those of categories, nested lists for tensors."""
-    if is_any_tensor(type_):
-        plain = _plain(tensor_value_type(type_))
-        for _ in axes_of(type_):
-            plain = pa.list_(plain)
-        return plain
-    if isinstance(type_, pa.BaseExtensionType):
-        return _plain(type_.storage_type)
-    if t.is_dictionary(type_):
-        return _plain(type_.value_type)
-    if t.is_map(type_):
-        return pa.map_(_plain(type_.key_type), _plain(type_.item_type))
-    if is_list_like(type_):
-        return pa.list_(_plain(type_.value_type))
-    if t.is_struct(type_):
-        return pa.struct([field.with_type(_plain(field.type)) for field in type_])
-    return type_
+def _lists_of(beam_type: Any, convert: _Convert) -> tuple[Any, _Convert]:
+    lists = _same if convert is _same else _unless_null(lambda values: list(map(convert, values)))
+    return Sequence[Optional[beam_type]], lists  # noqa: UP045
 
 
-def _converter(type_: pa.DataType) -> Callable[[Any], Any] | None:
-    """What makes Beam's value of one of ``to_pylist``; None if they are the same."""
-    convert: Callable[[Any], Any]
-    if t.is_uint64(type_):
-        convert = decimal.Decimal
-    elif t.is_timestamp(type_):
-
-        def convert(value: datetime.datetime) -> Any:
-            return Timestamp.from_utc_datetime(_in_utc(value))
-
-    elif t.is_map(type_):
-        convert_item = _converter(type_.item_type) or _same
-
-        def convert(value: Any) -> Any:
-            return {key: convert_item(item) for key, item in value}
-
-    elif t.is_struct(type_):
-        parts = [(field.name, _converter(field.type) or _same) for field in type_]
-
-        def convert(value: Any) -> Any:
-            return Row(**{name: convert_part(value[name]) for name, convert_part in parts})
-
-    elif is_list_like(type_) and (convert_value := _converter(type_.value_type)) is not None:
-
-        def convert(value: Any) -> Any:
-            return list(map(convert_value, value))
-
-    else:
-        return None
+def _unless_null(convert: _Convert) -> _Convert:
     return lambda value: None if value is None else convert(value)
 
 
