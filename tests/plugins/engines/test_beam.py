@@ -372,6 +372,15 @@ def test_a_number_of_shards(tmp_path: Path) -> None:
     assert all(file.records == 5 for file in report.files)
 
 
+@pytest.mark.parametrize("shards", [None, 2])
+def test_tensors_of_several_shapes(tmp_path: Path, shards: int | None) -> None:
+    images = [np.full((n + 1, 2), n, "uint8") for n in range(5)]
+    tfr.write_tfrecord({"n": range(5), "image": images}, tmp_path / "in.tfrecord")
+    collect(ReadTable(tmp_path / "in.tfrecord", batch_size=2), WriteTable(f"{tmp_path}/out/", shards=shards))
+    arrays = tfr.read_arrays(tmp_path / "out")
+    assert sorted(zip(arrays["n"].tolist(), map(len, arrays["image"]), strict=True)) == [(n, n + 1) for n in range(5)]
+
+
 def test_folders_and_modes(tmp_path: Path) -> None:
     def write(values: list[int], **keywords: Any) -> None:
         table = pa.table({"n": values, "half": [n % 2 for n in values]})

@@ -310,8 +310,9 @@ class WriteTable(beam.PTransform):  # type: ignore[misc]
         if self._shards is None:
             parts = rows | "Write" >> beam.ParDo(_WriteBundle(), writer)
         else:
-            by_shard = rows | "Assign" >> beam.ParDo(_AssignShards(self._shards)) | beam.GroupByKey()
-            parts = by_shard | "Write" >> beam.Map(_write_shard, writer)
+            numbered = beam.typehints.Tuple[int, pcoll.element_type or Any]  # batches keep their coder
+            assign = beam.ParDo(_AssignShards(self._shards)).with_output_types(numbered)
+            parts = rows | "Assign" >> assign | beam.GroupByKey() | "Write" >> beam.Map(_write_shard, writer)
         return once | "Publish" >> beam.Map(_publish, writer, AsIter(parts)).with_output_types(WriteReport)
 
 
@@ -320,7 +321,8 @@ def _with_schema(options: WriteOptions, schema: Any) -> WriteOptions:
     return options.changed(schema=Schema.parse(schema))
 
 
-_launched: set[str] = set()  # writes of pipelines that this process has made
+_made: set[str] = set()  # writes of pipelines that this process has made,
+_begun: dict[str, DistributedWriter] = {}  # and those that it has also begun, and not published
 
 
 class _Begin:
@@ -329,18 +331,21 @@ class _Begin:
     def __init__(self, path: Any, options: WriteOptions) -> None:
         self._path, self._options = path, options
         self._token = secrets.token_hex(8)
-        _launched.add(self._token)
+        _made.add(self._token)
 
     def __call__(self, _: None) -> DistributedWriter:
         writer = DistributedWriter.begin(self._path, self._options)
-        if self._token in _launched:  # the pipeline runs in this process, and ends with it
-            atexit.register(_abort, writer)
+        if self._token in _made:
+            _begun[writer.target.id] = writer
         return writer
 
 
-def _abort(writer: DistributedWriter) -> None:
-    with suppress(OSError, TFRecordError):
-        writer.abort()
+@atexit.register
+def _abort_begun() -> None:
+    """Remove what pipelines left that ran in this process, and end with it."""
+    for writer in _begun.values():
+        with suppress(OSError, RuntimeError, TFRecordError):  # threads cannot be started any more
+            writer.abort()
 
 
 class _Elements:
@@ -431,6 +436,7 @@ def _publish(_: None, writer: DistributedWriter, parts: Iterable[WrittenPart]) -
     """Publish the parts, in the same order in each attempt; tasks of bundles have numbers by chance."""
     by_name = sorted(parts, key=lambda part: (part.task, part.staged, [shard.staged or "" for shard in part.shards]))
     report = writer.commit_or_repeat([replace(part, task=task) for task, part in enumerate(by_name)])
+    _begun.pop(writer.target.id, None)
     for name, count in (("rows", report.records), ("bytes", report.bytes), ("files", len(report.files))):
         _counter(f"{name}_written").inc(count)
     return report
