@@ -36,6 +36,7 @@ from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.resolve_source import plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_types import register_variable_shape_tensor
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.write.distributed import DistributedWriter, OpenPart, WrittenPart, check_distributed
 from tfrecord_io.write.writer import WriteReport
@@ -57,6 +58,7 @@ class RecordBatchCoder(Coder):  # type: ignore[misc]
         return content
 
     def decode(self, encoded: bytes) -> pa.RecordBatch:
+        register_variable_shape_tensor()
         return pa.ipc.open_stream(encoded).read_next_batch()
 
     def to_type_hint(self) -> type:
