@@ -238,7 +238,9 @@ def test_a_written_file_is_a_line_with_its_columns(tmp_path: Path) -> None:
 def test_what_is_written_to_folders_names_one_and_counts_several(tmp_path: Path) -> None:
     days = {"day": ["05-01", "05-02"], "x": [1, 2]}
     assert repr(tfr.write_tfrecord(days, tmp_path, partition_by="day")).endswith(", columns x, in 2 folders")
-    late = tfr.write_tfrecord({"day": ["05-01"], "x": [3]}, tmp_path, partition_by="day", mode="append")
+    more = {"day": ["05-01"] * 2000, "x": range(2000)}
+    late = tfr.write_tfrecord(more, tmp_path, partition_by="day", mode="append", max_shard_bytes=10_000)
+    assert len(late.files) > 1
     assert repr(late).endswith(", columns x, in day=05-01")
 
 

@@ -357,7 +357,9 @@ def test_more_than_four_arguments_are_passed_by_name() -> None:
     found = []
     for file, path in FILES.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or any(isinstance(argument, ast.Starred) for argument in node.args):
+            if not isinstance(node, ast.Call) or len(node.args) <= _MOST_BY_POSITION:
+                continue
+            if any(isinstance(argument, ast.Starred) for argument in node.args):
                 continue
             called = ast.unparse(node.func)
             is_partial = called == "partial" and ast.unparse(node.args[0]) != "sync"  # of the function, its first
@@ -369,6 +371,11 @@ def test_more_than_four_arguments_are_passed_by_name() -> None:
     assert found == []
 
 
+def test_no_call_passes_its_locals_on() -> None:
+    """A call names the keywords that it passes on, so that a search finds each use, and mypy checks the names."""
+    assert [file for file, path in FILES.items() if "locals()" in path.read_text(encoding="utf-8")] == []
+
+
 def test_advice_to_install_has_one_owner() -> None:
     """`errors.needs` names what to install; a kernel that was not built has other advice."""
     texts = {file: path.read_text(encoding="utf-8") for file, path in FILES.items()}
@@ -377,13 +384,58 @@ def test_advice_to_install_has_one_owner() -> None:
     assert raising == {"_native/__init__", "registry", "storage/filesystem/locate"}, "a plugin; Java, for HDFS"
 
 
+_OWNERS_OF_NAMES = ("storage/paths/file_names", "storage/paths/column_folder")
+_NAMES_OF_FILES = re.compile(
+    r"_MANIFEST|_RESUME-|_APPEND-|-of-|__HIVE|(?<![a-zA-Z])\\?\.(staged|claim|condition|tmp|(column_)?index|tfindex|idx)\b"
+)
+_OTHER_NAMES_OF_FILES = {
+    "cli/common_options": "texts of help",
+    "file_formats/tables/table_folders": "files of tables, whose numbers pyarrow counts",
+    "format/foreign_files": "the content of a fence, on a lower floor",
+    "format/format_registry": "formats of other files, on a lower floor",
+    "plugins/vision/earth_engine": "tiles of an image",
+    "schema/formats/tfds_info": "a template of TFDS",
+    "tools/compact": "a message",
+    "tools/delete": "a message",
+}
+
+
+def test_names_of_files_are_made_and_matched_in_one_place() -> None:
+    """A name on disk is a format: a second place that makes or slices it does not follow when it changes."""
+    found: set[str] = set()
+    imported: set[str] = set()
+    for file, path in FILES.items():
+        nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        literals = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings]
+        texts = [f"{node.value!s}" for node in literals if isinstance(node.value, str | bytes)]
+        prefixes = [
+            node.args[0]
+            for node in nodes
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".startswith") and node.args
+        ]
+        hidden = [prefix for prefix in prefixes if ast.unparse(prefix) in ("('_', '.')", "('.', '_')")]
+        if file not in _OWNERS_OF_NAMES and (hidden or any(map(_NAMES_OF_FILES.search, texts))):
+            found.add(file)
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and f"{node.module}".endswith(
+                ("paths.file_names", "paths.column_folder")
+            ):
+                imported.update(alias.name for alias in node.names)
+    unknown = found - _OTHER_NAMES_OF_FILES.keys()
+    assert not unknown, f"{sorted(unknown)}: make and parse names of files by FileName, ShardName and ColumnFolder"
+    assert _OTHER_NAMES_OF_FILES.keys() <= found
+    assert len(imported) <= 9, f"{sorted(imported)}: a new maker or question is a method of these classes"
+
+
 @pytest.mark.parametrize("extra", [*EXTRAS, "other"])
 def test_a_library_that_is_not_installed_is_named_with_its_extra(extra: str) -> None:
     with pytest.raises(MissingDependencyError) as caught, needs(extra, "this call", path="a", hint="do without"):
         importlib.import_module("absent.module")
     reason = "this call needs absent, which cannot be imported (No module named 'absent')"
     assert (caught.value.reason, caught.value.path) == (reason, "a")
-    assert caught.value.hint == f"pip install 'tfrecord_io[{extra.replace('_', '-')}]'; do without"
+    name = extra.replace("_", "-")
+    assert caught.value.hint == f"pip install 'tfrecord_io[{name}]', in a clone '.[{name}]'; do without"
     with pytest.raises(MissingDependencyError) as again, needs("image"):
         raise caught.value  # of what is imported: it says more
     assert again.value is caught.value

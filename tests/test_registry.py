@@ -213,10 +213,12 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "cli/convert_commands.py",
             "compression/__init__.py",  # a class
             "file_formats/",  # .npy files
+            "format/companions.py",  # how other programs store arrays
             "format/format_registry.py",
             "options/write.py",
             "plugins/vision/",
             "plugins/tensorflow/",  # float64="raw"
+            "read/suggest_types.py",  # two encodings that state dtype and shape
             "schema/type_names.py",  # types of Arrow
             "testing/",  # names of columns
             "typing.py",  # float64="raw", .npy files
@@ -239,6 +241,9 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "file_formats/array_files/to_numpy_files.py",
             "format/npy_header.py",  # the header of NumPy's files
             "plugins/report/dataset_statistics.py",  # an encoding of tensors
+            "plugins/tensorflow/array_record.py",  # an extra
+            "plugins/vision/yolo.py",  # an extra
+            "read/suggest_types.py",  # an encoding of tensors
             "schema/formats/text_forms.py",  # parts of the embedded schema
             "schema/schema.py",  # forms of a schema
             "schema/tensor_types.py",  # an encoding of tensors

@@ -476,7 +476,8 @@ def write_tfrecord(
             report: WriteReport = point.load()(data, path, options)
             return report
     if isinstance(scan := unwrap_scans(data), Scan):
-        whole, storage = (None, DEFAULT_STORAGE) if scan.origin is None else (scan.origin[0], scan.origin[1].storage)
+        origin = scan.origin
+        whole, storage = (None, DEFAULT_STORAGE) if origin is None else (origin.path, origin.options.storage)
         check_outside(whole, storage, target=path, storage=options.storage, sources=scan.sources)
     return write(data, path, options)
 
@@ -632,7 +633,7 @@ def infer_schema(
         progress=progress,
     )
     files = Files.from_source(source, replace(asked.for_inspection(), schema="infer"), as_records=True)
-    planned = plan_scan(files.sources, files.options, whole=True, with_evidence=True)
+    planned = plan_scan(files.sources, files.options, files.selection, whole=True, with_evidence=True)
     inferred = planned.inferred
     if inferred is not None and planned.error is None and planned.scan.resolved.source == "inferred":
         batches = []

@@ -152,6 +152,8 @@ RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".tfr", ".
 # Of files that may be TFRecord: written where a caller names one, or read by a shard number. In a directory, content
 # decides, as MXNet has other files of records, and a "config.example" is text.
 POSSIBLE_RECORD_SUFFIXES = (".rec", ".example")
+WRITTEN_SUFFIXES = (*RECORD_SUFFIXES, *POSSIBLE_RECORD_SUFFIXES)
+TFDS_FEATURES, TFDS_INFO = "features.json", "dataset_info.json"  # which TFDS writes next to a dataset's files
 _SUFFIX = re.compile(r"\.[a-z_]\w*")  # not ".tfrecord-00000-of-00008"
 
 

@@ -23,10 +23,12 @@ RNG = random.Random(5)
 DATA = b"".join(b"line %d " % i + RNG.randbytes(60).hex().encode() + b"\n" for i in range(50_000))  # six blocks
 
 
-def read(content: bytes, name: str = "gzip", step: int = 100_000, raw: Any = None) -> tuple[bytes, list[Gap]]:
+def read(
+    content: bytes, name: str = "gzip", step: int = 100_000, raw: Any = None, max_ratio: float | None = None
+) -> tuple[bytes, list[Gap]]:
     codec = get_codec(name)
     assert codec is not None
-    stream = RecoveringStream(PlainStream(raw or io.BytesIO(content), "a", b"", len(content)), codec)
+    stream = RecoveringStream(PlainStream(raw or io.BytesIO(content), "a", b"", len(content)), codec, max_ratio)
     out, buffer = bytearray(), memoryview(bytearray(step))
     while n := stream.readinto(buffer):
         out += buffer[:n]
@@ -141,6 +143,14 @@ def test_a_file_that_cannot_seek_ends_at_the_damage() -> None:
     got, gaps = read(bytes(content), raw=Pipe(bytes(content)))
     assert DATA.startswith(got[:-100_000])
     assert len(gaps) == 1
+
+
+def test_what_expands_too_much_ends_in_a_gap() -> None:
+    content = packed("gzip", DATA[:1000] + bytes(10_000_000))
+    got, gaps = read(content, max_ratio=2)
+    (gap,) = gaps
+    assert (gap.offset, gap.end) == (len(got), len(content))
+    assert 0 <= gap.begin < len(content) < gap.offset
 
 
 def test_inner_data_is_shorter_than_what_is_certain() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -24,8 +25,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from arrow_tables import assert_equal
 from limited import set_limits
-from reading_modes import small_index_groups
+from reading_modes import matching_records_only, opened_scans, small_index_groups
 from rounds import rounds
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES
@@ -44,15 +46,18 @@ UTC = datetime.UTC
 DAY = datetime.date(2020, 1, 2)
 COLUMNS = {
     **{name: pa.array([1, None, 3], name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")},
+    "uint64": pa.array([2**63 - 1, None, 0], pa.uint64()),
     "large": pa.array([2**63 - 1, None, -(2**63)], pa.int64()),
     "half": pa.array(np.array([1, np.nan, -0.0], np.float16)),
     "float": pa.array([float("nan"), None, -0.0], pa.float32()),
     "bool": pa.array([True, None, False]),
     "text": pa.array(["a", None, ""]),
     "large_text": pa.array(["é", None, "x"], pa.large_string()),
+    "view": pa.array(["a", None, "b" * 20], pa.string_view()),
     "bytes": pa.array([b"\xff", None, b""]),
     "fixed": pa.array([b"ab", None, b"cd"], pa.binary(2)),
     "category": pa.array(["red", None, "blue"]).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string())),
+    "ordered": pa.array([3, None, 1]).dictionary_encode().cast(pa.dictionary(pa.int32(), pa.int64(), ordered=True)),
     **{f"time_{unit}": pa.array([1, None, 3], pa.timestamp(unit, "UTC")) for unit in ("s", "ms", "us", "ns")},
     **{f"duration_{unit}": pa.array([1, None, 3], pa.duration(unit)) for unit in ("s", "ms", "us", "ns")},
     **{f"clock_{unit}": pa.array([1, None, 3], pa.time32(unit)) for unit in ("s", "ms")},
@@ -188,10 +193,10 @@ def test_a_span_of_a_file_that_is_shorter_now(in_groups: Path, tmp_path: Path) -
         pass
 
 
-def test_values_and_types_are_those_of_the_file(tmp_path: Path) -> None:
+def test_values_and_types_are_those_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord(pa.table(COLUMNS), path)
-    table = tfr.read_table(path)
+    table, frame = tfr.read_table(path), tfr.read_tfrecord(path)
     (built,) = tfr.build_index(path, columns="*")
     assert (built.records, built.bytes) == (3, path.stat().st_size)
     index, file = opened(path)
@@ -202,6 +207,12 @@ def test_values_and_types_are_those_of_the_file(tmp_path: Path) -> None:
             assert repr(columns.to_pylist()) == repr(table.select(names).to_pylist())
         records = index.records()
     assert records.end == path.stat().st_size
+    set_limits(monkeypatch, decoded_file_bytes=0)
+    scans = opened_scans(monkeypatch)
+    with matching_records_only():
+        assert_equal(tfr.read_table(path, columns=table.column_names), table)
+        pd.testing.assert_frame_equal(tfr.read_tfrecord(path, columns=table.column_names), frame)
+    assert all(scan.has_values for scan in scans)
 
 
 @pytest.mark.parametrize("name", sorted(set(COLUMNS) - {"half"}))  # pyarrow does not compare it

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import io
+import pickle
 import tempfile
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,13 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from arrow_tables import assert_equal
 from reading import read_by
-from reading_modes import blocks_of, decoded_by, engine_of
+from reading_modes import blocks_of, decoded_by, engine_of, matching_records_only, small_index_groups
 from rounds import rounds
 from suites.conditions import CONDITIONS, ROWS, TUPLES, VALUES, condition_files
 from transfers import convert_flat
 
 f = pc.field
+INDEXED = [["n"], ["text", "x", "team"], [name for name in VALUES if name != "list"]]
 DECLARED = {
     "n": "int64",
     "text": "string",
@@ -48,6 +51,25 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[Path], di
     return [(embedded, {}), (embedded, {"schema": DECLARED}), (plain, {})]
 
 
+@pytest.fixture(scope="module")
+def indexed_forms(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[Path], dict[str, Any]]]:
+    """Files with an embedded schema, and with none, two of three with an index, for each set of indexed columns."""
+    found: list[tuple[list[Path], dict[str, Any]]] = []
+    for embed in (True, False):
+        for columns in INDEXED:
+            found.append((condition_files(tmp_path_factory.mktemp("indexed"), embed_schema=embed), {}))
+            with small_index_groups():
+                tfr.build_index(found[-1][0][::2], columns=columns)
+    return found
+
+
+def test_indexes_are_used(indexed_forms: list[tuple[list[Path], dict[str, Any]]]) -> None:
+    with matching_records_only() as used:
+        for columns, (paths, _) in zip(INDEXED, indexed_forms[: len(INDEXED)], strict=True):
+            tfr.read_table(paths, filters=f(columns[0]).is_null())
+    assert len(used) == len(INDEXED)
+
+
 def applies(table: pa.Table, condition: Any) -> bool:
     """Whether a condition applies to the types of a table."""
     try:
@@ -57,47 +79,68 @@ def applies(table: pa.Table, condition: Any) -> bool:
     return True
 
 
-@settings(max_examples=rounds(200))
+@settings(max_examples=rounds(400))
 @given(
     data=st.data(),
     condition=CONDITIONS,
-    form=st.integers(0, 2),
+    form=st.integers(0, 2 + 2 * len(INDEXED)),
+    by_index=st.booleans(),
     threads=st.sampled_from([1, 2, 4]),
     ways=st.lists(st.tuples(st.booleans(), st.sampled_from([None, 1, 300])), min_size=1, max_size=3),
     block=st.sampled_from([1, 500, 1 << 20]),
 )
 def test_every_reader_filters_as_after_reading(
     forms: list[tuple[list[Path], dict[str, Any]]],
+    indexed_forms: list[tuple[list[Path], dict[str, Any]]],
     data: st.DataObject,
     condition: Any,
     form: int,
+    by_index: bool,
     threads: int,
     ways: list[tuple[bool, int | None]],
     block: int,
 ) -> None:
-    with decoded_by(ways), blocks_of(block):
-        filters_as_after_reading(forms[form], form, data, condition, threads)
+    files, keywords = [*forms, *indexed_forms][form]
+    is_typed = form != 2 and form < 3 + len(INDEXED)
+    with decoded_by(ways), blocks_of(block), matching_records_only() if by_index else nullcontext():
+        filters_as_after_reading(files, keywords, data, condition, is_typed=is_typed, threads=threads)
 
 
 def filters_as_after_reading(
-    files_and_keywords: tuple[list[Path], dict[str, Any]], form: int, data: st.DataObject, condition: Any, threads: int
+    files: list[Path], keywords: dict[str, Any], data: st.DataObject, condition: Any, *, is_typed: bool, threads: int
 ) -> None:
-    files, keywords = files_and_keywords
     whole = read_by(tfr.read_table, files, **keywords)
     if not applies(whole, condition):
         with pytest.raises(tfr.errors.SchemaError):
             read_by(tfr.read_table, files, filters=condition, **keywords)
         return
     columns = data.draw(st.lists(st.sampled_from(list(VALUES)), unique=True, min_size=1))
-    offset = data.draw(st.integers(0, ROWS if form < 2 else 0))  # types are inferred from the rows behind it
+    offset = data.draw(st.integers(0, ROWS if is_typed else 0))  # types are inferred from the rows behind it
     limit = data.draw(st.none() | st.integers(0, ROWS))
     expected = whole.slice(offset).filter(condition).select(columns).slice(0, limit)
     some = {**keywords, "columns": columns, "offset": offset, "limit": limit, "threads": threads}
     assert_equal(read_by(tfr.read_table, files, filters=condition, **some), expected)
     with read_by(tfr.open_reader, files, filters=condition, batch_size=data.draw(st.integers(1, 40)), **some) as reader:
         assert repr(pa.Table.from_batches(reader, reader.schema).to_pylist()) == repr(expected.to_pylist())
-    if form < 2:
-        assert_equal(tfr.dataset(files, filters=condition, **some).to_table(), expected)
+    dataset = tfr.dataset(files, filters=condition, **some)
+    assert dataset.count_rows() == expected.num_rows
+    if is_typed:
+        assert_equal(pickle.loads(pickle.dumps(dataset)).to_table(), expected)
+        assert_equal(dataset.head(3), expected.slice(0, 3))
+    if limit is None and not offset:
+        pieces = [piece.read() for piece in pickle.loads(pickle.dumps(dataset.pieces(data.draw(st.integers(1, 9)))))]
+        assert repr(pa.concat_tables(pieces).to_pylist()) == repr(expected.to_pylist())
+    columns = [name for name in columns if name in ("text", "raw", "x")]
+    if columns:
+        rows = {**some, "filters": condition, "columns": columns}
+        arrays = read_by(tfr.read_arrays, files, missing="mask", **rows)
+        frame = read_by(tfr.read_tfrecord, files, **rows)
+        assert list(arrays) == list(frame.columns) == columns
+        for name in columns:
+            assert repr(arrays[name].tolist()) == repr(expected[name].to_pylist())
+            if name != "x":  # whose NaN is a missing value in a frame
+                of_frame = frame[name].astype(object).where(frame[name].notna(), None)
+                assert of_frame.tolist() == expected[name].to_pylist()
 
 
 @settings(max_examples=rounds(60))
@@ -112,23 +155,6 @@ def test_tuples_are_those_of_pyarrow(
     for filters in (first, [first, first], [first, second]):
         expected = whole.filter(filters_to_expression(filters))
         assert_equal(read_by(tfr.read_table, files, filters=filters, threads=threads, **keywords), expected)
-
-
-@settings(max_examples=rounds(60))
-@given(st.sampled_from([f("n") > 0, f("text") == "a", f("x").is_nan(), f("n").is_null()]), st.integers(0, 2))
-def test_frames_and_arrays_are_those_of_the_filtered_table(
-    forms: list[tuple[list[Path], dict[str, Any]]], condition: Any, form: int
-) -> None:
-    files, keywords = forms[form]
-    rows = read_by(tfr.read_table, files, **keywords).filter(condition)
-    columns = ["text", "raw", "x"]
-    arrays = read_by(tfr.read_arrays, files, filters=condition, **{**keywords, "columns": columns}, missing="mask")
-    frame = read_by(tfr.read_tfrecord, files, filters=condition, **{**keywords, "columns": columns})
-    assert list(arrays) == list(frame.columns) == columns
-    for name in columns[:2]:
-        assert arrays[name].tolist() == rows[name].to_pylist()
-        assert frame[name].astype(object).where(frame[name].notna(), None).tolist() == rows[name].to_pylist()
-    assert repr(arrays["x"].tolist()) == repr(rows["x"].to_pylist())
 
 
 @settings(max_examples=rounds(60))
@@ -230,27 +256,6 @@ def test_a_stored_index_is_kept(tmp_path: Path) -> None:
     rows = tfr.read_tfrecord(tmp_path / "range.tfrecord", filters=f("x") > 2)
     assert rows.to_dict("list") == {"x": [3, 4]}
     assert rows.index.tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("keywords", [{}, {"schema": {"label": "string", "n": "int64"}}], ids=["int", "declared"])
-def test_folders_leave_out_files(tmp_path: Path, keywords: dict[str, Any]) -> None:
-    for label, rows in ((1, [1, 2]), (2, [3]), (3, [4, 5, 6])):
-        (tmp_path / f"label={label}").mkdir()
-        tfr.write_tfrecord({"n": rows}, tmp_path / f"label={label}" / "a.tfrecord")
-    table = read_by(tfr.read_table, tmp_path, **keywords)
-    two, three = ("2", "3") if keywords else (2, 3)
-    for label in (1, 3):  # they are not opened
-        (tmp_path / f"label={label}" / "a.tfrecord").write_bytes(b"damaged")
-    condition = (f("label") == two) & (f("n") > 0)
-    assert_equal(read_by(tfr.read_table, tmp_path, filters=condition, **keywords), table.filter(f("label") == two))
-    assert read_by(tfr.read_tfrecord, tmp_path, filters=condition, columns=["n"], **keywords).to_dict("list") == {
-        "n": [3]
-    }
-    assert [
-        b["n"].tolist() for b in read_by(tfr.iter_arrays, tmp_path, batch_size=9, filters=condition, **keywords)
-    ] == [[3]]
-    with pytest.raises(tfr.errors.CorruptRecordError):
-        read_by(tfr.read_table, tmp_path, filters=f("label") == three, **keywords)
 
 
 @pytest.mark.parametrize("engine", ["native", "reference_engine"])

@@ -13,21 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from arrow_tables import assert_equal
 from reading import read_by
-from reading_modes import blocks_of, matching_records_only, small_index_groups
-from rounds import rounds
+from reading_modes import blocks_of, matching_records_only
 from servers import Bucket
-from suites.conditions import CONDITIONS, ROWS, VALUES, condition_table
 from tfrecord_io.index.record_index import Fingerprint
 
 f = pc.field
-SCALARS = [name for name in VALUES if name != "list"]
-INDEXED: list[list[str]] = [["n"], ["text", "x", "team"], SCALARS]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -35,74 +29,6 @@ def only_matching_records() -> Iterator[list[int]]:
     """Yields the number of sources of each read by an index."""
     with matching_records_only() as used:
         yield used
-
-
-def files_in(folder: Path, columns: list[str], **keywords: Any) -> list[Path]:
-    """Three files, one of them compressed, and indexes of the others."""
-    paths = [folder / "a.tfrecord", folder / "b.tfrecord.gz", folder / "c.tfrecord"]
-    for at, path in enumerate(paths):
-        tfr.write_tfrecord(condition_table().slice(20 * at, 20), path, **keywords)
-    with small_index_groups():
-        tfr.build_index(paths[::2], columns=columns)
-    return paths
-
-
-@pytest.fixture(scope="module")
-def forms(tmp_path_factory: pytest.TempPathFactory) -> list[list[Path]]:
-    """With an embedded schema and without, for each set of indexed columns."""
-    folder = tmp_path_factory.mktemp
-    embedded = [files_in(folder("embedded"), columns) for columns in INDEXED]
-    return embedded + [files_in(folder("plain"), columns, embed_schema=False) for columns in INDEXED]
-
-
-@settings(max_examples=rounds(150))
-@given(data=st.data(), condition=CONDITIONS, form=st.integers(0, 2 * len(INDEXED) - 1))
-def test_every_reader_filters_as_after_reading(
-    forms: list[list[Path]], data: st.DataObject, condition: pc.Expression, form: int
-) -> None:
-    paths = forms[form]
-    whole = tfr.read_table(paths)
-    try:
-        whole.filter(condition)
-    except pa.ArrowException:
-        with pytest.raises(tfr.errors.SchemaError):
-            tfr.read_table(paths, filters=condition)
-        return
-    columns = data.draw(st.lists(st.sampled_from(list(VALUES)), unique=True, min_size=1))
-    is_embedded = form < len(INDEXED)
-    offset = data.draw(st.sampled_from([0, 0, 0, 1, 13, 25, 40, 47, 70]) if is_embedded else st.just(0))
-    limit = data.draw(st.none() | st.integers(0, ROWS))
-    expected = whole.slice(offset).filter(condition).select(columns).slice(0, limit)
-    some: dict[str, Any] = {"columns": columns, "offset": offset, "limit": limit, "filters": condition}
-    assert_equal(read_by(tfr.read_table, paths, **some), expected)
-    with read_by(tfr.open_reader, paths, batch_size=data.draw(st.integers(1, 40)), **some) as reader:
-        assert repr(pa.Table.from_batches(reader, reader.schema).to_pylist()) == repr(expected.to_pylist())
-    dataset = tfr.dataset(paths, **some)
-    assert repr(dataset.to_table().to_pylist()) == repr(expected.to_pylist())
-    assert dataset.count_rows() == expected.num_rows
-    if limit is None and not offset:
-        pieces = [piece.read() for piece in pickle.loads(pickle.dumps(dataset.pieces(data.draw(st.integers(1, 9)))))]
-        assert repr(pa.concat_tables(pieces).to_pylist()) == repr(expected.to_pylist())
-
-
-@settings(max_examples=rounds(40))
-@given(st.sampled_from([f("n") == 1, f("text") == "a", (f("n") >= 0) & (f("text") != "a")]), st.integers(0, 5))
-def test_frames_and_arrays_are_those_of_the_filtered_table(
-    forms: list[list[Path]], condition: pc.Expression, form: int
-) -> None:
-    rows = tfr.read_table(forms[form]).filter(condition)
-    arrays = tfr.read_arrays(forms[form], filters=condition, columns=["text", "raw"], missing="mask")
-    frame = tfr.read_tfrecord(forms[form], filters=condition, columns=["text", "raw"])
-    for name in ("text", "raw"):
-        assert arrays[name].tolist() == rows[name].to_pylist()
-        assert frame[name].astype(object).where(frame[name].notna(), None).tolist() == rows[name].to_pylist()
-
-
-def test_indexes_were_used(forms: list[list[Path]], only_matching_records: list[int]) -> None:
-    before = len(only_matching_records)
-    for columns, paths in zip(INDEXED, forms[:3], strict=True):
-        tfr.read_table(paths, filters=f(columns[0]).is_null())
-    assert len(only_matching_records) == before + 3
 
 
 @pytest.fixture
@@ -176,19 +102,6 @@ def test_errors_of_conversions_name_the_record_in_the_file(tmp_path: Path, only_
         )
     assert (caught.value.path, caught.value.record) == (str(path), 15)
     assert len(only_matching_records) == 2
-
-
-def test_a_stale_index_is_not_used(path: Path) -> None:
-    index = path.with_name("a.tfrecord.column_index")
-    kept = index.read_bytes()
-    tfr.write_tfrecord({"id": [1], "label": [2]}, path)
-    index.write_bytes(kept)
-    for call in (tfr.read_table, tfr.open_reader, lambda *a, **k: tfr.dataset(*a, **k).to_table()):
-        with pytest.warns(tfr.errors.StaleIndexWarning, match=r"column index does not match .*or delete it"):
-            read = call(path, filters=f("label") == 2)
-        assert (read.read_all() if isinstance(read, tfr.typing.Reader) else read)["id"].to_pylist() == [1]
-    index.unlink()
-    assert tfr.read_table(path, filters=f("label") == 2)["id"].to_pylist() == [1]
 
 
 def test_records_that_moved(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import pickle
 import time
@@ -11,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -122,49 +120,6 @@ def test_files_are_not_opened(forms: list[list[Path]], opened: list[Scan]) -> No
         for more in ({}, {"columns": "*"}, {"columns": ["list"]}, {"columns": ["n"], "on_error": "skip"}):
             read(forms[0], **more).close() if read is tfr.open_reader else read(forms[0], **more)
             assert not opened[-1].has_values
-
-
-TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
-    "bool": (pa.bool_(), [True, False]),
-    "i8": (pa.int8(), [-128, 127]),
-    "u64": (pa.uint64(), [0, 2**63 - 1]),
-    "half": (pa.float16(), [np.float16(0.5), np.float16("nan")]),
-    "float": (pa.float32(), [-0.0, float("inf")]),
-    "text": (pa.string(), ["", "ä" * 9]),
-    "large": (pa.large_string(), ["a", "b"]),
-    "view": (pa.string_view(), ["a", "b" * 20]),
-    "raw": (pa.binary(), [b"", b"\0\xff"]),
-    "fixed": (pa.binary(3), [b"abc", b"\0\0\0"]),
-    "day": (pa.date32(), [datetime.date(1, 1, 1), datetime.date(2024, 2, 29)]),
-    "time": (pa.time64("ns"), [datetime.time(1), datetime.time(23, 59)]),
-    "stamp": (pa.timestamp("us", "Europe/Berlin"), [0, 1]),
-    "span": (pa.duration("ms"), [-1, 5]),
-    "money": (pa.decimal128(9, 2), [1, -1]),
-    "team": (pa.dictionary(pa.int8(), pa.string()), ["red", "blue"]),
-    "kind": (pa.dictionary(pa.int32(), pa.int64(), ordered=True), [3, 1]),
-}
-
-
-@pytest.mark.parametrize("name", TYPES)
-@settings(max_examples=rounds(10))
-@given(data=st.data())
-def test_every_type(name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    type_, values = TYPES[name]
-    drawn = data.draw(st.lists(st.sampled_from([None, *values]), min_size=1, max_size=20))
-    if pa.types.is_dictionary(type_):
-        column = pa.array(drawn, type_.value_type).dictionary_encode().cast(type_)
-    else:
-        column = pa.array(drawn, type_)
-    path = tmp_path_factory.mktemp("types") / "a.tfrecord"
-    tfr.write_tfrecord(pa.table({"c": column, "other": [[1.0]] * len(drawn)}), path, float64="round")
-    expected = tfr.read_table(path, columns=["c"])
-    tfr.build_index(path, columns=["c"])
-    got = tfr.read_table(path, columns=["c"])
-    assert_equal(got, expected)
-    if pa.types.is_dictionary(type_) and len(drawn):
-        assert got["c"].chunk(0).dictionary == expected["c"].chunk(0).dictionary
-    frame = tfr.read_tfrecord(path, columns=["c"])
-    assert frame["c"].dtype == expected.to_pandas()["c"].dtype or name in ("bool", "i8", "u64", "text", "large", "view")
 
 
 def test_wider_schema_of_a_later_file(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -21,6 +21,7 @@ from limited import set_limits
 from reading import read_by
 from reading_modes import blocks_of
 from records import blobs, example, field, floats, framed, int64s
+from rounds import rounds
 from servers import SlowBucket
 from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.compression import stream as decompression
@@ -184,8 +185,11 @@ def shuffled_arrays(paths: list[str], **keywords: Any) -> Iterator[Any]:
             yield batch["a"].tolist()
 
 
-@pytest.mark.parametrize("read", [table, stream, stream_by_bytes, arrays, shuffled_arrays])
-@given(contents=files(), options=OPTIONS, size=st.sampled_from([32, 64, 300]))
+READS = st.sampled_from([table, stream, stream_by_bytes, arrays, shuffled_arrays])
+
+
+@settings(max_examples=rounds(500))
+@given(read=READS, contents=files(), options=OPTIONS, size=st.sampled_from([32, 64, 300]))
 def test_the_number_of_threads_changes_nothing(
     native_engine: None, read: Any, contents: list[bytes], options: dict[str, Any], size: int
 ) -> None:
@@ -200,12 +204,13 @@ def test_the_number_of_threads_changes_nothing(
 STREAMS = [*CODECS.names(), "members", "bucket", "gzip in a bucket"]
 
 
-@pytest.mark.parametrize("storage", STREAMS)
+@settings(max_examples=rounds(700))
 @given(
+    storage=st.sampled_from(STREAMS),
     contents=files(),
     options=OPTIONS,
     size=st.sampled_from([32, 64, 300]),
-    read=st.sampled_from([table, stream, stream_by_bytes, arrays, shuffled_arrays]),
+    read=READS,
     damage=st.none() | st.tuples(st.integers(0, 2), st.integers(0, 10**6), st.sampled_from([0, 1, 128])),
     ratio=st.sampled_from([None, None, 1.5, 4.0]),
 )

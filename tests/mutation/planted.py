@@ -1,8 +1,8 @@
 """Plants small faults, one at a time, in a copy of the tree, and prints which test finds each of them:
 
-``python tests/mutation/planted.py [ROOM …] [--tier full] [--build]``. The tests near the fault run first, then those of
-its folder and the laws. dev/reliability.md has the results. Faults in the kernel need ``--build``, which compiles it in
-the copy with CMake and Ninja.
+``python tests/mutation/planted.py [ROOM …] [--set 3] [--tier full] [--build]``. The tests near the fault run first,
+then those of its folder and the laws. dev/reliability.md has the results. Faults in the kernel need ``--build``, which
+compiles it in the copy with CMake and Ninja.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ FAULTS = [
     Fault(
         "storage/write/old_files.py",
         "the indexes of shards in partition folders stay",
-        "if index in self._beside.get(os.path.dirname(name), ())]",
-        'if index in self._beside.get("", ())]',
+        "beside = self._beside.get(os.path.dirname(name), ())",
+        'beside = self._beside.get("", ())',
         ("tests/write/test_partition_folders.py", "tests/storage/write"),
     ),
     Fault(
@@ -145,14 +145,14 @@ FAULTS = [
     Fault(
         "arrays/rows_by_number.py",
         "a limit counts from the first record instead of the offset",
-        "stop = len(self._files) if options.limit is None else options.offset + options.limit",
-        "stop = len(self._files) if options.limit is None else options.limit",
+        "stop = len(self._files) if selection.limit is None else selection.offset + selection.limit",
+        "stop = len(self._files) if selection.limit is None else selection.limit",
     ),
     Fault(
         "training/windows.py",
         "the first windows of a file are counted for the file before it",
-        'ends.searchsorted(batch.numbers, side="right"), found)',
-        'ends.searchsorted(batch.numbers, side="left"), found)',
+        'ends.searchsorted(batch.numbers, side="right"), of_episodes)',
+        'ends.searchsorted(batch.numbers, side="left"), of_episodes)',
     ),
     Fault(
         "tools/join.py",
@@ -239,8 +239,8 @@ SECOND_FAULTS = [  # planted later, at random functions
     Fault(
         "storage/paths/manifest.py",
         "the entries that a file was joined of are dropped when a manifest is read",
-        "source if isinstance(source, dict) else None, joined)",
-        "source if isinstance(source, dict) else None)",
+        "            joined=joined,\n",
+        "",
     ),
     Fault(
         "arrow/messages/encode_messages.py",
@@ -329,8 +329,8 @@ SECOND_FAULTS = [  # planted later, at random functions
     Fault(
         "adapters/polars.py",
         "a filter of polars excludes rows before a number of them is taken",
-        "if predicate is not None and rows is None and scan.options.limit is None:",
-        "if predicate is not None and scan.options.limit is None:",
+        "if predicate is not None and rows is None and scan.selection.limit is None:",
+        "if predicate is not None and scan.selection.limit is None:",
     ),
     Fault(
         "file_formats/array_files/zarr_folders.py",
@@ -349,6 +349,154 @@ SECOND_FAULTS = [  # planted later, at random functions
         "a dry run refuses a target that a glob may have expanded to",
         'is_beside and mode is None and not options.get("dry_run") and',
         "is_beside and mode is None and",
+    ),
+]
+
+# Each in one of three functions of its folder that were drawn at random.
+THIRD_FAULTS = [
+    Fault(
+        "adapters/duckdb.py",
+        "a common table of a query is visible to itself only, not to later ones",
+        '        yield cte["value"], ctes\n        ctes |= {_fold_case(cte["key"])}',
+        '        yield cte["value"], ctes | {_fold_case(cte["key"])}',
+    ),
+    Fault(
+        "arrays/array_budget.py",
+        "the row of an error is counted from its batch",
+        "        row += batch * self._batch_rows\n",
+        "",
+    ),
+    Fault(
+        "arrow/nested_from_features.py",
+        "the categories of nested values are taken as if no row were null",
+        "first if valid is None else np.flatnonzero(valid)[first]",
+        "first",
+    ),
+    Fault(
+        "arrow/encode/encode_plan.py",
+        "the encoding of a column's metadata goes before that of the call",
+        "form = asked.get(column.name) or encoding_of(column)",
+        "form = encoding_of(column) or asked.get(column.name)",
+    ),
+    Fault(
+        "arrow/encodings/npy.py",
+        "an error of a later cell names the first row",
+        "_cell(values[offsets[row] : offsets[row + 1]], row, element, shape) for row",
+        "_cell(values[offsets[row] : offsets[row + 1]], 0, element, shape) for row",
+    ),
+    Fault(
+        "arrow/messages/message_batches.py",
+        "unknown fields are counted in the first part only",
+        "        for part in parts:\n            self.unknown.update(part[1])",
+        "        for part in parts[:1]:\n            self.unknown.update(part[1])",
+    ),
+    Fault(
+        "arrow/output/to_pandas.py",
+        "a null struct with values that pyarrow would change becomes a dict of None",
+        "    if array.null_count:\n        values = [value if valid",
+        "    if array.null_count and not t.is_struct(type_):\n        values = [value if valid",
+    ),
+    Fault(
+        "cli/commands.py",
+        "float64 of a query becomes float32 on its way to another format",
+        'write_tfrecord(rows, f"{folder}/", float64="raw")',
+        'write_tfrecord(rows, f"{folder}/")',
+    ),
+    Fault(
+        "compression/recovering_stream.py",
+        "a gap that ends a refused file has no place in the content",
+        "Gap(begin, end, offset=self.offset, reason=error.reason",
+        "Gap(begin, end, offset=begin, reason=error.reason",
+    ),
+    Fault(
+        "engine/numpy_output.py",
+        "runs of items of several numbers are copied as if each were one number",
+        "item_size = int(inner) * values.itemsize\n    if values.dtype.kind not in",
+        "item_size = min(int(inner), 1) * values.itemsize\n    if values.dtype.kind not in",
+    ),
+    Fault(
+        "file_formats/tables/libsvm_files.py",
+        "a row without labels has one",
+        'label.count(b",") + 1 if label else 0 for label',
+        'label.count(b",") + 1 for label',
+    ),
+    Fault(
+        "index/record_index.py",
+        "a last line without a newline is lost",
+        "    if partial_line:\n        yield partial_line\n",
+        "",
+    ),
+    Fault(
+        "options/arrays.py",
+        "two equal sizes of buckets are accepted",
+        "any(size >= after for size, after",
+        "any(size > after for size, after",
+    ),
+    Fault(
+        "plugins/report/feature_statistics.py",
+        "timestamps are numbers",
+        "if t.is_date(type_) or t.is_timestamp(type_):",
+        "if t.is_date(type_):",
+    ),
+    Fault(
+        "plugins/vision/pascal_voc.py",
+        "an optional element that is 0 everywhere has no column",
+        "any(row[width + at] is not None for row in rows)",
+        "any(row[width + at] for row in rows)",
+    ),
+    Fault(
+        "read/reader.py",
+        "a report counts the rows that an offset leaves out",
+        "self.report.records += intact - dropped",
+        "self.report.records += intact",
+    ),
+    Fault(
+        "schema/column_features.py",
+        "other metadata of a field are lost when its encoding is set",
+        "    metadata = {k: v for k, v in (field.metadata or {}).items() if k != ENCODING_KEY}\n    if encoding not in",
+        "    metadata = {}\n    if encoding not in",
+    ),
+    Fault(
+        "storage/filesystem/os_errors.py",
+        "a server that asks for credentials is an input or output error",
+        "http_status(error) in (401, 403)",
+        "http_status(error) == 403",
+    ),
+    Fault(
+        "storage/paths/resolve.py",
+        "braces from a number to the same one expand to nothing",
+        "b + (1 if b >= a else -1)",
+        "b + (1 if b > a else -1)",
+    ),
+    Fault(
+        "storage/read/file_object.py",
+        "a file object is read again from its start, not from its first position",
+        "self.file.seek(self._begin)",
+        "self.file.seek(0)",
+    ),
+    Fault(
+        "tf_compat/parse_example.py",
+        "of several faulty records, the one of the first feature is named",
+        "min(raised, key=lambda fault: fault.record or 0)",
+        "raised[0]",
+    ),
+    Fault(
+        "tools/join.py",
+        "a key of -0.0 does not match 0.0",
+        "return pc.add(plain, pa.scalar(0.0).cast(type_))",
+        "return plain",
+    ),
+    Fault(
+        "training/batching.py",
+        "buckets come in the order in which they began to fill",
+        "batches += [(int(part[-1]) + 1, bucket, part)",
+        "batches += [(int(part[0]) + 1, bucket, part)",
+    ),
+    Fault(
+        "write/writer.py",
+        "a partition folder is counted once a file",
+        '[*dict.fromkeys(printable(path.rpartition("/")[0]) for path in below if "/" in path)]',
+        '[printable(path.rpartition("/")[0]) for path in below if "/" in path]',
     ),
 ]
 
@@ -394,7 +542,7 @@ class Tests:
         )
         if run.returncode in (0, 5):  # 5: none is of the tier
             return None
-        found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", run.stdout, re.MULTILINE)
+        found = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", run.stdout, re.MULTILINE)
         if found is None:
             raise SystemExit(run.stdout[-2000:] + run.stderr[-2000:])
         return found[1]
@@ -428,7 +576,7 @@ def tests_of(folder: Path, fault: Fault) -> list[list[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("rooms", nargs="*", help="parts of the files' names; by default all")
-    parser.add_argument("--second", action="store_true", help="plant the faults of the second list")
+    parser.add_argument("--set", type=int, choices=[1, 2, 3], default=1, help="the list of faults")
     parser.add_argument("--tier", choices=["near", "fast", "full", "storm"], default="fast")
     parser.add_argument("--build", action="store_true", help="plant faults of the kernel, too")
     parser.add_argument("--named", action="store_true", help="run only the tests of the same name as the file")
@@ -440,7 +588,7 @@ def main() -> int:
         folder = options.tree or Path(temporary)
         copy_of_tree(folder)
         tests = Tests(folder, options.tier)
-        for fault in SECOND_FAULTS if options.second else FAULTS:
+        for fault in (FAULTS, SECOND_FAULTS, THIRD_FAULTS)[options.set - 1]:
             is_kernel = fault.file.endswith(".cc")
             if (is_kernel and not options.build) or not any(part in fault.file for part in options.rooms or [""]):
                 continue

@@ -204,6 +204,9 @@ def test_offset_and_limit_count_over_all_files(engine: str, tmp_path: Path) -> N
         for limit in (None, 1, 3, 5, 20):
             got = tfr.read_table(tfr.dataset(paths, offset=offset, threads=1 + offset % 3), limit=limit)
             assert got.to_pydict().get("n", []) == everything[offset:][:limit]
+        for on_error in ("raise", "skip"):
+            with tfr.open_reader(tfr.dataset(paths, offset=offset, on_error=on_error)) as reader:
+                assert reader.read_all().num_rows == reader.report.records == len(everything[offset:])
 
 
 def test_a_limit_stops_before_later_damage(engine: str, tmp_path: Path) -> None:

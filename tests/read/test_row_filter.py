@@ -1,81 +1,31 @@
-"""Rows that a filter keeps: those that filtering after reading keeps, in whole reads, streams, pieces and counts."""
+"""Conditions of a filter: the columns that they need, what is refused, and files that they leave out."""
 
 from __future__ import annotations
 
 import datetime
-import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from arrow_tables import assert_equal
 from counted_calls import calls
 from reading import read_by
-from rounds import rounds
-from suites.conditions import CONDITIONS, ROWS, VALUES, condition_files
+from suites.conditions import VALUES, condition_files
 from tfrecord_io.read.row_filter import RowFilter
 
 f = pc.field
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return condition_files(tmp_path_factory.mktemp("rows"))
-
-
-@pytest.fixture(scope="module")
-def datasets(files: list[Path]) -> list[tuple[tfr.Dataset, pa.Table]]:
-    """The same files under their embedded schema, an inferred and a declared one, with their tables."""
-    declared = {"n": "int64", "text": "string", "x": "double", "small": "int64", "flag": "bool", "raw": "binary",
-                "list": pa.list_(pa.int64()), "time": pa.timestamp("ms", "UTC"), "team": "string"}  # fmt: skip
-    forms: list[dict[str, Any]] = [{}, {"batch_size": 7}, {"schema": declared}]
-    found = []
-    for keywords in forms:
-        whole = {key: value for key, value in keywords.items() if key != "batch_size"}
-        found.append((tfr.dataset(files, **keywords), read_by(tfr.read_table, files, **whole)))
-    return found
-
-
-@settings(max_examples=rounds(100))
-@given(
-    CONDITIONS,
-    st.integers(0, 2),
-    st.lists(st.sampled_from(list(VALUES)), unique=True),
-    st.integers(0, ROWS),
-    st.integers(1, 5),
-)
-def test_filtering_is_as_after_reading(
-    datasets: list[tuple[tfr.Dataset, pa.Table]],
-    condition: pc.Expression,
-    form: int,
-    names: list[str],
-    n: int,
-    cuts: int,
-) -> None:
-    dataset, table = datasets[form]
-    kept = table.filter(condition)
-    filtered = dataset.filter(condition)
-    assert_equal(filtered.to_table(), kept)
-    assert_equal(pickle.loads(pickle.dumps(filtered)).select(names).to_table(), kept.select(names))
-    assert_equal(filtered.head(n), kept.slice(0, n))
-    assert filtered.count_rows() == kept.num_rows
-    pieces = filtered.pieces(cuts)
-    assert_equal(pa.concat_tables([piece.read() for piece in pieces]).unify_dictionaries(), kept)
-    with filtered.select(names).to_batches() as batches:
-        assert sum(batch.num_rows for batch in batches) == kept.num_rows
-
-
-def test_conditions_hold_together(datasets: list[tuple[tfr.Dataset, pa.Table]]) -> None:
-    dataset, table = datasets[0]
+def test_conditions_hold_together(tmp_path: Path) -> None:
+    dataset = tfr.dataset(condition_files(tmp_path))
     twice = dataset.filter(f("n") > 0).filter([("text", "==", "a")])
-    assert_equal(twice.to_table(), table.filter((f("n") > 0) & (f("text") == "a")))
+    assert_equal(twice.to_table(), dataset.to_table().filter((f("n") > 0) & (f("text") == "a")))
 
 
 SCHEMA = pa.schema({name: type_ for name, (type_, _) in VALUES.items()} | {"s": pa.struct({"x": pa.int32()})})
@@ -128,6 +78,7 @@ def test_only_the_columns_of_the_condition_are_needed(condition: Any, columns: l
         ([("n", "in", "12")], ValueError, "column 'n': 'in' takes a list of values, and got str"),
         ([("n", "not in", 1)], ValueError, "'not in' takes a list of values, and got int"),
         ([("n", "in", [1, "a"])], ValueError, "'in' takes values of one type"),
+        ([("text", "in", [pd.Timestamp(1), "a"])], ValueError, "'in' takes values of one type"),
         ([("n", "==", object())], ValueError, "== takes a number, text or another value of Arrow, and got object"),
         (
             [("n", "contains", 1)],
@@ -193,6 +144,16 @@ def test_folder_columns_leave_out_files(folders: Path, condition: Any, read: lis
     assert filtered.to_table() == expected
     assert filtered.count_rows() == expected.num_rows
     assert pa.concat_tables([piece.read() for piece in filtered.pieces(2)]) == expected
+
+
+@pytest.mark.parametrize(("label", "keywords"), [(2, {}), ("2", {"schema": {"label": "string", "n": "int64"}})])
+def test_every_reader_leaves_out_files(folders: Path, label: Any, keywords: dict[str, Any]) -> None:
+    for other in (1, 3):
+        (folders / f"label={other}" / "a.tfrecord").write_bytes(b"damaged")
+    keywords["filters"] = (f("label") == label) & (f("n") > 0)
+    assert read_by(tfr.read_table, folders, **keywords).to_pydict() == {"n": [3], "label": [label]}
+    assert read_by(tfr.read_tfrecord, folders, columns=["n"], **keywords).to_dict("list") == {"n": [3]}
+    assert [batch["n"].tolist() for batch in read_by(tfr.iter_arrays, folders, batch_size=9, **keywords)] == [[3]]
 
 
 def test_folders_are_left_out_by_one_look_at_all(tmp_path: Path) -> None:

@@ -139,10 +139,10 @@ def test_over_other_columns_keeps_the_types(tmp_path: Path) -> None:
         tmp_path / "a.tfrecord", [example(a=int64s(1, 2), b=blobs(b"x")), example(a=int64s(1), b=blobs(b"\xff"))]
     )
     scan = scan_of(path)
-    with open_scan(scan.with_options(columns=("b",), limit=1)) as reader:
+    with open_scan(scan.with_selection(columns=("b",), limit=1)) as reader:
         assert reader.read_all() == pa.table({"b": pa.array([b"x"], pa.binary())})
     with pytest.raises(tfr.errors.FeatureNotFoundError, match="'c'"):
-        scan.with_options(columns=("c",))
+        scan.with_selection(columns=("c",))
 
 
 def test_random_access_and_iterators_infer_nothing_in_a_spawned_process(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "an overwrite deletes the shards of an append": (
         ("s3", "disk"),
-        edited(Whole, "next", "(name in named or not id_in(name))", "True"),
+        edited(Whole, "next", "(name in named or not ShardName.id_in(name))", "True"),
     ),
     "two new datasets mix their shards": (
         ("s3",),

@@ -27,7 +27,7 @@ from tfrecord_io.errors import Unconfirmed
 from tfrecord_io.format.framing import crc32c
 from tfrecord_io.options import LIMITS
 from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.storage.paths.file_names import INDEX_SUFFIXES
+from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.write import atomic_remote
 from tfrecord_io.tools.build_index import check_indexes
 from tfrecord_io.tools.leftovers import clean
@@ -649,9 +649,8 @@ class Run:
                 used.add(name)
                 for file in json.loads(self.world.content(name))["files"]:
                     used.update(folder + slash + each for each in (file["path"], file.get("staged")) if each)
-        left = [
-            name for name in names if name not in used and not any(name.removesuffix(s) in used for s in INDEX_SUFFIXES)
-        ]
+        used.update([index for name in used for index in FileName.indexes(name)])
+        left = [name for name in names if name not in used]
         if self._is_disturbed:  # numbered names tell of no writing: the next one to this dataset removes such shards
             left = [name for name in left if "-of-" not in name]
         return left + self.world.open_uploads()

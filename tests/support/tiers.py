@@ -35,6 +35,7 @@ SERVERS = {
     *("s3", "gcs", "azure", "bucket", "conditional", "web", "chaos", "dying", "example_buckets"),
     *("s3_endpoint", "gcs_endpoint", "azure_endpoint"),
 }
+WITHOUT_SERVERS = ("tests", "simulation")  # folders in which a parameter may be the name of a store, not of a server
 MEASURE = os.environ.get("TFRECORD_IO_MEASURE") == "1"
 
 measured: dict[str, float] = {}  # the most seconds of CPU of a case, by function
@@ -45,14 +46,21 @@ def function_of(item: pytest.Item) -> str:
 
 
 def covering(cases: list[pytest.Item], name: str) -> Iterator[pytest.Item]:
-    """Choose cases of a test so that each value of each parameter is met; the same ones each time for a `name`."""
-    met: set[tuple[str, int]] = set()
-    shuffled = random.Random(name).sample(cases, len(cases))
-    shuffled.sort(key=lambda case: "azure" in case.name)  # skipped without its server: no other value is met only there
-    for case in shuffled:
-        values = {(name, id(value)) for name, value in case.callspec.params.items()}  # type: ignore[attr-defined]
-        if not values <= met:
-            met |= values
+    """Choose few cases of a test so that each value of each parameter is met; the same ones each time for a `name`."""
+    left = {}
+    for case in random.Random(name).sample(cases, len(cases)):
+        left[case] = {(name, id(value)) for name, value in case.callspec.params.items()}  # type: ignore[attr-defined]
+    unmet = set[tuple[str, int]]().union(*left.values())
+
+    def gain(case: pytest.Item) -> int:
+        values = len(left[case] & unmet)
+        return values - len(left[case]) if "azure" in case.name else values  # skipped without its server: taken last
+
+    while unmet:
+        case = max(left, key=gain)
+        values = left.pop(case)
+        if not values.isdisjoint(unmet):
+            unmet -= values
             yield case
 
 
@@ -75,6 +83,14 @@ def slow_tests() -> dict[str, float]:
     return {name: float(seconds) for seconds, name in (line.split(maxsplit=1) for line in lines)}
 
 
+def uses_server(item: pytest.Item) -> bool:
+    """True if a case takes a server as a fixture, or by its name, which is a parameter."""
+    names = {*getattr(item, "fixturenames", ())}
+    if hasattr(item, "callspec") and item.path.parent.name not in WITHOUT_SERVERS:
+        names |= {value for value in item.callspec.params.values() if isinstance(value, str)}
+    return not SERVERS.isdisjoint(names)
+
+
 def light_tests(items: list[pytest.Item], limit: float, *, has_laws: bool) -> Iterator[pytest.Item]:
     """Leave out storms, tests of servers and functions of more than `limit` seconds; with `has_laws`, keep all laws."""
     slow = {name for name, seconds in slow_tests().items() if seconds > limit}
@@ -82,7 +98,7 @@ def light_tests(items: list[pytest.Item], limit: float, *, has_laws: bool) -> It
         name = function_of(item)
         is_slow = name in slow and not (has_laws and name.startswith("laws/"))
         is_heavy = is_slow or item.get_closest_marker("storm") is not None
-        if not is_heavy and SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
+        if not is_heavy and not uses_server(item):
             yield item
 
 

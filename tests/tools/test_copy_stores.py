@@ -295,7 +295,7 @@ def test_damage_of_a_file_that_the_store_copies_is_found(s3: Bucket) -> None:
 @pytest.fixture
 def without_crc32c(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores answer copies without the CRC32C that is asked for, as Ceph and older servers do, but with the MD5."""
-    monkeypatch.setattr(store_copy, "_stated", lambda answer: None)
+    monkeypatch.setattr(store_copy, "_crc32c_in", lambda answer: None)
     monkeypatch.setattr(store_copy, "_PROOFS", WeakKeyDictionary())
 
 

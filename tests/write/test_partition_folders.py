@@ -28,7 +28,7 @@ from reading import read_by
 from rounds import COMPLETE, rounds
 from servers import Bucket
 from tfrecord_io.arrow.input.batch_source import open_input
-from tfrecord_io.storage.paths.file_names import partition_folder
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
 from tfrecord_io.tools.leftovers import clean
 from tfrecord_io.write.partition_folders import PartitionFolders
 
@@ -88,14 +88,14 @@ def unescaped_by_spark(text: str) -> str:
 
 @given(TEXTS)
 def test_spark_and_pyarrow_read_the_folders(value: str) -> None:
-    folder = partition_folder("k", value)
+    folder = ColumnFolder("k", value).name
     assert folder.count("=") == 1
     assert "/" not in folder
     assert unescaped_by_spark(folder.partition("=")[2]) == value
     hive = ds.partitioning(pa.schema([("k", pa.string())]), flavor="hive")
     if value not in ("", "__HIVE_DEFAULT_PARTITION__"):  # which pyarrow takes for null, also where it is escaped
         assert hive.parse(f"/{folder}/").equals(ds.field("k") == value)
-    assert partition_folder("k", None) == "k=__HIVE_DEFAULT_PARTITION__"
+    assert ColumnFolder("k", None).name == "k=__HIVE_DEFAULT_PARTITION__"
 
 
 @pytest.mark.parametrize("type_", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.large_string())])

@@ -74,10 +74,14 @@ def register_duckdb(
     those at the time of this call.
 
     >>> import duckdb, tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord"
+    ... )
     >>> connection = duckdb.connect()
     >>> tfr.register_duckdb(connection, "letters.tfrecord")
-    >>> connection.sql("SELECT name FROM 'letters.tfrecord' WHERE label = 3 ORDER BY name").fetchall()
+    >>> connection.sql(
+    ...     "SELECT name FROM 'letters.tfrecord' WHERE label = 3 ORDER BY name"
+    ... ).fetchall()
     [('a',), ('c',)]
 
     Parameters
@@ -308,7 +312,7 @@ class _Scanner:
         return self._scan.schema
 
     def to_reader(self) -> BatchStream | pa.RecordBatchReader:
-        stream = open_scan(self._scan, whole=self._scan.options.limit is None)
+        stream = open_scan(self._scan, whole=self._scan.selection.limit is None)
         if self._streams is not None:
             self._streams.append(stream)
         return (
@@ -337,7 +341,7 @@ def _include_nan(part: Condition) -> Condition:
 def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None, live: LiveScan | None = None) -> Any:
     """Present rows as a pyarrow Dataset, for DuckDB alone; float16, which DuckDB does not have, becomes float32."""
     if not len(scan.schema):
-        planned = plan_scan(scan.sources, scan.options, only_sample=True)
+        planned = plan_scan(scan.sources, scan.options, scan.selection, only_sample=True)
         planned.close()
         if planned.error is not None and scan.options.damage.counts_all:
             raise planned.error
@@ -405,7 +409,7 @@ def _dataset_class() -> type[Any]:
                 filter = _include_nan(condition_of(filter))
             scan = self._scan if self._live is None else _prepare_for_duckdb(self._live.current())
             if filter is not None:  # holds for the rows within a limit
-                scan = (scan if scan.options.limit is None else unite_parts(scan)).filter(filter)
+                scan = (scan if scan.selection.limit is None else unite_parts(scan)).filter(filter)
             return _Scanner(scan if columns is None else scan.only(columns), self._streams)
 
         def __reduce__(self) -> tuple[Any, ...]:

@@ -134,7 +134,7 @@ def to_hf(
             table = lists.apply(source.to_table())
         features = _features(empty.schema if images else table.schema)
         return datasets.Dataset(_plain(table).cast(features.arrow_schema))
-    pieces = [source] if source.options.is_indivisible else source.split(shards, max_bytes)
+    pieces = [source] if source.is_indivisible else source.split(shards, max_bytes)
     features = _features(empty.schema)
     examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists, "images": images})
     return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))

@@ -42,8 +42,11 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
     """Scan TFRecord files with polars: queries read only the columns and rows that they need.
 
     >>> import polars as pl, tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
-    >>> tfr.scan_polars("letters.tfrecord").filter(pl.col("label") == 3).select("name").collect()["name"].to_list()
+    >>> _ = tfr.write_tfrecord(
+    ...     {"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord"
+    ... )
+    >>> threes = tfr.scan_polars("letters.tfrecord").filter(pl.col("label") == 3)
+    >>> threes.select("name").collect()["name"].to_list()
     ['a', 'c']
 
     Parameters
@@ -150,7 +153,7 @@ def _frames(
             advice_cli += ", or declare it in UTC by --type"
         reason = f"polars has no type for this column of {type_name}"
         raise SchemaError(reason, feature=absent.name, got=type_name, hint=advice, hint_cli=advice_cli)
-    if predicate is not None and rows is None and scan.options.limit is None:
+    if predicate is not None and rows is None and scan.selection.limit is None:
         condition = _translate_predicate(predicate, scan.schema)
         scan = scan if condition is None else exclude_rows(scan, condition)
     if rows is not None:

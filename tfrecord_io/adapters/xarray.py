@@ -110,7 +110,7 @@ class _SequentialLookup:
 
     def table(self, numbers: Array) -> pa.Table:
         begin, end = (int(numbers.min()), int(numbers.max()) + 1) if len(numbers) else (0, 0)
-        return selectable(read_scan(self.scan.with_options(offset=begin, limit=end - begin))).take(
+        return selectable(read_scan(self.scan.with_selection(offset=begin, limit=end - begin))).take(
             pa.array(numbers - begin)
         )
 
@@ -137,7 +137,7 @@ def _is_compressed(source: Source) -> bool:
 
 def _arrays(table: pa.Table, scan: Scan) -> dict[str, Array]:
     """Arrays of a column by name; a struct has several."""
-    options = RepresentationOptions.from_read(scan.options, ragged="object", missing="mask")
+    options = RepresentationOptions.from_scan(scan.options, ragged="object", missing="mask")
     representation = TableRepresentation(table.schema, options, complete=False)
     empty = empty_batch(table.schema)
     arrays = slice_columns(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)
@@ -150,7 +150,7 @@ def _refuse_missing(without: Array, name: str, dtype: Any) -> None:
     """Raise RowFault for the first row without a value."""
     if without.any():
         declared = "declare a default, as in schema={'x': tfr.scalar('int64', default=-1)}"
-        reason = f"it has no value, which an array of {dtype} cannot represent"
+        reason = f"it has no value, and an array of {dtype} cannot mark missing values"
         raise RowFault(int(without.argmax()), reason, feature=name, hint=f"{declared}, or leave it out")
 
 

@@ -18,7 +18,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options import MIB
 from tfrecord_io.options.arrays import ArrayOptions, RepresentationOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.recovery import fitting_parts
@@ -68,7 +68,9 @@ def read_arrays(
     """Read TFRecord files of tf.train.Example into NumPy arrays, one per column, with a row for each record.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [1, 0], "box": [[1, 2, 3, 4], [5, 6, 7, 8]]}, "boxes.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"label": [1, 0], "box": [[1, 2, 3, 4], [5, 6, 7, 8]]}, "boxes.tfrecord"
+    ... )
     >>> arrays = tfr.read_arrays("boxes.tfrecord")
     >>> arrays["box"].shape, arrays["label"].dtype
     ((2, 4), dtype('int64'))
@@ -78,7 +80,9 @@ def read_arrays(
     >>> box[1]
     array([5, 6, 7, 8])
     >>> _ = tfr.write_tfrecord({"t": [[1, 2, 3], [4], [5, 6]]}, "texts.tfrecord")
-    >>> texts = tfr.read_arrays("texts.tfrecord", max_length=2, pad_to=2, pad_value={"t": -1})
+    >>> texts = tfr.read_arrays(
+    ...     "texts.tfrecord", max_length=2, pad_to=2, pad_value={"t": -1}
+    ... )
     >>> texts["t"].tolist(), texts["t/length"]
     ([[1, 2], [4, -1], [5, 6]], array([2, 1, 2]))
 
@@ -153,13 +157,13 @@ def read_arrays(
     )
     if options.out is not None:
         return fill_arrays(source, options, options.out)
-    with open_path(source, ReadOptions.from_read(options, batch_bytes=_BATCH_BYTES), whole=True) as reader:
+    with open_path(source, options.changed(batch_bytes=_BATCH_BYTES), whole=True) as reader:
         return arrays_of(reader, options)
 
 
 def scan_arrays(scan: Scan, **representation: Any) -> dict[str, npt.NDArray[Any]]:
     """All rows of a scan; `representation` are keywords of `RepresentationOptions`, see `read_arrays`."""
-    options = RepresentationOptions.from_read(scan.options, **representation)
+    options = RepresentationOptions.from_scan(scan.options, **representation)
     with open_all(scan, batch_bytes=_BATCH_BYTES) as reader:
         return arrays_of(reader, options)
 
@@ -230,7 +234,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         advice_cli = "declare defaults for missing values with --schema"
         raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
     columns = options.columns if options.columns is not None else tuple(out)
-    plain = ReadOptions.from_read(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
+    plain = replace(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
     with open_path(path, plain) as reader:
         representation = TableRepresentation(
             reader.schema, replace(options, ragged="object", pad_value=0, out=None), complete=False
@@ -313,7 +317,7 @@ def _fill_rows(column: ColumnArrays, target: Array, begin: int) -> None:
         if len(shape) < shapes.shape[1]:
             raise _mismatch(column.name, f"[rows, {', '.join('?' * shapes.shape[1])}]", rows.values.dtype, target)
         if rows.valid is not None:
-            reason = "it has no value, which an array of out= cannot represent"
+            reason = "it has no value, and an array of out= cannot mark missing values"
             raise RowFault(int(rows.valid.argmin()), reason, feature=column.name, error=SchemaError)
         bad = (shapes != shape[: shapes.shape[1]]).any(axis=1)
         if bad.any():

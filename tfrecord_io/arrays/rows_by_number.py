@@ -20,7 +20,7 @@ from tfrecord_io.engine.contract import Array, Checks
 from tfrecord_io.errors import SALVAGE, TFRecordError
 from tfrecord_io.index.find_index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ScanOptions
 from tfrecord_io.options.arrays import ColumnLayout, RepresentationOptions
 from tfrecord_io.read.index_search import open_indexed
 from tfrecord_io.read.open_scan import open_scan
@@ -98,14 +98,14 @@ class ScanLookup(PartLookup):
         if not scan.options.damage.is_strict:
             reason = "rows that are left out have none"
             raise ValueError(f"on_error= cannot be combined with access by number: {reason}; {SALVAGE}")
-        sources, options = list(self.scan.sources), self.scan.options
+        sources, options, selection = list(self.scan.sources), self.scan.options, self.scan.selection
         checks = Checks.from_check_crc(options.check_crc)
         self._files = IndexedFiles(sources, find_indexes(sources), options.limits.record_bytes, checks=checks)
         self._files.forget()
         self._numbers: Array | range  # of the records
         if self.scan.row_filter is None:
-            stop = len(self._files) if options.limit is None else options.offset + options.limit
-            self._numbers = range(len(self._files))[options.offset : stop]
+            stop = len(self._files) if selection.limit is None else selection.offset + selection.limit
+            self._numbers = range(len(self._files))[selection.offset : stop]
         else:
             self._numbers = _fulfilling(self.scan)
 
@@ -226,13 +226,13 @@ class ArraysByNumber:
         return ArraysByNumber, (self.rows, self._options, self._lengths)
 
 
-def row_options(options: ReadOptions, **representation: Any) -> RepresentationOptions:
+def row_options(options: ScanOptions, **representation: Any) -> RepresentationOptions:
     """The options of a reader and keywords of `OF_ROWS`; ValueError if a row's length would depend on other rows."""
     pad_to = representation.get("pad_to")
     for length in pad_to.values() if isinstance(pad_to, Mapping) else [pad_to]:
         if isinstance(length, tuple | list):
             raise ValueError(f"pad_to={length!r}: a row by its number has a length of its own; pass an integer")
-    return RepresentationOptions.from_read(options, **representation)
+    return RepresentationOptions.from_scan(options, **representation)
 
 
 def row_numbers(rows: Any, count: int) -> Array:
@@ -255,6 +255,6 @@ def _fulfilling(scan: Scan) -> Array:
     assert scan.row_filter is not None
     numbers = [np.empty(0, np.int64)]
     with open_indexed(scan.only([]).without_filter(), scan.row_filter, whole=True) as reader:
-        for of_batch, batch in NumberedRows(reader, scan.options.offset):
+        for of_batch, batch in NumberedRows(reader, scan.selection.offset):
             numbers.append(scan.row_filter.rows(batch, of_batch))
-    return np.concatenate(numbers)[: scan.options.limit]
+    return np.concatenate(numbers)[: scan.selection.limit]

@@ -49,7 +49,8 @@ def resolve_schema(
     strict = format in ("tfx", "feature_description")
     options = ReadOptions.from_keywords(keywords).for_inspection()
     files = resolve_sources(path, options)
-    planned = plan_scan(files, options, whole=strict, with_evidence=strict, keeps_conflicts=True)
+    asked, selection = options.of_scan, options.selection
+    planned = plan_scan(files, asked, selection, whole=strict, with_evidence=strict, keeps_conflicts=True)
     suggestions: tuple[Suggestion, ...] = ()
     with Reader(planned) as reader:
         reader.report.skipped.warn()

@@ -453,7 +453,7 @@ class _Inputs:
         """Plan a scan of TFRecord files under one schema."""
         inputs, reading = self.records()
         options = ReadOptions.from_keywords(reading)
-        return plan_scan(resolve_sources(inputs, options), options).close()
+        return plan_scan(resolve_sources(inputs, options), options.of_scan, options.selection).close()
 
     def plan_table(self) -> TableSource:
         """The files of a format that has a `plan`."""
@@ -595,7 +595,7 @@ class RecordFiles:
 
     @contextmanager
     def rows(self, sources: Sequence[Source], meter: ProgressMeter) -> Iterator[Any]:
-        with open_as_it_is(self.scan.with_sources(sources, progress=meter.part())) as reader:
+        with open_as_it_is(self.scan.with_sources(sources).with_options(progress=meter.part())) as reader:
             yield reader
 
 

@@ -16,7 +16,7 @@ from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.read.dataset_splits import tfds_format
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import FileName, Kind, parse_shard
+from tfrecord_io.storage.paths.file_names import FileName, Kind, ShardName
 from tfrecord_io.storage.paths.manifest import Manifests
 from tfrecord_io.storage.paths.plain_files import tfds_descriptions
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, other_files, record_files
@@ -166,9 +166,12 @@ def _format_of_name(path: str) -> Format | None:
 def format_of_source(path: str) -> Format | None:
     """The format of a source by its name; of files of records, a number of a shard may follow their suffix."""
     format = _format_of_name(path)
-    if format is None and (shard := parse_shard(without_query(path))) is not None and not shard.suffix:
-        of_shards = _format_of_name(shard.base)
-        return of_shards if of_shards is not None and of_shards.copied else None
+    if format is None:
+        directory, slash, base = without_query(path).rpartition("/")
+        shard = ShardName.parse(base)
+        if shard is not None and not shard.suffix:
+            of_shards = _format_of_name(directory + slash + shard.base)
+            return of_shards if of_shards is not None and of_shards.copied else None
     return format
 
 

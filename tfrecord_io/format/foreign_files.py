@@ -113,7 +113,7 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("an LMDB database", _begins(b"\xde\xc0\xef\xbe", at=16)),
     ("a Python pickle", _regex(rb"\x80[\x02-\x05][\x95}\](\x8cc]")),
     ("a Git LFS pointer: the data was not downloaded; run git lfs pull", _begins(b"version https://git-lfs")),
-    (  # `tfrecord_io.storage.paths.file_names.fence_name`, a copy of which replaces a shard in S3
+    (  # `fence` of `tfrecord_io.storage.paths.file_names.FileName`, a copy of which replaces a shard in S3
         "the mark of a shard that a writer is removing; read the dataset again",
         _regex(rb"_[0-9a-f]{16}-00000-00000\.staged$"),
     ),

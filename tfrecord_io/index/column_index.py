@@ -45,7 +45,7 @@ from tfrecord_io.schema.column_selection import entries_of
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes, is_text
-from tfrecord_io.storage.paths.file_names import COLUMN_INDEX_SUFFIX
+from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 
@@ -181,7 +181,7 @@ def _pad_size(size: int) -> int:
 # ---- the file
 
 
-COLUMNS_SUFFIX = COLUMN_INDEX_SUFFIX
+COLUMNS_SUFFIX = FileName.COLUMN_INDEX_SUFFIX
 ALL_SCALARS = "*scalars"  # in the columns of an index: all of single values
 REWRITE_COLUMNS = "rewrite it (tfr index --columns)"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,9 +15,9 @@ from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
 from tfrecord_io.index.record_index import SMALL_BYTES
 from tfrecord_io.options import FrameOptions, StorageOptions
+from tfrecord_io.registry import TFDS_INFO
 from tfrecord_io.storage.filesystem.interface import Entry
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import TFDS_INFO
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile, open_random_access
 from tfrecord_io.storage.read.source import Source
 
@@ -107,6 +108,8 @@ class KnownCounts:
         return self._shard_lengths[key].get(name)
 
     def _tfds_lengths(self, folder: str, fs: Any, beside: Beside) -> dict[str, int]:
+        if fs is None and not os.path.exists(os.path.join(folder, TFDS_INFO)):
+            return {}
         from tfrecord_io.schema.formats.tfds_info import read_info
         from tfrecord_io.storage.paths.plain_files import Directory
 

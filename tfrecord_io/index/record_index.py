@@ -21,7 +21,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, crc32c, frame_size
 from tfrecord_io.progress import ProgressMeter
-from tfrecord_io.storage.paths.file_names import INDEX_SUFFIX
+from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access_file import RandomAccessFile
 
@@ -139,8 +139,8 @@ def _checksums(file: RandomAccessFile, ends: list[int], gap: int | None = 0) -> 
     return [int(np.frombuffer(part.tobytes(), _CRC)[0]) for part in file.read_all(begins, ends, gap)]
 
 
-SUFFIX = INDEX_SUFFIX
-SUFFIXES = (SUFFIX, ".tfindex", ".idx")  # of the index files that are looked up
+SUFFIX = FileName.INDEX_SUFFIX
+SUFFIXES = (SUFFIX, *FileName.INDEX_SUFFIXES_OF_TOOLS)  # of the index files that are looked up
 REWRITE = "rewrite it (tfr index)"
 
 _LINE = re.compile(rb"[0-9]+ [0-9]+\r?")

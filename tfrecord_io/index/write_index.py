@@ -6,10 +6,9 @@ import os
 from typing import Any
 
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.record_index import SUFFIX, RecordIndex
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.storage.write.atomic import file_status, is_local, open_output, remove_file
+from tfrecord_io.storage.write.atomic import file_status, is_local, open_output
 from tfrecord_io.storage.write.output_file import OutputFile
 
 
@@ -66,12 +65,6 @@ def write_index(
         output.discard()
         raise
     return output
-
-
-def remove_index(path: Any, storage: StorageOptions) -> None:
-    """Remove the indexes of a file that is about to be replaced; they would not match the new one."""
-    for suffix in (SUFFIX, COLUMNS_SUFFIX):
-        remove_file(os.fspath(path) + suffix, storage)
 
 
 def check_indexable(path: Any, compression: str | None) -> None:

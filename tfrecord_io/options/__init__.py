@@ -18,9 +18,11 @@ from tfrecord_io.options.options_base import (
     check_progress,
     cpu_count,
 )
-from tfrecord_io.options.read import FrameOptions, ReadOptions
+from tfrecord_io.options.read import FrameOptions, ReadOptions, ScanOptions
+from tfrecord_io.options.selection import ALL, Selection
 
 __all__ = [
+    "ALL",
     "DEFAULT_LIMITS",
     "DEFAULT_STORAGE",
     "INT64_MAX",
@@ -32,6 +34,8 @@ __all__ = [
     "Limits",
     "Options",
     "ReadOptions",
+    "ScanOptions",
+    "Selection",
     "StorageOptions",
     "TransferOptions",
     "check_integer",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
+
+from tfrecord_io.options.selection import Selection
 
 OF_DATASETS: set[str] = set()  # the keywords of reading, which `tfrecord_io.options.read` adds
 _SOURCE = re.compile("InputPath|FilesLike|OpenedDataset")  # the types of a parameter that a dataset is passed to
-OF_ROWS = frozenset({"filters", "limit", "offset"})
-OF_SELECTION = frozenset({"columns"}) | OF_ROWS
+OF_SELECTION = frozenset(f.name for f in fields(Selection))
+_OF_ROWS = OF_SELECTION - {"columns"}
 _OF_ALL_FILES = OF_SELECTION | {"on_error", "check_crc", "split", "allow_missing_shards"}
 OF_PLAIN_FILES = frozenset({"build_index", "check_indexes", "open_random", "write_indexes"})
 REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what a dataset states
@@ -21,8 +24,8 @@ REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what
     "verify": OF_SELECTION | {"on_error", "check_crc"},
     **dict.fromkeys(("check_indexes", "write_indexes"), OF_SELECTION | {"compression", "on_error"}),
     "build_index": OF_SELECTION | {"compression", "on_error", "include_file_paths"},
-    "open_random": OF_ROWS | {"compression", "threads"},  # which makes no difference
-    "read_earth_engine": OF_ROWS,
+    "open_random": _OF_ROWS | {"compression", "threads"},  # which makes no difference
+    "read_earth_engine": _OF_ROWS,
     "infer_schema": frozenset({"schema", "include_file_paths"}),
     "report": frozenset({"include_file_paths"}),
     "RecordReader": frozenset({"columns"}),

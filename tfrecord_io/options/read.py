@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, Self, get_args
+from operator import itemgetter
+from typing import Any, ClassVar, Literal, Self, cast, get_args
 
 from tfrecord_io.options.dataset_keywords import OF_DATASETS
 from tfrecord_io.options.limits import DEFAULT_LIMITS, Limits
@@ -22,6 +23,7 @@ from tfrecord_io.options.on_damage import (
 )
 from tfrecord_io.options.options_base import INT64_MAX, MIB, RecordOptions, check_choice
 from tfrecord_io.options.record_types import checked_record_type
+from tfrecord_io.options.selection import Selection
 from tfrecord_io.typing import OnError, OnNew, RecordTypeLike, SchemaLike
 
 
@@ -72,11 +74,9 @@ class CheckOptions(FrameOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadOptions(FrameOptions):
-    """Keywords of all reading calls; see `tfrecord_io.read_table`."""
+class ScanOptions(FrameOptions):
+    """How the rows of files are read, whichever are selected: the keywords of `ReadOptions` without a selection."""
 
-    columns: Sequence[str] | str | None = None
-    filters: Any = None
     schema: SchemaLike | Literal["infer"] | None = None
     schema_overrides: Mapping[str, Any] | None = None
     stable_types: bool = False
@@ -84,25 +84,15 @@ class ReadOptions(FrameOptions):
     sample: int | Literal["all"] = 10_000
     on_new: OnNew = "raise"
     record_type: RecordTypeLike | None = None
-    offset: int = 0
-    limit: int | None = None
     include_file_paths: str | None = None
     large_offsets: bool = False
     batch_size: int = 65_536
     batch_bytes: int = 64 * MIB
 
+    takes = staticmethod(takes_all)  # as the call has checked it
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.columns is not None:
-            names = (self.columns,) if isinstance(self.columns, str) else self.columns
-            if isinstance(names, Iterable) and not isinstance(names, bytes):
-                object.__setattr__(self, "columns", names := tuple(names))
-            if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-                raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
-        if self.filters is not None:
-            from tfrecord_io.options.filters import condition_of  # with pyarrow
-
-            object.__setattr__(self, "filters", condition_of(self.filters))
         if self.record_type is not None:
             object.__setattr__(self, "record_type", checked_record_type(self.record_type))
         check_choice("on_new", self.on_new, get_args(OnNew))
@@ -112,15 +102,8 @@ class ReadOptions(FrameOptions):
             raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")
         if self.sample != "all":
             self._check_integer("sample", 1)
-        self._check_integer("offset", 0, INT64_MAX)
-        self._check_integer("limit", 0, INT64_MAX, optional=True)
         for name in ("batch_size", "batch_bytes"):
             self._check_integer(name, 1, INT64_MAX)
-
-    @classmethod
-    def from_read(cls, options: ReadOptions, **own: Any) -> Self:
-        """Convert options of a read to this class, with some values replaced or added."""
-        return cls(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)} | own)
 
     def for_inspection(self) -> Self:
         """A copy for tools that show the content of files.
@@ -135,25 +118,67 @@ class ReadOptions(FrameOptions):
         """True for options made by `for_inspection`."""
         return isinstance(self.damage, Inspect)
 
-    @property
-    def records_to_skip(self) -> int:
-        """How many records `offset` skips by their lengths, without decoding them, as damaged ones count, too."""
-        return self.offset if self.damage.is_strict else 0
+    def split_offset(self, offset: int) -> tuple[int, int]:
+        """How many records an offset skips by their lengths, and how many rows it leaves out once they were decoded.
 
-    @property
-    def rows_to_drop(self) -> int:
-        """How many rows `offset` leaves out once they were decoded, as damaged records do not count."""
-        return self.offset - self.records_to_skip
-
-    @property
-    def is_indivisible(self) -> bool:
-        """True if pieces of the files would have other rows: by `offset`, `limit` or ``on_error="stop"``."""
-        return self.offset > 0 or self.limit is not None or self.damage.ends_quietly
+        They are decoded if damaged records do not count.
+        """
+        if not offset or self.damage.is_strict:
+            return offset, 0
+        return 0, offset
 
     @property
     def declares_schema(self) -> bool:
         """True if the caller declares types, whose sizes need no limit."""
         return not isinstance(self.schema, str | None) or self.schema_overrides is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(ScanOptions):
+    """Keywords of all reading calls; see `tfrecord_io.read_table`."""
+
+    columns: Sequence[str] | str | None = None
+    filters: Any = None
+    offset: int = 0
+    limit: int | None = None
+
+    takes = staticmethod(without_report)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.columns is not None:
+            names = (self.columns,) if isinstance(self.columns, str) else self.columns
+            if isinstance(names, Iterable) and not isinstance(names, bytes):
+                object.__setattr__(self, "columns", names := tuple(names))
+            if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+                raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
+        if self.filters is not None:
+            from tfrecord_io.options.filters import condition_of  # with pyarrow
+
+            object.__setattr__(self, "filters", condition_of(self.filters))
+        self._check_integer("offset", 0, INT64_MAX)
+        self._check_integer("limit", 0, INT64_MAX, optional=True)
+
+    @classmethod
+    def from_scan(cls, options: ScanOptions, **own: Any) -> Self:
+        """Make options of this class for the rows of a scan: by its options, with some replaced or added."""
+        return cls(**{f.name: getattr(options, f.name) for f in fields(ScanOptions)} | own)
+
+    @property
+    def selection(self) -> Selection:
+        """The columns and rows that are selected."""
+        return Selection(cast("tuple[str, ...] | None", self.columns), self.filters, self.offset, self.limit)
+
+    @property
+    def of_scan(self) -> ScanOptions:
+        """The options without the selection, for a scan."""
+        options = object.__new__(ScanOptions)
+        options.__dict__.update(zip(_OF_SCANS, _values_of_scans(self.__dict__), strict=True))
+        return options
+
+
+_OF_SCANS = tuple(f.name for f in fields(ScanOptions))
+_values_of_scans = itemgetter(*_OF_SCANS)
 
 
 class NumberOptions(ReadOptions):

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, get_args
 from tfrecord_io.errors import for_cli
 from tfrecord_io.options.on_damage import reports_all
 from tfrecord_io.options.options_base import RecordOptions, TransferOptions, check_choice, check_mode
-from tfrecord_io.options.read import FrameOptions, ReadOptions
+from tfrecord_io.options.read import FrameOptions, ReadOptions, ScanOptions
 from tfrecord_io.options.record_types import MessageType, checked_record_type, takes_payloads
 from tfrecord_io.typing import FileMode, Float64, IndexLike, Partitions, RecordTypeLike, SchemaLike, WriteMode
 
-_READING = ReadOptions()  # of a path
+_READING = ScanOptions()  # of a path
 ADDING = ("append", "overwrite_partitions")
 
 
@@ -173,7 +173,7 @@ class CopyOptions(TransferOptions, WriteOptions):
     partitions: Partitions = "features"
     split: str | None = None  # those of the files of a path that a call reads
     allow_missing_shards: bool = False
-    reading: ReadOptions = _READING
+    reading: ScanOptions = _READING
 
     internal: ClassVar[frozenset[str]] = frozenset(
         {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "embed_schema"}

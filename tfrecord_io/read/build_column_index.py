@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,7 @@ from tfrecord_io.index.column_index import (
 )
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.record_index import SUFFIXES, Fingerprint, untouched_state
-from tfrecord_io.options import LIMITS, MIB, ReadOptions, StorageOptions
+from tfrecord_io.options import LIMITS, MIB, ScanOptions, Selection, StorageOptions
 from tfrecord_io.progress import ProgressMeter, logger
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -66,7 +66,7 @@ class FileIndex:
 def index_columns(
     sources: Sequence[Source],
     columns: Sequence[str] | str,
-    options: ReadOptions,
+    options: ScanOptions,
     *,
     is_just_written: bool = False,
     is_optional: bool = False,
@@ -76,11 +76,11 @@ def index_columns(
     `is_just_written`: this process has written the files. `is_optional`: columns that the files do not have as single
     values are left out.
     """
-    options = replace(options, columns=tuple(entries_of(columns)), threads=1)
+    options = options.changed(threads=1)
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
     checks = Checks.from_check_crc(options.check_crc)
     with closing(IndexedFiles([*sources], offsets, options.limits.record_bytes, checks=checks)) as files:
-        scan = _plan_columns(files, options, is_optional=is_optional)
+        scan = _plan_columns(files, options, entries_of(columns), is_optional=is_optional)
         if scan is None:
             return []
         schema = check_fields(indexed_fields(scan, scan.schema.names))
@@ -106,17 +106,18 @@ def index_columns(
     return indexes
 
 
-def _plan_columns(files: IndexedFiles, options: ReadOptions, *, is_optional: bool) -> Scan | None:
+def _plan_columns(
+    files: IndexedFiles, options: ScanOptions, entries: Sequence[str], *, is_optional: bool
+) -> Scan | None:
     """The plan of a read of the columns; None if they are optional and missing."""
-    entries = options.columns or ()
     if ALL_SCALARS in entries or is_optional:
-        every = plan_records(files, replace(options, columns=None))
+        every = plan_records(files, options)
         fields = indexed_fields(every, every.schema.names)
         if is_optional:
             entries = [field.name for field in fields if field.name in entries and is_indexable(field)]
         else:
             entries = expand_scalars(entries, fields, files.sources[0].path if files.sources else None)
-    return plan_records(files, replace(options, columns=tuple(entries))) if entries else None
+    return plan_records(files, options, Selection(tuple(entries))) if entries else None
 
 
 def _build_one(
@@ -158,7 +159,7 @@ def _has_schema(files: IndexedFiles, file: int, *, check_crc: bool) -> bool:
     if not files.count(file):
         return False
     (frame,) = files.frames(files.first[[file]])
-    settings = first_record_settings(ReadOptions(check_crc=check_crc))
+    settings = first_record_settings(ScanOptions(check_crc=check_crc))
     decoder = ChunkDecoder(settings, EmbeddedSchemaCheck(obey=True))
     return decoder.feed(frame, files.sources[file].path, 0, 0).revision is not None
 

@@ -8,8 +8,8 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from tfrecord_io.options import Options, ReadOptions, TransferOptions
-from tfrecord_io.options.dataset_keywords import OF_PLAIN_FILES, OF_SELECTION, REFUSED, REPORTS_ALL
+from tfrecord_io.options import Options, ScanOptions, TransferOptions
+from tfrecord_io.options.dataset_keywords import OF_PLAIN_FILES, REFUSED, REPORTS_ALL
 from tfrecord_io.options.options_base import separate_filesystem
 from tfrecord_io.read.scan import Scan, unwrap_scans
 
@@ -90,7 +90,7 @@ def differing(name: str, call: Callable[..., Any] | None = None) -> ValueError:
     return ValueError(f"{'' if call is None else f'{call.__name__}: '}{reason}: tfr.dataset(path, {name}=…)")
 
 
-def pace_options(options: ReadOptions) -> dict[str, Any]:
+def pace_options(options: ScanOptions) -> dict[str, Any]:
     """The options of a read that a call may state instead of those of a dataset; a report gets what that collects."""
     names = PACE if options.damage.receive is None else PACE | {"on_error"}
     return {name: getattr(options, name) for name in names}
@@ -106,12 +106,12 @@ def _carried(kind: type[Options], datasets: Sequence[Scan]) -> dict[str, Any]:
     first = datasets[0].stated
     writes = issubclass(kind, TransferOptions)
     names = {f.name for f in fields(first)} & {f.name for f in fields(kind)} - kind.internal
-    names -= OF_SELECTION | (_OF_TARGETS if writes else frozenset())
+    names -= _OF_TARGETS if writes else frozenset()
     if writes and "check_crc" in kind.__dataclass_fields__:
         names |= {"compression"}  # that of what is read
     carried = {name: getattr(first, name) for name in names}
     reads = "reading" in kind.__dataclass_fields__
-    compared = first.__dataclass_fields__.keys() - OF_SELECTION - PLACES if reads else carried.keys()
+    compared = first.__dataclass_fields__.keys() - PLACES if reads else carried.keys()
     check_equal([dataset.stated for dataset in datasets], sorted(compared - PACE - _OWN_OF_DATASETS))
     if writes:
         carried["source_storage"] = first.storage
@@ -127,7 +127,7 @@ def refuse_options(dataset: Scan, call: str, names: Set[str]) -> None:
         raise ValueError(f"{call} works on whole files, and takes no selection ({dataset.chooses_rows}): {advice}")
     if "columns" in names and dataset.chooses_columns:
         raise ValueError(f"{call} works on whole records, and columns of the dataset are selected: {advice}")
-    for name in sorted(dataset.stated.changes.keys() & names - OF_SELECTION - PACE):
+    for name in sorted(dataset.stated.changes.keys() & names - PACE):
         if name == "compression" and call in OF_PLAIN_FILES:
             if dataset.stated.compression is None:
                 continue

@@ -204,5 +204,5 @@ def _requests(opened: Scan) -> tuple[int, int] | None:
         return None
     from tfrecord_io.storage.read.range_reader import requests_for  # imports fsspec
 
-    bounds = [requests_for(size, stream=reads_on(opened.decode_options)) for size in sizes]
+    bounds = [requests_for(size, stream=reads_on(opened.decode_selection)) for size in sizes]
     return chosen + sum(low for low, _ in bounds), chosen + sum(high for _, high in bounds)

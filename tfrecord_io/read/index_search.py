@@ -63,7 +63,8 @@ def use_index(planned: Planned) -> Planned:
     def replan(reader: Any, revision: SchemaRevision | TFRecordError) -> Planned:
         reader.close()
         assert planned.replan is not None
-        return planned.replan(ChunkReader(scan.sources, scan.decode_options, whole=whole), revision)  # of all records
+        # Of all records.
+        return planned.replan(ChunkReader(scan.sources, scan.options, scan.decode_selection, whole=whole), revision)
 
     instead.replan = None if planned.replan is None else replan
     return instead
@@ -103,7 +104,8 @@ def reason_not_to_search(scan: AnyScan, row_filter: RowFilter | None) -> str:
     if not scan.may_be_indexed:
         return "no file has one"
     inspects = options.inspects and row_filter is None
-    if options.rows_to_drop or (options.damage.goes_on and not inspects):
+    _, to_drop = options.split_offset(scan.selection.offset)
+    if to_drop or (options.damage.goes_on and not inspects):
         return "damage is to be left out, wherever it is"
     if scan.gathers_categories:
         return "the categories of a column are those of all records"
@@ -150,11 +152,9 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
 
     So the columns are named, or declared; a pattern also selects features that no schema names.
     """
-    options, features = scan.options, scan.features.names
+    options, entries, features = scan.options, scan.selection.columns, scan.features.names
     is_declared = scan.resolved.source == "schema="
-    if not is_declared and (
-        options.columns is None or any(is_glob(entry) or entry.startswith("!") for entry in options.columns)
-    ):
+    if not is_declared and (entries is None or any(is_glob(entry) or entry.startswith("!") for entry in entries)):
         return None
     fields = indexed_fields(scan, features) if options.record_type is None else []
     if not fields:
@@ -213,7 +213,7 @@ def _select_matches(
             match if match is None or match.values is not None else _add_first(match, source.shard)
             for source, match in pairs
         ]
-    begun, left = _count_skipped_files(matches, scan.options.offset)
+    begun, left = _count_skipped_files(matches, scan.selection.offset)
     sources, matches, named = scan.sources[begun:], list(matches[begun:]), named[begun:]
     match = matches[0] if matches else None
     if left and sources and match is None:  # of how many files more the offset leaves out all records is not known
@@ -248,12 +248,12 @@ def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatch
     from tfrecord_io.index.column_search import keep_frames
     from tfrecord_io.index.find_index import warn_of_stale
 
-    options: dict[str, Any] = {"offset": 0, "on_error": "raise", "progress": False}
     every = (
         replace(scan, row_filter=row_filter)
         .only([])
         .without_filter()
-        .with_sources((source for _, source, _ in asked), **options)
+        .with_sources((source for _, source, _ in asked), offset=0)
+        .with_options(on_error="raise", progress=False)
     )
     wrong: dict[FileMatches | None, str] = {}
     try:

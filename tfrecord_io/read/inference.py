@@ -17,7 +17,7 @@ from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.format.companions import ShapeSource, companions, feature_of_companion
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options import MIB, ScanOptions
 from tfrecord_io.options.limits import BYTES_PER_CELL, Expansion
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -198,13 +198,16 @@ def _folded_field(name: str, tensor: FoldedTensor) -> Field:
 
 
 def inferred_schema(
-    observations: Mapping[str, Observation], options: ReadOptions, folded: Mapping[str, FoldedTensor]
+    observations: Mapping[str, Observation],
+    options: ScanOptions,
+    folded: Mapping[str, FoldedTensor],
+    columns: Sequence[str] | None = None,
 ) -> Schema:
     """The schema for `observations`, sorted by name, as their order in records has no meaning.
 
-    The companions of folded columns are not columns, unless selected by name.
+    The companions of folded columns are not columns, unless `columns` selects them by name.
     """
-    hidden = {companion for name in folded for companion in companions(name)} - set(options.columns or ())
+    hidden = {companion for name in folded for companion in companions(name)} - set(columns or ())
     types: dict[int, pa.DataType] = {  # by observation: many columns show the same
         key: arrow_type(
             seen, infer_text=options.infer_text, stable_types=options.stable_types, large_offsets=options.large_offsets

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.resolve_source import plan_sources
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Origin, Scan
 from tfrecord_io.read.sources import absolute_paths
 from tfrecord_io.storage.read.source import Source, is_elsewhere, working_directory
 
@@ -24,8 +24,8 @@ def _absolute(slot: Any, scan: LazyScan) -> Any:
     if directory is not None and is_elsewhere(directory):
         origin, sources = _ORIGIN.__get__(scan), _SOURCES.__get__(scan)
         if origin is not None:
-            path, options = origin
-            _ORIGIN.__set__(scan, (absolute_paths(path, options.storage, directory), options))
+            path = absolute_paths(origin.path, origin.options.storage, directory)
+            _ORIGIN.__set__(scan, origin._replace(path=path))
         _SOURCES.__set__(scan, tuple(source.absolute(directory) for source in sources))
         object.__setattr__(scan, "directory", None)
     return slot.__get__(scan)
@@ -40,7 +40,8 @@ class LazyScan(Scan):
     def from_sources(cls, path: Any, options: ReadOptions, sources: Iterable[Source]) -> Self:
         """A dataset of files that were looked up, without its schema yet."""
         scan, sources = object.__new__(cls), tuple(sources)
-        attributes = {"directory": working_directory(sources), "sources": sources, "origin": (path, options)}
+        origin = Origin(path, options.of_scan, options.selection)
+        attributes = {"directory": working_directory(sources), "sources": sources, "origin": origin}
         for name, value in attributes.items():
             object.__setattr__(scan, name, value)
         return scan
@@ -57,7 +58,7 @@ class LazyScan(Scan):
             if name not in _NAMES:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
             if not self.has_schema:  # or another thread has found it meanwhile
-                scan = plan_sources(self.sources, self.stated)
+                scan = plan_sources(self.sources, self.stated, self.stated_selection)
                 # "resolved" comes last, which says that the others are there.
                 for attribute in sorted(_NAMES - {"origin", "directory"}, key="resolved".__eq__):
                     object.__setattr__(self, attribute, getattr(scan, attribute))

@@ -28,10 +28,10 @@ def refresh_scan(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyS
     """
     if scan.origin is None:
         raise ValueError("only what was opened as a whole can be refreshed: call tfr.dataset(path) again")
-    path, options = scan.origin
-    latest = plan_sources(resolve_sources(path, options) if sources is None else sources, options)
-    latest = latest.with_options(limit=scan.options.limit, offset=scan.options.offset)
-    names = ("sources", "options", "resolved", "partitions", "sidecar", "compiled")
+    path, options, selection = scan.origin
+    latest = plan_sources(resolve_sources(path, options) if sources is None else sources, options, selection)
+    latest = latest.with_selection(limit=scan.selection.limit, offset=scan.selection.offset)
+    names = ("sources", "options", "selection", "resolved", "partitions", "sidecar", "compiled")
     plan: dict[str, Any] = {name: getattr(latest, name) for name in names}
     result = replace(scan, **plan, selected=None, row_filter=None)
     if scan.row_filter is not None:
@@ -59,7 +59,8 @@ class LiveScan:
         """
         if self.scan.origin is None:  # parts of datasets, which stay as they are
             return self.scan
-        sources = resolve_sources(*self.scan.origin)
+        path, options, _ = self.scan.origin
+        sources = resolve_sources(path, options)
         versions = list(map(_version, sources))
         if versions != self._versions:
             latest = refresh_scan(self.scan.only(self.scan.schema.names), sources)

@@ -41,9 +41,9 @@ def skip_rows(scan: AnyScan, rows: int) -> AnyScan:
     """Skip the first rows; ValueError if the scan has a filter, which may have left out some of them."""
     if scan.row_filter is not None:
         raise ValueError("an offset counts the records of the files, before the filter: call offset() before filter()")
-    limit, offset = scan.options.limit, scan.options.offset + rows
+    limit, offset = scan.selection.limit, scan.selection.offset + rows
     offset = check_integer("offset", offset, 0, INT64_MAX)
-    return scan.with_options(offset=offset, limit=None if limit is None else max(0, limit - rows))
+    return scan.with_selection(offset=offset, limit=None if limit is None else max(0, limit - rows))
 
 
 def apply_filter(scan: AnyScan, filters: Any) -> AnyScan:
@@ -78,7 +78,7 @@ def _resolve_remaining_types(scan: AnyScan, condition: Condition) -> AnyScan:
 
     Only types that are inferred, or that files contradict, are others than before.
     """
-    if not (scan.partitions.fields and (scan.resolved.is_inferred or scan.conflicts())) or scan.options.offset:
+    if not (scan.partitions.fields and (scan.resolved.is_inferred or scan.conflicts())) or scan.selection.offset:
         return scan
     from tfrecord_io.read.row_filter import RowFilter
 
@@ -86,14 +86,12 @@ def _resolve_remaining_types(scan: AnyScan, condition: Condition) -> AnyScan:
     left = RowFilter(every, every.columns).possible(scan.sources, scan.partitions)
     if not left or len(left) == len(scan.sources) or any(source.span for source in scan.sources):
         return scan
-    planned = plan_scan(scan.sources, scan.options.changed(filters=every), only_sample=True).close()
+    planned = _plan_filtered(scan, every)
     names, planned_names = tuple(scan.schema.names), planned.compiled.schema.names
     if not {*planned_names}.issuperset(names):  # of columns that no file has which is left
         return scan
-    plan = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
-    options = planned.options.changed(limit=scan.options.limit)
     selected = names if scan.selected is not None or list(names) != planned_names else None
-    return replace(scan, options=options, selected=selected, sidecar=None, **plan)
+    return replace(scan, selected=selected, sidecar=None, **_plan_of(planned, scan))
 
 
 def add_condition_columns(scan: AnyScan, condition: Condition) -> AnyScan:
@@ -102,14 +100,23 @@ def add_condition_columns(scan: AnyScan, condition: Condition) -> AnyScan:
     schema = scan.compiled.schema
     if {*schema.names}.issuperset(names) or any(source.span for source in scan.sources):
         return scan
-    planned = plan_scan(scan.sources, scan.options.changed(filters=condition), only_sample=True).close()
+    planned = _plan_filtered(scan, condition)
     selected, wider = tuple(scan.schema.names), planned.compiled.schema
     if any(wider.field(name) != schema.field(name) for name in selected):  # types from other records
         return scan
-    plan = {name: getattr(planned, name) for name in ("resolved", "partitions", "compiled")}
-    options = planned.options.changed(limit=scan.options.limit)
-    narrow = planned.narrow_options if scan.narrow_options is None else scan.narrow_options
-    return replace(scan, options=options, selected=selected, sidecar=None, narrow_options=narrow, **plan)
+    narrow = planned.narrow if scan.narrow is None else scan.narrow
+    return replace(scan, selected=selected, sidecar=None, narrow=narrow, **_plan_of(planned, scan))
+
+
+def _plan_filtered(scan: Scan, condition: Condition) -> Scan:
+    """Plan the scan anew with the columns of a condition."""
+    return plan_scan(scan.sources, scan.options, replace(scan.selection, filters=condition), only_sample=True).close()
+
+
+def _plan_of(planned: Scan, scan: Scan) -> dict[str, Any]:
+    """The fields of a scan by which its columns are read, as they were planned anew for the same rows."""
+    plan = {name: getattr(planned, name) for name in ("options", "resolved", "partitions", "compiled")}
+    return {**plan, "selection": replace(planned.selection, limit=scan.selection.limit)}
 
 
 def exclude_rows(scan: AnyScan, filters: Any) -> AnyScan:
@@ -120,10 +127,10 @@ def exclude_rows(scan: AnyScan, filters: Any) -> AnyScan:
     filtered = scan.filter(filters).prune_files()
     assert filtered.row_filter is not None
     if scan.row_filter is not None:  # its opening searches
-        return scan.with_sources(filtered.sources, offset=filtered.options.offset)
+        return scan.with_sources(filtered.sources, offset=filtered.selection.offset)
     indexed = search_indexes(filtered.with_required_columns(), filtered.row_filter)
     if indexed is not None:
-        return scan.with_sources(indexed.sources, offset=indexed.options.offset)
+        return scan.with_sources(indexed.sources, offset=indexed.selection.offset)
     if 2 * len(scan.schema) < len(scan.compiled.schema):  # most of the time is spent on the names of the features
         return scan.with_sources(filtered.sources)
     return replace(filtered, row_filter=replace(filtered.row_filter, is_hint=True), may_be_indexed=False)

@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ReadOptions, ScanOptions
+from tfrecord_io.read.dataset_splits import find_sources
 from tfrecord_io.read.index_search import open_indexed, use_index
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
@@ -24,11 +25,31 @@ def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_inde
     A dataset is read under its schema, unless that is to be inspected.
     """
     found = resolve_source(path, options, whole=whole)
-    if isinstance(found, Scan):
-        if not options.inspects:
-            return open_scan(found.add_index_levels() if with_index else found, whole=whole, warns=True)
+    if isinstance(found, Scan) and options.inspects:
         found = Files.from_scan(found, options)
-    planned = plan_scan(found.sources, found.options, whole=whole, with_index=with_index)
+    return open_scan(found, whole=whole, with_index=with_index, warns=True)
+
+
+def open_scan(
+    source: Scan | Files[ScanOptions], *, whole: bool = False, with_index: bool = False, warns: bool = False
+) -> Reader:
+    """Open the files of a scan; or files without a schema yet, whose read is planned now.
+
+    The reader of a scan raises if a file has more columns than the schema. A `whole` read is decoded on all threads, in
+    batches as large as possible. `with_index`: with the columns that are the index of a DataFrame. `warns`: of declared
+    columns that no record of a scan has. SchemaError if files have types for a column that no type has in common.
+    """
+    if isinstance(source, Files):
+        return _open_files(source, whole=whole, with_index=with_index)
+    scan = source.add_index_levels() if with_index else source
+    needed = scan.prune_files().with_required_columns()
+    warns = warns and len(needed.sources) == len(scan.sources) and scan.schema_source == "schema="
+    absent = AbsentColumns(needed.features, warn_of_schema) if warns else None
+    return open_indexed(needed, needed.row_filter, absent, whole=whole)
+
+
+def _open_files(files: Files[ScanOptions], *, whole: bool, with_index: bool) -> Reader:
+    planned = plan_scan(files.sources, files.options, files.selection, whole=whole, with_index=with_index)
     try:
         planned.scan.refuse_conflicts()
         if not (whole and planned.scan.resolved.is_inferred):  # from all records
@@ -39,27 +60,18 @@ def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_inde
     return Reader(planned)
 
 
-def open_scan(scan: Scan, *, whole: bool = False, warns: bool = False) -> Reader:
-    """Open the files of a scan; the reader raises if a file has more columns than the schema.
-
-    A `whole` read is decoded on all threads, in batches as large as possible. `warns`: of declared columns that no
-    record has. SchemaError if files have types for a column that no type has in common.
-    """
-    needed = scan.prune_files().with_required_columns()
-    warns = warns and len(needed.sources) == len(scan.sources) and scan.schema_source == "schema="
-    absent = AbsentColumns(needed.features, warn_of_schema) if warns else None
-    return open_indexed(needed, needed.row_filter, absent, whole=whole)
-
-
 def open_all(scan: Scan, *, with_index: bool = False, **changes: Any) -> Reader:
     """Open all rows of a dataset, under the types that all of them have; of a selection, under the dataset's schema.
 
-    `changes`: options of `ReadOptions` instead of those of the dataset, such as the size of batches.
+    `changes`: options of `ScanOptions` instead of those of the dataset, such as the size of batches.
     """
-    if scan.origin is not None and not (scan.chooses_rows or scan.chooses_columns):
-        return open_path(scan, scan.origin[1].changed(**changes), whole=True, with_index=with_index)
+    is_whole = scan.is_as_stated and not (scan.chooses_rows or scan.chooses_columns)
+    if is_whole and (not scan.has_schema or scan.is_of_first_rows):
+        options = scan.stated.changed(**changes)
+        files = Files(tuple(find_sources(list(scan.sources), options)), options)
+        return open_scan(files, whole=True, with_index=with_index)
     scan = scan.with_options(**changes) if changes else scan
-    return open_scan(scan.add_index_levels() if with_index else scan, whole=True, warns=True)
+    return open_scan(scan, whole=True, with_index=with_index, warns=True)
 
 
 def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:

@@ -17,7 +17,7 @@ from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, unpack
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.storage.paths.file_names import partition_folder
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
 from tfrecord_io.storage.read.source import ManifestShard, Source
 
 _INTEGER = re.compile(r"-?[0-9]+")
@@ -192,7 +192,7 @@ def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
         is_named = any(name == field.name for name, _ in source.partitions)
         place = f"is not in a directory '{field.name}=...'"
         if is_named:
-            place = f"has no value in '{partition_folder(field.name, None)}'"
+            place = f"has no value in '{ColumnFolder(field.name, None).name}'"
         reason = f"the file {place}, and the schema requires the column"
         raise SchemaError(reason, path=source.path, feature=field.name, expected=expected)
     try:

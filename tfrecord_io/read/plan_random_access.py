@@ -12,7 +12,7 @@ from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.record_index import RecordIndex
-from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options import ALL, MIB, ScanOptions, Selection
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
@@ -27,20 +27,21 @@ from tfrecord_io.storage.read.source import Source
 _CHUNK_BYTES = 64 * MIB  # of first records that are read together
 
 
-def plan_records(files: IndexedFiles, options: ReadOptions, part: Scan | None = None) -> Scan:
+def plan_records(
+    files: IndexedFiles, options: ScanOptions, selection: Selection = ALL, part: Scan | None = None
+) -> Scan:
     """Plan under the embedded schemas of all files: a later one may have more columns than the first.
 
     A `part` of a dataset has its schema.
     """
     if part is not None:
-        scan = part.with_sources(
-            files.sources, threads=options.threads, on_error=options.on_error
-        ).with_required_columns()
+        scan = part.with_sources(files.sources).with_options(threads=options.threads, on_error=options.on_error)
+        scan = scan.with_required_columns()
         scan.refuse_conflicts()
         return scan
     embedded: EmbeddedSchema | None = None
     while True:
-        scan = plan_scan(files.sources, options, embedded=embedded).close().with_required_columns()
+        scan = plan_scan(files.sources, options, selection, embedded=embedded).close().with_required_columns()
         scan.refuse_conflicts()
         if scan.settings.as_bytes:
             return scan
@@ -70,7 +71,7 @@ def _check_first_records(files: IndexedFiles, scan: Scan) -> SchemaRevision | No
 
 
 def index_around_damage(
-    recovery: Recovery, options: ReadOptions, source: Source, file: int
+    recovery: Recovery, options: ScanOptions, source: Source, file: int
 ) -> tuple[RecordIndex, Array]:
     """The index of the records and the damaged regions of a file, and which of its entries are records.
 

@@ -30,7 +30,7 @@ from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.options.limits import Expansion
-from tfrecord_io.options.read import NumberOptions, ReadOptions
+from tfrecord_io.options.read import NumberOptions, ReadOptions, ScanOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import (
@@ -45,12 +45,11 @@ from tfrecord_io.read.index_search import column_search, indexed_fields, matchin
 from tfrecord_io.read.narrow_scan import add_condition_columns, apply_filter
 from tfrecord_io.read.plan_random_access import index_around_damage, plan_records
 from tfrecord_io.read.report import ReadReport
-from tfrecord_io.read.resolve_source import add_selection, resolve_source
+from tfrecord_io.read.resolve_source import Files, resolve_source, selection_of
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import ChosenRecords
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnError, Path, SchemaLike, StorageLike
 
 Key = str | bytes | int
@@ -338,7 +337,7 @@ class RandomAccess(Closing, Shared):
         """
         if self._closed:
             raise ValueError("the file is closed")
-        every = apply_filter(self._scan.with_options(columns=None), filters)
+        every = apply_filter(self._scan.with_selection(columns=None), filters)
         row_filter, scan = every.row_filter, every.only([]).without_filter()
         assert row_filter is not None
         exact, doubtful, unindexed = matching_numbers(self._files, column_search(scan, row_filter))
@@ -381,7 +380,7 @@ class RandomAccess(Closing, Shared):
         try:
             scan = self._scan_with(name)
         except FeatureNotFoundError as error:
-            valid = f"valid names: {', '.join(sorted(self._scan.with_options(columns=None).schema.names))}"
+            valid = f"valid names: {', '.join(sorted(self._scan.with_selection(columns=None).schema.names))}"
             raise FeatureNotFoundError("key= names a column that does not exist", feature=name, hint=valid) from error
         records = self._replace_scan(scan.only([name]).without_filter())
         field = records._scan.compiled.schema.field(name)
@@ -390,7 +389,7 @@ class RandomAccess(Closing, Shared):
 
     def _scan_with(self, name: str) -> Scan:
         """A scan of all columns, with one of this name."""
-        scan = add_condition_columns(self._scan.with_options(columns=None), condition_of([(name, "!=", None)]))
+        scan = add_condition_columns(self._scan.with_selection(columns=None), condition_of([(name, "!=", None)]))
         return replace(scan, selected=None)
 
     @cached_property
@@ -679,7 +678,9 @@ def open_random(
     a disk, and with several range requests at a time from a bucket.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3], "word": ["a", "b", None]}, "words.tfrecord", write_index=True)
+    >>> _ = tfr.write_tfrecord(
+    ...     {"x": [1, 2, 3], "word": ["a", "b", None]}, "words.tfrecord", write_index=True
+    ... )
     >>> with tfr.open_random("words.tfrecord") as records:
     ...     len(records), records[-1], records[[1, 0, 1]]["word"].to_pylist()
     (3, {'x': 3, 'word': None}, ['b', 'a', 'b'])
@@ -746,7 +747,8 @@ def open_random(
         raise ValueError(f'keep={keep!r}: expected "first", with key=')
     sampling: OnError = "raise" if requested.damage.is_strict else "skip"  # a callable is asked when records are read
     sampling_options = replace(requested, threads=1, on_error=sampling)
-    sources, options, part = _numbered_files(source, sampling_options)
+    found, part = _numbered_files(source, sampling_options)
+    sources, options = list(found.sources), found.options
     recovery = recovery_of(requested.on_error, sources)
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
@@ -760,7 +762,7 @@ def open_random(
         recover=recover,
     )
     try:
-        records = RandomAccess(files, plan_records(files, options, part), recovery)
+        records = RandomAccess(files, plan_records(files, options, found.selection, part), recovery)
         if key is not None:
             records._read_keys(key, keep)
     except BaseException:
@@ -771,15 +773,16 @@ def open_random(
     return records
 
 
-def _numbered_files(source: Any, options: ReadOptions) -> tuple[list[Source], ReadOptions, Scan | None]:
-    """The files whose records are read by number, how to read them, and the scan of a part of a dataset.
+def _numbered_files(source: Any, options: ReadOptions) -> tuple[Files[ScanOptions], Scan | None]:
+    """The files whose records are read by number, and the scan of a part of a dataset.
 
     The scan, which has the dataset's schema, is None for anything else.
     """
     found = resolve_source(source, options)
     if isinstance(found, Scan):
-        return list(found.sources), add_selection(options, found), found if found.origin is None else None
+        files = Files(found.sources, options.of_scan, selection_of(found))
+        return files, found if found.origin is None else None
     if any(isinstance(file.derived, ChosenRecords) for file in found.sources):  # to begin with the schema of others
         reason = "a piece of a dataset beside other sources is read from the first record to the last"
         raise ValueError(f"{reason}: open it by itself, or pass the whole dataset")
-    return list(found.sources), found.options, None
+    return found, None

@@ -91,13 +91,13 @@ def plan_read(
         from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
 
         files = [file for file in scan.picked or () if file.source is not None]
-        reader = IndexedChunks(files, scan.decode_options, whole=whole)
+        reader = IndexedChunks(files, scan.options, scan.decode_selection, whole=whole)
     elif reader is None:
-        reader = ChunkReader(scan.sources, scan.decode_options, whole=whole)
+        reader = ChunkReader(scan.sources, scan.options, scan.decode_selection, whole=whole)
     early = None if scan.row_filter is None else scan.early_filter(rereads=absent is not None)
     reader.decode_by(scan.compiled.settings, None if early is None else cache(early.settings))
     reader.check = scan.embedded_check
-    budget = row_budget(scan.decode_options, whole=whole)
+    budget = row_budget(scan.options, scan.decode_selection, whole=whole)
     return Planned(scan, reader, budget, whole, absent=absent, early=early)
 
 
@@ -151,8 +151,8 @@ class Reader(BatchStream):
         self.scan = scan = planned.scan  # what is read
         of_sample = planned.sample or scan.resolved.observations
         self._chunks = self._chunks_of(planned) if of_sample else planned.reader.chunks(planned.budget)
-        self._to_drop = scan.options.rows_to_drop
-        self._left = None if scan.row_filter is None else scan.options.limit  # rows that are still delivered
+        _, self._to_drop = scan.options.split_offset(scan.selection.offset)
+        self._left = None if scan.row_filter is None else scan.selection.limit  # rows that are still delivered
         self._revision: SchemaRevision | TFRecordError | None = None
         self._expansion = Expansion(scan.options.limits.expansion_bytes)
         self.origins = RowOrigins(scan.sources)
@@ -225,13 +225,13 @@ class Reader(BatchStream):
                 self._stop(_locate_error(error, scan.sources[last.file]))
                 return
         verdict.decide()
-        options = scan.decode_options
-        is_all = not options.offset and options.limit is None
+        selection = scan.decode_selection
+        is_all = not selection.offset and selection.limit is None
         if is_all:
             check_counts(scan.sources, rows, self.report.skipped, scan.sidecar)
         self._warn_of_left_out()
         is_unknown = scan.resolved.source == "inferred" and not scan.resolved.observations
-        if not self.report.records and is_unknown and not options.offset and options.limit != 0:
+        if not self.report.records and is_unknown and not selection.offset and selection.limit != 0:
             warn_of_no_records(scan.sources)
         if planned.absent is not None:
             self._warn_of_absent(planned.absent)
@@ -266,7 +266,7 @@ class Reader(BatchStream):
             absent.observe_until_found(
                 lambda names: open_as_it_is(self.scan.select_all_rows(names).with_options(on_error="raise"))
             )
-        absent.finish(self.scan.sources, self.scan.decode_options, self.report.records)
+        absent.finish(self.scan.sources, self.scan.options, self.report.records)
 
     def _parts(self, chunk: DecodedChunk) -> tuple[list[tuple[int, pa.RecordBatch]], Exception | None, int]:
         """The batches of a chunk, its error, and the number of records before the error that are not left out.
@@ -442,8 +442,8 @@ class Reader(BatchStream):
         """All remaining rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
         from tfrecord_io.arrow.output.to_pandas import to_pandas
 
-        scan, options = self.scan, self.scan.options
-        is_all = options.offset == 0 and options.limit is None and scan.row_filter is None and not self._started
+        scan, selection = self.scan, self.scan.selection
+        is_all = selection.offset == 0 and selection.limit is None and scan.row_filter is None and not self._started
         whole_file = is_all and len(scan.sources) == 1  # only then does its stored RangeIndex apply
         return to_pandas(self.read_all(), dtype_backend, whole_file=whole_file, added_index=self.scan.added_index)
 

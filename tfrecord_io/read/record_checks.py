@@ -19,7 +19,7 @@ from tfrecord_io.display import and_more, counted, did_you_mean
 from tfrecord_io.engine.contract import Plan, RecordCounts
 from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.feature_types import RecordType, Text
-from tfrecord_io.options import MIB, ReadOptions, StorageOptions
+from tfrecord_io.options import MIB, ScanOptions, Selection, StorageOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.recovery import SkippedRegions
@@ -71,7 +71,7 @@ class AbsentColumns:
         except (TFRecordError, OSError):  # a value that does not fit, or a file that is gone: no reason to warn
             self._fields = []
 
-    def finish(self, sources: Sequence[Source], options: ReadOptions, records: int) -> None:
+    def finish(self, sources: Sequence[Source], options: ScanOptions, records: int) -> None:
         """Warn of the columns that are left, after a read of `records` records.
 
         SchemaError if a SequenceExample has such a feature in the other part: the context or the feature lists.
@@ -147,7 +147,7 @@ def _features(field: Field) -> frozenset[str]:
     return frozenset(column.name for column in plan.columns) - plan.companions
 
 
-def _first_names(sources: Sequence[Source], options: ReadOptions, wanted: Collection[str]) -> dict[str, set[str]]:
+def _first_names(sources: Sequence[Source], options: ScanOptions, wanted: Collection[str]) -> dict[str, set[str]]:
     """The features of the first records, and the parts that each of `wanted` is in.
 
     Empty where the files can be read only once, or the records cannot be read.
@@ -162,7 +162,7 @@ def _first_names(sources: Sequence[Source], options: ReadOptions, wanted: Collec
         return name in wanted
 
     plan = Plan(select=select, text=Text.NO, record_type=RecordType.DETECT, names_in_both=True, **plan_limits(options))
-    reader = ChunkReader(sources[:1], options.changed(offset=0, limit=_SAMPLE_RECORDS, threads=1, progress=False))
+    reader = ChunkReader(sources[:1], options.changed(threads=1, progress=False), Selection(limit=_SAMPLE_RECORDS))
     reader.settings = DecodeSettings(plan)
     try:
         chunk = reader.read(reader.decoder(), _SAMPLE_RECORDS, _SAMPLE_BYTES)
@@ -202,7 +202,7 @@ def split_folders(path: str, depth: int) -> tuple[str, str]:
     return folder or ("/" if path.startswith("/") else "."), name
 
 
-def find_sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> SidecarSchema | None:
+def find_sidecar_schema(sources: Sequence[Source], options: ScanOptions) -> SidecarSchema | None:
     """The description of the datasets that files are of, or None; with a warning if it is not used."""
     sidecar, reason = sidecar_schema(sources, options)
     if reason:
@@ -210,7 +210,7 @@ def find_sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> Side
     return sidecar
 
 
-def sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[SidecarSchema | None, str]:
+def sidecar_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[SidecarSchema | None, str]:
     """The description of the datasets that files are of, or why that of the first file is not used.
 
     Whether others have one is not looked up where the first file has none.
@@ -230,7 +230,7 @@ def sidecar_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[Sid
     return sidecar, ""
 
 
-def _read_description(source: Source, options: ReadOptions) -> SidecarSchema | None:
+def _read_description(source: Source, options: ScanOptions) -> SidecarSchema | None:
     """The description of a file's dataset, or None; SchemaError if it cannot be used.
 
     That of a split may be in a directory above that of the file: TFDS has templates of names with folders.
@@ -282,7 +282,7 @@ def warn_of_no_records(sources: Sequence[Source]) -> None:
     warn(f"{printable(sources[0].path)}{more_files}: {reason}; {advice}", SchemaWarning)
 
 
-def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ReadOptions) -> None:
+def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ScanOptions) -> None:
     """Raise DecodeError if the records are another message: with `record_type`, only if they look like one."""
     from tfrecord_io.engine.fault_messages import not_examples
 
@@ -291,13 +291,15 @@ def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: 
         raise error
 
 
-def warn_of_feature_lists(sources: Sequence[Source], options: ReadOptions, embedded: Schema | None = None) -> None:
+def warn_of_feature_lists(
+    sources: Sequence[Source], options: ScanOptions, columns: Sequence[str] | None, embedded: Schema | None = None
+) -> None:
     """Warn that the feature lists of the first record are not read, unless the columns to read were named.
 
     Its embedded schema, if it has one, states whether it has feature lists.
     """
     has_lists = embedded is None or any(field.part == FEATURE_LIST for field in embedded)
-    if options.record_type == "example" and options.columns is None and has_lists:
+    if options.record_type == "example" and columns is None and has_lists:
         reason = 'the records have feature lists, which record_type="example" ignores'
         advice = "leave it out to read them, or name the columns to read"
         warn(f"{printable(sources[0].path)}: {reason}; {advice}", SchemaWarning)
@@ -310,7 +312,7 @@ class RecordTypeVerdict:
     first chunk. `decided`: there is nothing to decide.
     """
 
-    def __init__(self, sources: Sequence[Source], options: ReadOptions, *, whole: bool, decided: bool) -> None:
+    def __init__(self, sources: Sequence[Source], options: ScanOptions, *, whole: bool, decided: bool) -> None:
         self._sources, self._options = sources, options
         self._counts: RecordCounts | None = None
         self._left = _VERDICT_BYTES if whole else 1  # payload bytes to observe

@@ -20,7 +20,7 @@ from tfrecord_io.engine.contract import FeatureName, Plan, PlanColumn, RecordCou
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.companions import SHAPE_SOURCE_KEY, companions
 from tfrecord_io.format.feature_types import RECORD_TYPES, Layout, RecordType, Text
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ALL, ScanOptions, Selection
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import (
     PAYLOAD_SCHEMA,
@@ -86,7 +86,8 @@ class Assumptions:
 
 def plan_scan(
     sources: Sequence[Source],
-    options: ReadOptions,
+    options: ScanOptions,
+    selection: Selection = ALL,
     *,
     whole: bool = False,
     with_index: bool = False,
@@ -107,25 +108,26 @@ def plan_scan(
     if `has_united`, it covers all files, or they have none if it is None: it is not looked for. `keeps_conflicts`: a
     read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
     """
-    stated_options = options
+    stated = options, selection
     if options.declares_schema and not takes_payloads(options.record_type) and _has_open_shapes(options):
         from tfrecord_io.read.resolve_shapes import close_shapes
 
         options = close_shapes(options, sources, partial(_first_chunks, sources))
-    if options.filters is not None and declares_schema(options):
-        options = _add_filter_types(sources, options)
-    planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
-    planner.narrow_options = None if options is stated_options else stated_options
+    if selection.filters is not None and has_declared_schema(options):
+        options, selection = _add_filter_types(sources, options, selection)
+    how = {"whole": whole, "with_index": with_index, "with_evidence": with_evidence}
+    planner = _Planner(tuple(sources), options, selection, **how)
+    planner.narrow = None if options is stated[0] else stated
     if has_united:
         planner.all_embedded, planner.has_united = embedded, True
     folds = not options.stable_types and (with_evidence or options.schema is None)
     assumptions = Assumptions(RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE), folds, embedded)
-    reader = ChunkReader(planner.sources, planner.options, ahead=not only_sample, whole=whole)
+    reader = ChunkReader(planner.sources, planner.options, planner.selection, ahead=not only_sample, whole=whole)
     try:
         planned = planner.plan(reader, assumptions)
     except FeatureNotFoundError as missing:
-        if options.filters is not None and missing.feature in options.filters.columns:
-            _list_all_names(missing, sources, options)
+        if selection.filters is not None and missing.feature in selection.filters.columns:
+            _list_all_names(missing, sources, options, selection)
         raise
     conflicts = planned.scan.conflicts() if options.inspects else {}
     for error in conflicts.values():
@@ -134,18 +136,18 @@ def plan_scan(
     if not conflicts or keeps_conflicts:
         return planned
     planned.close()
-    options = options.changed(columns=(*(options.columns or ()), *(f"!{name}" for name in conflicts)))
-    return plan_scan(sources, options, whole=whole, with_index=with_index, only_sample=only_sample)
+    selection = replace(selection, columns=(*(selection.columns or ()), *(f"!{name}" for name in conflicts)))
+    return plan_scan(sources, options, selection, whole=whole, with_index=with_index, only_sample=only_sample)
 
 
-def declares_schema(options: ReadOptions) -> bool:
+def has_declared_schema(options: ScanOptions) -> bool:
     """True if ``schema=`` declares the types."""
     return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
 
 
-def _has_open_shapes(options: ReadOptions) -> bool:
+def _has_open_shapes(options: ScanOptions) -> bool:
     """True if a column is declared as an array whose shape stands in other features, or by a text that may say so."""
-    declared = Schema.parse(options.schema) if declares_schema(options) else None
+    declared = Schema.parse(options.schema) if has_declared_schema(options) else None
     fields = () if declared is None or declared.plain is not None else declared.fields
     overrides = (options.schema_overrides or {}).values()
     return any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)) or any(
@@ -153,45 +155,50 @@ def _has_open_shapes(options: ReadOptions) -> bool:
     )
 
 
-def _first_chunks(sources: Sequence[Source], options: ReadOptions) -> list[DecodedChunk]:
-    """The first records of the files as `options` ask for them, decoded without a declared type."""
-    planned = plan_scan(sources, options, only_sample=True)
+def _first_chunks(sources: Sequence[Source], options: ScanOptions, columns: tuple[str, ...]) -> list[DecodedChunk]:
+    """The first records of the files, of these columns only, decoded without a declared type."""
+    planned = plan_scan(sources, options, Selection(columns), only_sample=True)
     chunks = list(planned.sample)
     planned.close()
     return chunks
 
 
-def _add_filter_types(sources: Sequence[Source], options: ReadOptions) -> ReadOptions:
-    """The options with the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
+def _add_filter_types(
+    sources: Sequence[Source], options: ScanOptions, selection: Selection
+) -> tuple[ScanOptions, Selection]:
+    """Add the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
+    assert selection.filters is not None
     if takes_payloads(options.record_type):
-        return options
+        return options, selection
     declared, partitions = Schema.parse(options.schema), PartitionColumns.from_folders(sources).names
     known_names = {*declared.names, *partitions, options.include_file_paths}
-    missing = [name for name in options.filters.columns if name not in known_names]
+    missing = [name for name in selection.filters.columns if name not in known_names]
     if not missing or any(map(is_glob, missing)) or not all(source.can_be_read_again for source in sources):
-        return options
-    Projection(options.columns).check(filter(None, [*known_names]))
+        return options, selection
+    Projection(selection.columns).check(filter(None, [*known_names]))
     try:
-        scan = plan_scan(sources, _options_of_file(options).changed(columns=tuple(missing)), only_sample=True).close()
+        scan = plan_scan(sources, _options_of_file(options), Selection(tuple(missing)), only_sample=True).close()
     except FeatureNotFoundError:  # the next one lists all names
-        return options
+        return options, selection
     added = [field for field in scan.features if field.column in missing]
     for feature in added:
         owner = next((f for f in declared if (f.feature, f.part) == (feature.feature, feature.part)), None)
         if owner is not None:
             reason = f"the filter names the feature, which is the column '{printable(owner.column)}' of schema="
             raise FeatureNotFoundError(reason, feature=feature.feature, hint="name the column")
-    entries = ("*",) if options.columns is None else options.columns
-    schema = Schema([*declared, *added], declared.metadata)
-    return options.changed(schema=schema, columns=(*entries, *(f"!{name}" for name in missing)))
+    entries = ("*",) if selection.columns is None else selection.columns
+    options = options.changed(schema=Schema([*declared, *added], declared.metadata))
+    return options, replace(selection, columns=(*entries, *(f"!{name}" for name in missing)))
 
 
-def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], options: ReadOptions) -> None:
+def _list_all_names(
+    error: FeatureNotFoundError, sources: Sequence[Source], options: ScanOptions, selection: Selection
+) -> None:
     """Make an error about a column of a filter list all names of the files, not only the selected ones."""
-    if options.columns is None and not declares_schema(options):
+    if selection.columns is None and not has_declared_schema(options):
         return
     if not all(source.can_be_read_again for source in sources):
-        if declares_schema(options):
+        if has_declared_schema(options):
             error.advice = "the source is read once: declare the column in schema=, and leave it out by columns="
         return
     with suppress(TFRecordError), warnings.catch_warnings():
@@ -200,11 +207,10 @@ def _list_all_names(error: FeatureNotFoundError, sources: Sequence[Source], opti
         error.advice = name_advice(str(error.feature), names)
 
 
-def _options_of_file(options: ReadOptions) -> ReadOptions:
-    """The options to plan a read of all columns, with the types that the files state, or that are inferred."""
-    changes: dict[str, Any] = {"schema": None} if declares_schema(options) else {"schema": options.schema}
-    changes |= {"columns": None, "filters": None, "schema_overrides": None, "offset": 0, "limit": None}
-    return options.changed(**changes, progress=False)
+def _options_of_file(options: ScanOptions) -> ScanOptions:
+    """The options to plan a read of a file with the types that it states, or that are inferred."""
+    schema = None if has_declared_schema(options) else options.schema
+    return options.changed(schema=schema, schema_overrides=None, progress=False)
 
 
 class _Sample(NamedTuple):
@@ -220,28 +226,36 @@ class _Sample(NamedTuple):
 
 
 def _remove_filter(
-    options: ReadOptions, sources: tuple[Source, ...], partitions: PartitionColumns
-) -> tuple[ReadOptions, tuple[Source, ...]]:
-    """The options to decode all rows before ``filters=``, and the files that can have rows which pass."""
+    options: ScanOptions, selection: Selection, sources: tuple[Source, ...], partitions: PartitionColumns
+) -> tuple[Selection, tuple[Source, ...]]:
+    """The selection to decode all rows before ``filters=``, and the files that can have rows which pass."""
     from tfrecord_io.read.row_filter import RowFilter, add_filter_columns
 
-    names = options.filters.columns
-    if declares_schema(options):
+    assert selection.filters is not None
+    names = selection.filters.columns
+    if has_declared_schema(options):
         partitions, _ = partitions.declare_types(Schema.parse(options.schema), sources)
-    if partitions.fields and not options.offset:  # which counts the records of all files
-        possible = RowFilter(options.filters, names).possible(sources, partitions)
+    if partitions.fields and not selection.offset:  # which counts the records of all files
+        possible = RowFilter(selection.filters, names).possible(sources, partitions)
         sources = possible or sources[:1]  # a file has the schema of no rows
-    columns = options.columns
+    columns = selection.columns
     if columns is not None:
         columns = add_filter_columns(columns, [name for name in names if name != options.include_file_paths])
-    return options.changed(columns=columns, filters=None, limit=None), sources
+    return replace(selection, columns=columns, filters=None, limit=None), sources
 
 
 class _Planner:
     """The common part of all attempts at a plan; it does not change."""
 
     def __init__(
-        self, sources: tuple[Source, ...], options: ReadOptions, *, whole: bool, with_index: bool, with_evidence: bool
+        self,
+        sources: tuple[Source, ...],
+        options: ScanOptions,
+        selection: Selection,
+        *,
+        whole: bool,
+        with_index: bool,
+        with_evidence: bool,
     ) -> None:
         self.sources = sources
         self._partitions = PartitionColumns()
@@ -251,32 +265,32 @@ class _Planner:
             )
             options = options.changed(schema_overrides=overrides or None)
         self._delivered: Projection | None = None  # of all columns, where `columns=` names that of the paths of files
-        entries, paths = options.columns or (), options.include_file_paths
+        entries, paths = selection.columns or (), options.include_file_paths
         if paths is not None and (paths in entries or f"!{paths}" in entries):
             self._delivered = Projection(entries)
-            entries_of_columns = tuple(entry for entry in entries if entry.removeprefix("!") != paths)
-            options = options.changed(columns=entries_of_columns if entries_of_columns or paths in entries else None)
-        self._requested = options
+            of_columns = tuple(entry for entry in entries if entry.removeprefix("!") != paths)
+            selection = replace(selection, columns=of_columns if of_columns or paths in entries else None)
+        self._requested = selection
         self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
-        if options.filters is not None:
-            options, self.sources = _remove_filter(options, sources, self._partitions)
-        self.options = options
+        if selection.filters is not None:
+            selection, self.sources = _remove_filter(options, selection, sources, self._partitions)
+        self.options, self.selection = options, selection
         self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
         self._all_sources = sources
         self.all_embedded: EmbeddedSchema | None = None
-        self.narrow_options: ReadOptions | None = None  # see `Scan`
+        self.narrow: tuple[ScanOptions, Selection] | None = None  # see `Scan`
         self.has_united = False  # what `_unite_files` found, if it has looked
 
     @property
     def _reads_all(self) -> bool:
         """True if all records are read: a file that the schema does not cover is found in time to begin again."""
         requested, is_pruned = self._requested, len(self.sources) < len(self._all_sources)
-        is_part = requested.offset or requested.limit is not None or not requested.damage.is_strict or is_pruned
+        is_part = requested.offset or requested.limit is not None or not self.options.damage.is_strict or is_pruned
         return self._whole and not is_part
 
     @cached_property
     def _projection(self) -> Projection:
-        return Projection(self.options.columns)
+        return Projection(self.selection.columns)
 
     def plan(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
         """Attempt a plan, with changed assumptions until they hold."""
@@ -336,7 +350,7 @@ class _Planner:
             return self._messages(reader, message)
         if options.record_type == "bytes":
             return self._payloads(reader)
-        if declares_schema(options):
+        if has_declared_schema(options):
             return self._plan_declared(reader, assumptions)
         reader.check = EmbeddedSchemaCheck(uses_embedded, assumptions.embedded)
         if assumptions.embedded is None:
@@ -348,7 +362,7 @@ class _Planner:
         if embedded is not None:
             schema = self._override_types(Schema.parse(embedded.schema))
             if options.record_type == "example":
-                warn_of_feature_lists(self.sources, options, schema)
+                warn_of_feature_lists(self.sources, options, self.selection.columns, schema)
             return self._plan_schema(reader, ResolvedSchema(schema, "embedded", record_type, embedded))
         sidecar = find_sidecar_schema(self.sources, options) if uses_embedded else None
         if sidecar is not None:
@@ -358,7 +372,7 @@ class _Planner:
             return self._plan_inferred(reader, assumptions)
         except FeatureNotFoundError as error:
             is_any_known = error.advice != name_advice(str(error.feature), ())
-            if not is_any_known and (options.offset or not reader.bytes):
+            if not is_any_known and (self.selection.offset or not reader.bytes):
                 error.advice = "no record was read, so no name is known; pass schema="
             raise
 
@@ -370,7 +384,7 @@ class _Planner:
         if is_sequence and assumptions.record_type is RecordType.DETECT:
             assumptions = replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
         elif is_sequence:
-            warn_of_feature_lists(self.sources, self.options)
+            warn_of_feature_lists(self.sources, self.options, self.selection.columns)
         if revision is not None:
             revision.warn_if_late()
         embedded = None if revision is None else revision.embedded
@@ -434,22 +448,22 @@ class _Planner:
 
     def _scan(self, resolved: ResolvedSchema, **known: Any) -> Scan:
         fields = {"partitions": self._partitions, "with_index": self._with_index, **known}
-        scan = Scan(self.sources, self.options, resolved, **fields)
+        scan = Scan(self.sources, self.options, self.selection, resolved, **fields)
         filters = self._requested.filters
         if filters is None and self._delivered is None:
             return scan
         from tfrecord_io.read.row_filter import RowFilter
 
-        are_requested = self._requested.columns == self.options.columns  # then nothing else is compiled
-        row_options = self._requested.changed(filters=None)
-        requested = scan if are_requested else Scan(self.sources, row_options, resolved, **fields)
+        columns, requested = self._requested.columns, scan
+        if columns != self.selection.columns:  # else nothing else is compiled
+            requested = Scan(self.sources, self.options, replace(self.selection, columns=columns), resolved, **fields)
         names = requested.schema.names
         if self._delivered is not None:
             names = [*self._delivered.order(names), *requested.compiled.added_index]
         return replace(
             scan,
-            options=self.options.changed(limit=self._requested.limit),
-            narrow_options=self.narrow_options,
+            selection=replace(self.selection, limit=self._requested.limit),
+            narrow=self.narrow,
             selected=None if names == scan.schema.names else tuple(names),
             index_levels=tuple(requested.compiled.added_index),
             row_filter=None if filters is None else RowFilter.for_schema(filters, scan.schema),
@@ -494,7 +508,8 @@ class _Planner:
         declared = self._override_types(declared, of={*declared.names})
         untyped = {field.feature for field in declared if pa.types.is_null(field.type)}
         resolved = ResolvedSchema(declared, "embedded", assumptions.record_type, embedded)
-        known_plan = Scan(self.sources, self.options, resolved, self._partitions).settings.plan
+        known = Scan(self.sources, self.options, self.selection, resolved, partitions=self._partitions)
+        known_plan = known.settings.plan
         plan = replace(
             known_plan,
             columns=(
@@ -509,7 +524,7 @@ class _Planner:
         known_names = {column.name for column in plan.columns}
         check = reader.check = EmbeddedSchemaCheck(True, embedded)
         reader.settings = DecodeSettings(plan)
-        budget = row_budget(self.options, whole=True)
+        budget = row_budget(self.options, self.selection, whole=True)
         sample = list(reader.chunks(budget))
         if sample and (revision := sample[-1].revision) is not None:
             revision.warn_if_late()
@@ -560,7 +575,7 @@ class _Planner:
             **plan_limits(self.options),
         )
         reader.settings = DecodeSettings(plan)
-        budget, sample = row_budget(self.options, whole=self._whole), list[DecodedChunk]()
+        budget, sample = row_budget(self.options, self.selection, whole=self._whole), list[DecodedChunk]()
         size = "all" if self._whole else self.options.sample
         chunks = sampled_chunks(reader, budget, size, self.options.limits.expansion_bytes)
         is_declared = self._newly_declared(assumptions)
@@ -633,7 +648,9 @@ class _Planner:
             # One feature list makes all records SequenceExamples, also those that were decoded as Examples.
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
         folded = folded_columns(chunks, observations, self._may_fold()) if assumptions.fold_tensors else {}
-        schema = self._override_types(inferred_schema(observations, self.options, folded), left_out=seen)
+        schema = self._override_types(
+            inferred_schema(observations, self.options, folded, self.selection.columns), left_out=seen
+        )
         resolved = ResolvedSchema(
             schema,
             "companions" if folded else "inferred",
@@ -659,8 +676,8 @@ class _Planner:
 
     def _plan_no_rows(self, reader: ChunkReader, sample: _Sample) -> Planned:
         """Plan a read of no rows by the schema that the first records of all files show."""
-        every = self.options.changed(offset=0, limit=None, progress=False)
-        first = plan_scan(self._all_sources, every, only_sample=True)
+        options, every = self.options.changed(progress=False), replace(self.selection, offset=0, limit=None)
+        first = plan_scan(self._all_sources, options, every, only_sample=True)
         planned = plan_read(self._scan(first.close().resolved), reader, whole=self._whole)
         planned.budget = sample.budget
         return planned
@@ -668,7 +685,9 @@ class _Planner:
     def _names_columns_of_no_rows(self) -> bool:
         """True if a read of no rows names columns of an unknown schema: they are those of the first records."""
         requested = self._requested
-        names_any = requested.columns is not None or requested.filters is not None or bool(requested.schema_overrides)
+        names_any = (
+            requested.columns is not None or requested.filters is not None or bool(self.options.schema_overrides)
+        )
         is_part = requested.offset > 0 or requested.limit == 0 or len(self.sources) < len(self._all_sources)
         can_be_planned_again = all(source.can_be_read_again for source in self._all_sources)
         return names_any and is_part and not self._with_evidence and can_be_planned_again
@@ -728,4 +747,4 @@ class _Planner:
         fields = schema if schema.plain is None else ()
         hidden = {name for f in fields if reads_companions(f) for name in companions(f.feature)}
         hidden |= left_out_companions(sample, set(names), self._projection)
-        return frozenset(hidden - set(self.options.columns or ()) - set(self.options.schema_overrides or ()))
+        return frozenset(hidden - set(self.selection.columns or ()) - set(self.options.schema_overrides or ()))

@@ -23,7 +23,7 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.format.companions import ShapeSource
 from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, element
 from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ScanOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW
 from tfrecord_io.schema.column_selection import is_glob
@@ -34,11 +34,11 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.storage.read.source import Source
 
-Sample = Callable[[ReadOptions], Sequence[DecodedChunk]]
-"""Decodes the first records with these options."""
+Sample = Callable[[ScanOptions, tuple[str, ...]], Sequence[DecodedChunk]]
+"""Decodes the first records, of these columns, with these options."""
 
 
-def close_shapes(options: ReadOptions, sources: Sequence[Source], decode_sample: Sample) -> ReadOptions:
+def close_shapes(options: ScanOptions, sources: Sequence[Source], decode_sample: Sample) -> ScanOptions:
     """The options with a type for each column that ``schema=`` or ``schema_overrides=`` leaves open.
 
     FeatureNotFoundError if no record of the sample has a feature that states a size; SchemaError if the number of
@@ -77,7 +77,7 @@ def _open_source(field: Field) -> ShapeSource | None:
 
 
 def _sampled_columns(
-    open_columns: Sequence[_OpenColumn], options: ReadOptions, sources: Sequence[Source], decode_sample: Sample
+    open_columns: Sequence[_OpenColumn], options: ScanOptions, sources: Sequence[Source], decode_sample: Sample
 ) -> list[Mapping[str, ColumnBuffers]]:
     """The columns of the first records: the values of the arrays, and the features that state their shapes."""
     stated = {name: column for column in open_columns for name in column.source.features}
@@ -88,11 +88,10 @@ def _sampled_columns(
             return []
         reason = "the file object is read once, and the first records decide the dtype and the number of dimensions"
         raise SchemaError(reason, feature=open_columns[0].feature, hint="pass a path, or state both by tfr.tensor")
-    changes = {"schema": "infer", "schema_overrides": None, "filters": None, "offset": 0, "limit": None}
-    options = options.changed(**changes, progress=False)
+    options = options.changed(schema="infer", schema_overrides=None, progress=False)
     while True:
         try:
-            chunks = decode_sample(options.changed(columns=(*stated, *values)))
+            chunks = decode_sample(options, (*stated, *values))
         except FeatureNotFoundError as missing:
             if missing.feature in values:  # whose kind is not needed
                 values.remove(str(missing.feature))
@@ -128,7 +127,7 @@ class _OpenColumn:
     def feature(self) -> str:
         return self.field.feature or self.column
 
-    def close(self, columns: Sequence[Mapping[str, ColumnBuffers]], options: ReadOptions) -> Field:
+    def close(self, columns: Sequence[Mapping[str, ColumnBuffers]], options: ScanOptions) -> Field:
         """The field with the type that the sample shows; dimensions whose sizes differ, or are not known, vary."""
         field, source = self.field, self.source
         shape, dtype, is_number = self._shape(columns), source.element, False

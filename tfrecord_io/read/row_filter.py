@@ -203,7 +203,7 @@ class RowFilter:
             return set().union(*(self._possible_folders([source], partitions) for source in sources))
 
 
-def add_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> Sequence[str] | None:
+def add_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> tuple[str, ...] | None:
     """The ``columns=`` that selects the columns of a filter, too.
 
     >>> add_filter_columns(["!image", "!id"], ["id"])

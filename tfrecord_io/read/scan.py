@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -17,7 +17,7 @@ from tfrecord_io.display import and_more, counted
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.feature_types import RecordType, Text
-from tfrecord_io.options import INT64_MAX, MIB, ReadOptions, check_integer
+from tfrecord_io.options import INT64_MAX, MIB, ScanOptions, Selection, check_integer
 from tfrecord_io.options.record_types import MessageType, takes_payloads
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import (
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 PIECE_BYTES = 128 * MIB
 MOST_PIECES = 1_000_000  # each is a task of its own
 # Options that change neither which columns are decoded nor how.
-_OF_ROWS = {"offset", "limit", "threads", "batch_size", "batch_bytes", "progress"}
+_OF_BATCHES = {"threads", "batch_size", "batch_bytes", "progress"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +74,16 @@ class _Compiled:
     """How the columns of a scan are decoded, and made to batches."""
 
     def __init__(self, scan: Scan) -> None:
-        resolved, options = scan.resolved, scan.options
-        self._resolved, self._options, self.columns = resolved, options, resolved.schema
+        resolved, options, entries = scan.resolved, scan.options, scan.selection.columns
+        self._resolved, self._options, self._entries, self.columns = resolved, options, entries, resolved.schema
         self.added_index: list[str] = []
-        if options.columns is not None or resolved.companions:
-            order = Projection(options.columns).order(resolved.schema.names)
+        if entries is not None or resolved.companions:
+            order = Projection(entries).order(resolved.schema.names)
             names = [name for name in order if name not in resolved.companions]
             if scan.with_index and resolved.source == "embedded":
                 from tfrecord_io.schema.pandas_metadata import stored_index
 
-                excluded = {name.removeprefix("!") for name in options.columns or ()}
+                excluded = {name.removeprefix("!") for name in entries or ()}
                 index = stored_index(resolved.schema.to_arrow())
                 self.added_index = [name for name in index if name not in names and name not in excluded]
             self.columns = resolved.schema.select([*names, *self.added_index])
@@ -103,7 +103,7 @@ class _Compiled:
             self.settings()  # at once, as it may raise; of an inferred schema often no record remains to be decoded
         self.schema = self.builder.schema
         if scan.partitions.fields:
-            self.schema = scan.partitions.extend_schema(self.schema, Projection(options.columns))
+            self.schema = scan.partitions.extend_schema(self.schema, Projection(entries))
         if (path_column := options.include_file_paths) is not None:
             if path_column in self.schema.names:
                 reason = "include_file_paths= names a column that exists"
@@ -112,8 +112,16 @@ class _Compiled:
 
     def settings(self) -> DecodeSettings:
         if self._settings is None:
-            self._settings = _decode_settings(self._resolved, self._options, self.columns)
+            self._settings = _decode_settings(self._resolved, self._options, self._entries, self.columns)
         return self._settings
+
+
+class Origin(NamedTuple):
+    """Where the files of a scan were looked up, and how all of them are read."""
+
+    path: Any
+    options: ScanOptions
+    selection: Selection
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -124,9 +132,8 @@ class Scan:
     """
 
     sources: tuple[Source, ...]
-    # Without `filters`. ``columns`` can be selected and filtered by; ``limit`` counts the delivered rows, ``offset``
-    # the rows before the filter.
-    options: ReadOptions
+    options: ScanOptions
+    selection: Selection  # its `columns` can be selected and filtered by; its filters are `row_filter`
     resolved: ResolvedSchema
     partitions: PartitionColumns
     # If the schema is that of a sidecar file, which also states the number of records.
@@ -137,14 +144,14 @@ class Scan:
     # Those of `selected` that were not requested, and are only read because they are levels of the index.
     index_levels: tuple[str, ...] = ()
     may_be_indexed: bool = True  # False: the files are known to have no column index
-    origin: tuple[Any, ReadOptions] | None = None  # where the files were looked up, if all of them are read
+    origin: Origin | None = None  # if all files that were looked up are read
     # The working directory in which relative paths of `sources` and `origin` were looked up, if it matters later.
     directory: str | None = None
     # Where not all records are read: the records to read, by file; `sources` has only files with such records.
     picked: tuple[PickedSource, ...] | None = None
     left_out: int = 0  # so many records at the start of `picked` come before the first one of the scan
-    # `options` without the columns that the filter added to ``schema=``, which are not delivered.
-    narrow_options: ReadOptions | None = None
+    # Both without the columns that the filter added to ``schema=``, which are not delivered.
+    narrow: tuple[ScanOptions, Selection] | None = None
     # What another scan of the same columns has compiled.
     compiled: _Compiled = None  # type: ignore[assignment]
 
@@ -174,12 +181,18 @@ class Scan:
         return not self.has_schema and any(s.is_file_object or s.pipe is not None for s in self.sources)
 
     @property
-    def stated(self) -> ReadOptions:
+    def stated(self) -> ScanOptions:
         """The options as they were stated, unless something was selected since; its own leave out what was used."""
         if self.origin is not None and self.is_as_stated:
-            return self.origin[1]
-        narrow = self.narrow_options
-        return self.options if narrow is None else self.options.changed(schema=narrow.schema, columns=narrow.columns)
+            return self.origin.options
+        return self.options if self.narrow is None else self.options.changed(schema=self.narrow[0].schema)
+
+    @property
+    def stated_selection(self) -> Selection:
+        """The selection of `stated`."""
+        if self.origin is not None and self.is_as_stated:
+            return self.origin.selection
+        return self.selection if self.narrow is None else replace(self.selection, columns=self.narrow[1].columns)
 
     @property
     def is_as_stated(self) -> bool:
@@ -188,9 +201,15 @@ class Scan:
             return True
         if self.origin is None or self.selected is not None or self.picked is not None:
             return False
-        options, condition = self.origin[1], None if self.row_filter is None else self.row_filter.words.key
-        expected = None if options.filters is None else options.filters.key
-        return (self.options.offset, self.options.limit, condition) == (options.offset, options.limit, expected)
+        stated, own = self.origin.selection, self.selection
+        condition = None if self.row_filter is None else self.row_filter.words.key
+        expected = None if stated.filters is None else stated.filters.key
+        return (own.offset, own.limit, condition) == (stated.offset, stated.limit, expected)
+
+    @property
+    def is_indivisible(self) -> bool:
+        """True if pieces of the files would have other rows: by `offset`, `limit` or ``on_error="stop"``."""
+        return self.selection.is_range or self.options.damage.ends_quietly
 
     @property
     def added_index(self) -> Sequence[str]:
@@ -242,7 +261,7 @@ class Scan:
 
     def rows_within(self, records: int) -> int:
         """How many of so many records `offset` and `limit` leave."""
-        rows, limit = max(0, records - self.options.offset), self.options.limit
+        rows, limit = max(0, records - self.selection.offset), self.selection.limit
         return rows if limit is None else min(rows, limit)
 
     @property
@@ -250,7 +269,7 @@ class Scan:
         """A check of embedded schemas against the governing one; of how they say that declared columns are stored."""
         resolved, options = self.resolved, self.options
         if resolved.source == "schema=":
-            return EmbeddedSchemaCheck(False, None, resolved.schema, Projection(options.columns))
+            return EmbeddedSchemaCheck(False, None, resolved.schema, Projection(self.selection.columns))
         return EmbeddedSchemaCheck(options.schema is None, resolved.embedded)
 
     @property
@@ -317,18 +336,23 @@ class Scan:
         if self.is_read_once:
             return [self.chooses_rows] * bool(self.chooses_rows)
         where = [] if self.row_filter is None else [f"rows where {self.row_filter.words.text}"]
-        offset, limit = self.options.offset, self.options.limit
+        offset, limit = self.selection.offset, self.selection.limit
         return where + [f"offset {offset:,}"] * bool(offset) + ([] if limit is None else [f"limit {limit:,}"])
 
     # Narrowing ----------------------------------------------------------------------------------------------------
 
     def with_options(self, **changes: Any) -> Self:
-        """A scan with other options, under the same schema; nothing is inferred or resolved again.
+        """A scan with other options, which are valid, under the same schema; nothing is inferred or resolved again."""
+        compiled = self.compiled if changes.keys() <= _OF_BATCHES else None
+        return replace(self, options=self.options.changed(**changes), compiled=compiled)  # type: ignore[arg-type]
 
-        `changes` are options of `ReadOptions`, which are valid: a column selection, `offset`, `limit`, `threads`, the
-        size of batches.
-        """
-        return replace(self, **self._change_options(changes))
+    def with_selection(self, **changes: Any) -> Self:
+        """A scan with another `offset` or `limit`, or of other columns that can be selected."""
+        selection, compiled = replace(self.selection, **changes), self.compiled
+        if "columns" in changes:
+            Projection(selection.columns).check([*self.resolved.schema.names, *self.partitions.names])
+            compiled = None  # type: ignore[assignment]
+        return replace(self, selection=selection, compiled=compiled)
 
     def with_report(self) -> Self:
         """A scan for a reader, whose report has what is left out; see `FrameOptions.with_report`."""
@@ -336,16 +360,9 @@ class Scan:
         return self if options is self.options else self.with_options(on_error=options.on_error)
 
     def with_sources(self, sources: Iterable[Source], **changes: Any) -> Self:
-        """A scan of other files, and with other options, as `with_options`."""
-        options = self._change_options(changes)
-        return replace(self, sources=tuple(sources), sidecar=None, picked=None, origin=None, **options)
-
-    def _change_options(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields that depend on the options."""
-        options = self.options.changed(**changes) if changes else self.options
-        if "columns" in changes:
-            Projection(options.columns).check([*self.resolved.schema.names, *self.partitions.names])
-        return {"options": options, "compiled": self.compiled if changes.keys() <= _OF_ROWS else None}
+        """A scan of other files, and with another `offset` or `limit`."""
+        selection = replace(self.selection, **changes) if changes else self.selection
+        return replace(self, sources=tuple(sources), selection=selection, sidecar=None, picked=None, origin=None)
 
     def select(self, columns: Sequence[str] | str) -> Self:
         """Only some of the columns.
@@ -381,9 +398,9 @@ class Scan:
 
     def limit_rows(self, rows: int) -> Self:
         """Limit the scan to at most the first `rows` rows."""
-        limit = rows if self.options.limit is None else min(rows, self.options.limit)
+        limit = rows if self.selection.limit is None else min(rows, self.selection.limit)
         limit = check_integer("limit", limit, 0, INT64_MAX)
-        return self.with_options(limit=limit)
+        return self.with_selection(limit=limit)
 
     def add_index_levels(self) -> Self:
         """With the columns that are the index of the DataFrame that was written."""
@@ -397,7 +414,7 @@ class Scan:
 
     def prune_files(self) -> Self:
         """Leave out the files that can have no row of the result."""
-        if self.row_filter is None or self.options.offset:  # an offset counts the records of all files
+        if self.row_filter is None or self.selection.offset:  # an offset counts the records of all files
             return self
         sources = self.row_filter.possible(self.sources, self.partitions)
         return self if len(sources) == len(self.sources) else self.with_sources(sources)
@@ -407,13 +424,16 @@ class Scan:
         if self.selected is None:
             return self
         names = dict.fromkeys([*self.selected, *(self.row_filter.columns if self.row_filter else ())])
-        path_column = self.options.include_file_paths
-        changes: dict[str, Any] = {} if path_column in names else {"include_file_paths": None}
-        is_all = self.options.columns is not None and names.keys() >= set(self.compiled.schema.names)
+        path_column, selection, options = self.options.include_file_paths, self.selection, self.options
+        if path_column not in names:
+            options = options.changed(include_file_paths=None)
+        is_all = selection.columns is not None and names.keys() >= set(self.compiled.schema.names)
         # A name that begins with "!" could not be selected by itself; patterns also select what no schema names.
         if not is_all and not any(name.startswith("!") for name in names):
-            changes["columns"] = tuple(name for name in names if name != path_column)
-        return self.with_options(**changes)
+            selection = replace(selection, columns=tuple(name for name in names if name != path_column))
+        if options is self.options and selection is self.selection:
+            return self
+        return replace(self, options=options, selection=selection, compiled=None)  # type: ignore[arg-type]
 
     def drop_columns(self) -> Self:
         """Select no columns, to count rows; with the columns where rows are left out whose values do not fit."""
@@ -422,12 +442,12 @@ class Scan:
     def without_filter(self) -> Self:
         """All rows, of the columns that are needed: what is decoded to select columns and rows from."""
         scan = replace(self.with_required_columns(), selected=None, row_filter=None)
-        return scan if self.row_filter is None else scan.with_options(limit=None)
+        return scan if self.row_filter is None else scan.with_selection(limit=None)
 
     @property
-    def decode_options(self) -> ReadOptions:
-        """The options to decode all rows, before the filter chooses some."""
-        return self.options if self.row_filter is None else self.options.changed(limit=None)
+    def decode_selection(self) -> Selection:
+        """The selection to decode all rows, before the filter chooses some."""
+        return self.selection if self.row_filter is None else replace(self.selection, limit=None)
 
     # Splitting ----------------------------------------------------------------------------------------------------
 
@@ -446,7 +466,7 @@ class Scan:
         if n is None:
             wanted = len(scan.files) if scan.bytes is None else -(-scan.bytes // max_bytes)
             n = min(max(1, wanted), MOST_PIECES)
-        if options.offset or options.limit is not None:
+        if self.selection.is_range:
             raise ValueError("a read with offset= or limit= cannot be split into pieces")
         if options.damage.ends_quietly:
             reason = "each would end at its own damage"
@@ -489,7 +509,8 @@ class Scan:
         `rereads`: other columns are read again at the end, of all rows.
         """
         assert self.row_filter is not None
-        if takes_payloads(self.options.record_type) or self.gathers_categories or self.options.rows_to_drop:
+        _, to_drop = self.options.split_offset(self.selection.offset)
+        if takes_payloads(self.options.record_type) or self.gathers_categories or to_drop:
             return None
         if rereads and not all(source.can_be_read_again for source in self.sources):
             return None
@@ -504,38 +525,39 @@ class Scan:
         if self.has_schema:
             condition = None if self.row_filter is None else self.row_filter.words
         else:
-            condition = self.stated.filters
+            condition = self.stated_selection.filters
         parts = [] if condition is None else [f"rows where {condition.text}"]
         return ", ".join([*parts, *filter(None, [self.chosen_range])])
 
     @property
     def chosen_range(self) -> str:
         """The offset and the limit, for display; empty if there are none."""
-        options = self.stated
-        parts = [f"offset {options.offset}"] if options.offset else []
-        return ", ".join([*parts, *([] if options.limit is None else [f"limit {options.limit}"])])
+        selection = self.stated_selection
+        parts = [f"offset {selection.offset}"] if selection.offset else []
+        return ", ".join([*parts, *([] if selection.limit is None else [f"limit {selection.limit}"])])
 
     @property
     def chooses_columns(self) -> bool:
         """True if some columns of the files are left out."""
-        if self.stated.columns is not None:
+        if self.stated_selection.columns is not None:
             return True
         return self.has_schema and self.selected is not None and self.selected != self._declared_names
 
     @property
     def _declared_names(self) -> tuple[str, ...] | None:
         """The names of all columns, where the filter needs more than ``schema=`` declares."""
-        if self.narrow_options is None:
+        if self.narrow is None:
             return None
-        declared = Schema.parse(self.narrow_options.schema).to_arrow()
-        path = self.narrow_options.include_file_paths
+        options, _ = self.narrow
+        declared, path = Schema.parse(options.schema).to_arrow(), options.include_file_paths
         return (*self.partitions.extend_schema(declared, Projection(None)).names, *([] if path is None else [path]))
 
     def select_all_rows(self, names: Sequence[str]) -> Scan:
         """Some of the columns, of all rows."""
-        options = self.decode_options.changed(columns=tuple(names), include_file_paths=None, progress=False)
+        options = self.options.changed(include_file_paths=None, progress=False)
+        selection = replace(self.decode_selection, columns=tuple(names))
         changes: dict[str, Any] = {"selected": None, "row_filter": None, "with_index": False, "compiled": None}
-        return replace(self, options=options, **changes)
+        return replace(self, options=options, selection=selection, **changes)
 
     # Pickling -----------------------------------------------------------------------------------------------------
 
@@ -591,8 +613,10 @@ def _unpickle(kind: type[Scan], sources: PackedSources, *state: Any) -> Scan:
     return kind(sources.unpack(), *state)
 
 
-def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Schema) -> DecodeSettings:
-    """How the features of the columns are decoded."""
+def _decode_settings(
+    resolved: ResolvedSchema, options: ScanOptions, entries: Sequence[str] | None, columns: Schema
+) -> DecodeSettings:
+    """How the features of the columns are decoded, which `entries` of ``columns=`` select."""
     if takes_payloads(options.record_type):
         plan = Plan(check_crc=options.check_crc, max_record_bytes=options.limits.record_bytes)
         return DecodeSettings(plan, as_bytes=True)
@@ -610,7 +634,7 @@ def _decode_settings(resolved: ResolvedSchema, options: ReadOptions, columns: Sc
     else:
         unknown = "skip"
         plan_of_columns += other_part(compiled, resolved.schema)
-    selected: Callable[[str], bool] | None = None if options.columns is None else Projection(options.columns)
+    selected: Callable[[str], bool] | None = None if entries is None else Projection(entries)
     if resolved.embedded is not None and resolved.embedded.conflicts:
         selected = partial(_is_unexpected, selected, tuple(resolved.embedded.conflicts))
     plan = Plan(

@@ -25,8 +25,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.options import Options, ReadOptions, StorageOptions, TransferOptions
-from tfrecord_io.options.dataset_keywords import OF_SELECTION
+from tfrecord_io.options import ALL, Options, ReadOptions, ScanOptions, StorageOptions, TransferOptions
 from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
@@ -41,7 +40,7 @@ from tfrecord_io.storage.read.source import Origin, Source
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=Options)
-_STATED = tuple(field.name for field in fields(ReadOptions) if field.name not in OF_SELECTION | PACE | PLACES)
+_STATED = tuple(field.name for field in fields(ScanOptions) if field.name not in PACE | PLACES)
 
 
 def is_source(value: object) -> bool:
@@ -63,7 +62,7 @@ def whole_files(source: Any, verb: str) -> Any:
     """
     source = unwrap_scans(source)
     if isinstance(source, list | tuple):
-        splits = (part.origin[1].split for part in source if isinstance(part, Scan) and part.origin is not None)
+        splits = (part.origin.options.split for part in source if isinstance(part, Scan) and part.origin is not None)
         if any(split is not None for split in splits):
             raise ValueError(f"{verb} takes no list with a dataset of a split: pass its datasets one by one")
         paths = (whole_files(part, verb) for part in source)
@@ -72,7 +71,7 @@ def whole_files(source: Any, verb: str) -> Any:
         return source
     if source.origin is None:
         raise ValueError(f"{verb} works on whole files, and not on a piece of a dataset: pass the dataset, or a path")
-    return source.origin[0]
+    return source.origin.path
 
 
 def one_path(source: Any, verb: str) -> str | os.PathLike[str]:
@@ -101,7 +100,7 @@ def resolve_selection(
         return unite_parts(*source), options.changed(columns=None) if source[0].chooses_columns else options
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
         return source, options
-    opened = source.origin[1]
+    opened, selected = source.origin.options, source.origin.selection
     names = _STATED if isinstance(options, ReadOptions) else ("on_error",)
     more = [
         name for name in names if hasattr(options, name) and not _is_same(getattr(options, name), getattr(opened, name))
@@ -110,16 +109,17 @@ def resolve_selection(
         infers = whole and source.is_of_first_rows
         if not (infers or more) or not source.is_as_stated:
             return source, options
-    selected = _selections(opened)
-    of_columns = _complete_columns(options)
-    is_one = isinstance(options, ReadOptions) and _is_one_read(selected, _selections(options))
-    if selected and not is_one:
+    of_files = _complete_columns(options)
+    if selected == ALL:
+        return list(source.sources), of_files
+    combined = selected.then(of_files.selection) if isinstance(of_files, ReadOptions) else None
+    if combined is None:
         if more and not getattr(options, "inspects", False):
             raise differing(more[0])
         return source, options
-    if keeps_filter and "filters" in selected:
+    if keeps_filter and selected.filters is not None:
         return source, options
-    return list(source.sources), of_columns.changed(**selected) if selected else of_columns
+    return list(source.sources), of_files.changed(**combined.choices)
 
 
 def add_folder_types(source: Any, options: AnyOptions) -> AnyOptions:
@@ -158,17 +158,6 @@ def _is_same(value: Any, own: Any) -> bool:
     return bool(value == own) and (not isinstance(own, Mapping) or list(value) == list(own))
 
 
-def _selections(options: ReadOptions) -> dict[str, Any]:
-    return {name: value for name in OF_SELECTION if (value := getattr(options, name)) != getattr(ReadOptions, name)}
-
-
-def _is_one_read(first: dict[str, Any], then: dict[str, Any]) -> bool:
-    """True if two selections in a row are possible as one read: it takes an offset, filters, then a limit."""
-    order = ("offset", "filters", "limit")
-    latest = max((order.index(name) for name in first if name in order), default=-1)
-    return not first.keys() & then.keys() and all(order.index(name) > latest for name in then if name in order)
-
-
 def absolute_paths(path: Any, storage: StorageOptions, directory: str) -> Any:
     """Make the relative paths of a source absolute, for a process with another working directory."""
     if isinstance(path, list | tuple):
@@ -191,7 +180,7 @@ def paths_of(source: Any) -> list[Any]:
     paths: list[Any] = []
     for part in map(unwrap_scans, parts):
         looked_up = part.files if isinstance(part, Scan) and part.origin is None else part
-        looked_up = looked_up.origin[0] if isinstance(looked_up, Scan) and looked_up.origin is not None else looked_up
+        looked_up = looked_up.origin.path if isinstance(looked_up, Scan) and looked_up.origin is not None else looked_up
         paths += looked_up if isinstance(looked_up, list | tuple) else [looked_up]
     return paths
 
@@ -253,7 +242,7 @@ class PieceStream:
         self._pieces.close()
 
 
-def made_records(path: str, content: Any, origins: Any, options: ReadOptions) -> tuple[list[Source], dict[str, Any]]:
+def made_records(path: str, content: Any, origins: Any, options: ScanOptions) -> tuple[list[Source], dict[str, Any]]:
     """A source of records made of files, as one TFRecord file, and the keywords to read the source with.
 
     `content` and `origins` are a `DerivedContent` and `Origins` of `tfrecord_io.storage.read.source`.

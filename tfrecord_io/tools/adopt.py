@@ -18,7 +18,7 @@ from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.format.framing import crc32c
 from tfrecord_io.index.find_index import find_indexes
 from tfrecord_io.index.known_counts import KnownCounts
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ScanOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.count_frames import count_each
@@ -30,14 +30,8 @@ from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.inferred_type import Observation, join_columns
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import (
-    DIRECTORY_STEM,
-    column_of,
-    manifest_name,
-    new_id,
-    parse_shard,
-    parse_spec,
-)
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, ShardName, ShardSpec, new_id
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, checksum, total
@@ -70,7 +64,9 @@ def adopt(
     ...     _ = tfr.write_tfrecord({"user": [day, 7]}, path, embed_schema=False)
     >>> tfr.adopt("from_spark").records
     4
-    >>> _ = tfr.write_tfrecord({"user": [9], "day": [3]}, "from_spark", mode="append", partition_by="day")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"user": [9], "day": [3]}, "from_spark", mode="append", partition_by="day"
+    ... )
     >>> tfr.delete("from_spark", filters=[("day", "==", 1)]).folders
     ('day=1',)
     >>> tfr.read_table("from_spark").to_pylist()
@@ -107,12 +103,12 @@ def adopt(
     and adopt the directory again, or append by this package. If some files have an embedded schema and others do not,
     the dataset has none, and each read decides as before.
     """
-    options = options_from_call(ReadOptions, adopt, source, storage_options=storage_options, progress=progress)
+    options = options_from_call(ScanOptions, adopt, source, storage_options=storage_options, progress=progress)
     path = one_path(source, "adopt")
     fs, name = locate(path, options.storage)
     sources = resolve_inputs(path, options.storage)
     directory = f"{name.rstrip('/')}/" if name.rstrip("/") else name
-    if parse_spec(name) is not None:
+    if ShardSpec.parse(name) is not None:
         directory = name[: len(name) - len(name.rpartition("/")[2])]
     names = _names_below(directory, sources, path)
     _check_unnamed(sources)
@@ -137,7 +133,7 @@ def adopt(
     def new(existing: Manifest | None) -> Manifest:
         if existing is not None:
             text = "it has a manifest by now, which another writer has written"
-            raise FileExistsError(errno.EEXIST, text, fs.display_path(directory + manifest_name(stem)))
+            raise FileExistsError(errno.EEXIST, text, fs.display_path(directory + FileName.manifest(stem)))
         return manifest
 
     with place.alone():
@@ -169,7 +165,7 @@ def _names_below(directory: str, sources: Sequence[Source], path: Path) -> list[
     return names
 
 
-def _check_unchanged(sources: Sequence[Source], path: Path, options: ReadOptions) -> None:
+def _check_unchanged(sources: Sequence[Source], path: Path, options: ScanOptions) -> None:
     """Raise OSError if files were added, removed or changed since they were listed."""
     current = resolve_inputs(path, options.storage)
     if [(source.path, source.size) for source in current] != [(source.path, source.size) for source in sources]:
@@ -190,7 +186,7 @@ def _check_unnamed(sources: Sequence[Source]) -> None:
 
 def _partition_columns(names: Sequence[str]) -> tuple[str, ...]:
     """Columns of the partition folders; ValueError if they are not the same for all files."""
-    folders = {tuple(column_of(folder) or "" for folder in name.split("/")[:-1]): name for name in names}
+    folders = {tuple(ColumnFolder.column_of(folder) or "" for folder in name.split("/")[:-1]): name for name in names}
     if len(folders) > 1:
         (first_columns, first), (second_columns, second) = [*folders.items()][:2]
         text = f"'{printable(first)}' is in folders of {list(first_columns)}, "
@@ -201,14 +197,13 @@ def _partition_columns(names: Sequence[str]) -> tuple[str, ...]:
 
 def _stem(names: Sequence[str]) -> str:
     """Name of the dataset: the stem of the shards' names, or the default for a directory."""
-    shards = [parse_shard(name) for name in names]
-    stems = {None if shard is None else shard.stem for shard in shards}
-    if len(stems) == 1 and not any("/" in name for name in names):
-        return next(iter(stems)) or DIRECTORY_STEM
-    return DIRECTORY_STEM
+    if any("/" in name for name in names):
+        return DIRECTORY_STEM
+    stems = {None if shard is None else shard.stem for shard in map(ShardName.parse, names)}
+    return (next(iter(stems)) if len(stems) == 1 else None) or DIRECTORY_STEM
 
 
-def _count_and_sum(sources: Sequence[Source], options: ReadOptions) -> tuple[list[int], list[tuple[int, int]]]:
+def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[list[int], list[tuple[int, int]]]:
     """Count the records of each file, and compute its size and CRC-32C."""
     record_counts = KnownCounts(options)
     counts = list(count_each(sources, find_indexes(sources), record_counts, threads=options.thread_count))
@@ -222,7 +217,7 @@ def _count_and_sum(sources: Sequence[Source], options: ReadOptions) -> tuple[lis
 
 
 def _schema(
-    sources: Sequence[Source], counts: Sequence[int], options: ReadOptions
+    sources: Sequence[Source], counts: Sequence[int], options: ScanOptions
 ) -> tuple[bytes | None, tuple[str, ...]]:
     """Decide the schema to store in the manifest, and the columns.
 
@@ -244,7 +239,7 @@ def _schema(
     return _infer_schema(filled, options)
 
 
-def _infer_schema(sources: Sequence[Source], options: ReadOptions) -> tuple[bytes | None, tuple[str, ...]]:
+def _infer_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[bytes | None, tuple[str, ...]]:
     """Infer the schema from all records, one file at a time, to bound memory.
 
     The schema is None where companion features make tensors, or a file beside them describes features: each read looks

@@ -23,16 +23,7 @@ from dataclasses import dataclass, replace
 from tfrecord_io.errors import for_cli
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import (
-    DIRECTORY_STEM,
-    FileName,
-    id_in,
-    index_names,
-    manifest_name,
-    new_id,
-    parse_shard,
-    staged_name,
-)
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, ShardName, new_id
 from tfrecord_io.storage.paths.manifest import NO_CONTENT, Manifest, ManifestFile, ids_replaced
 from tfrecord_io.storage.paths.resolve import record_files
 from tfrecord_io.storage.paths.resolve_output import Output
@@ -89,10 +80,10 @@ def plan(
             if file.path in staged or _has(listing, file.path, file):
                 kept_files += 1
                 continue
-        has_id = bool(id_in(file.path)) and (old is None or is_equal) and not by_store
+        has_id = bool(ShardName.id_in(file.path)) and (old is None or is_equal) and not by_store
         name = file.path
         if not has_id if is_complete else stages_all:
-            name = staged[file.path] = staged_name(writing, number)
+            name = staged[file.path] = FileName.staged(writing, number)
         is_stored = name != file.path or is_begun or (has_id and is_complete and old is None)
         if is_stored and not by_store and _has(listing, name, file):
             stored.append(number)
@@ -101,7 +92,8 @@ def plan(
     names = set(wanted.paths)
     begins = not is_complete and not stages_all
     # A copy by the store overwrites a file with an id in its name, which another copy may have published meanwhile.
-    is_right = {wanted.files[number].path for number in stored} | {path for path in names if by_store and id_in(path)}
+    is_right = {wanted.files[number].path for number in stored}
+    is_right.update(path for path in names if by_store and ShardName.id_in(path))
     stale = tuple(name for name in dict.fromkeys((*before, *names)) if name in listing and name not in is_right)
     gone = tuple(name for name in before if name not in names)
     return Plan(
@@ -128,9 +120,8 @@ def with_unused_names(wanted: Manifest, known: Manifest | None) -> Manifest:
     named, replaced = set(known.paths), set(known.replaced_ids)
 
     def unused(path: str) -> str:
-        while path not in named and (id := id_in(path)) and id in replaced:
-            head, _, tail = path.rpartition(id)
-            path = f"{head}{_following(id)}{tail}"
+        while path not in named and (id := ShardName.id_in(path)) and id in replaced:
+            path = ShardName.with_id(path, _following(id))
         return path
 
     return replace(wanted, files=tuple(replace(file, path=unused(file.path)) for file in wanted.files))
@@ -243,7 +234,7 @@ class Copy(Change):
         """The manifest of the target at the end, without the notes for other writers."""
         files = tuple(replace(file, staged=self.plan.staged.get(file.path)) for file in self.plan.wanted.files)
         before = () if self.known is None else self.known.replaces
-        gone = (name for name in self.plan.gone if not id_in(name))
+        gone = (name for name in self.plan.gone if not ShardName.id_in(name))
         return replace(self.plan.wanted, id=id, files=files, replaces=(*before, *gone))
 
     def _left_in(self, manifest: Manifest | None) -> tuple[str, ...]:
@@ -347,7 +338,7 @@ class CopiedDataset:
         """Replace the manifest, then rename staged files and remove old ones; `listing` is the plan's."""
         if not self.changes:
             return
-        names = [index for name in sorted(self.plan.new()) for index in index_names(name) if index in listing]
+        names = [index for name in sorted(self.plan.new()) for index in FileName.indexes(name) if index in listing]
         self._publication.old.remove(names)
         self._published = self._publication.publish((), NO_CONTENT)
 
@@ -371,7 +362,7 @@ def check_may_write(
     fs: FileSystem, directory: str, wanted: Manifest, known: Manifest | None, listing: Listing, *, replaces: bool
 ) -> None:
     """Raise FileExistsError if a target has another dataset that is not to be replaced, or files of none."""
-    path = fs.display_path(directory + manifest_name(wanted.dataset))
+    path = fs.display_path(directory + FileName.manifest(wanted.dataset))
     if known is not None:
         # A copy of the same files, resumable or not.
         is_own = is_begun_copy(wanted, known) or is_begun_copy(_unknown_to_copies(wanted), known)
@@ -385,7 +376,7 @@ def check_may_write(
             hint, hint_cli = "mode='overwrite' replaces it", "--mode overwrite replaces it"
         raise for_cli(FileExistsError(errno.EEXIST, f"{reason}; {hint}", path), f"{reason}; {hint_cli}")
     for entry in record_files(listing.values()):
-        shard = parse_shard(entry.basename)
+        shard = ShardName.parse(entry.basename)
         is_unpublished = shard is not None and bool(shard.id)
         is_read = wanted.dataset == DIRECTORY_STEM or (shard is not None and shard.stem == wanted.dataset)
         if is_read and not is_unpublished:

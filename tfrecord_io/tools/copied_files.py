@@ -19,15 +19,8 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import (
-    FileName,
-    Kind,
-    folders_of,
-    index_names,
-    is_below_folders,
-    manifest_name,
-    roots_of_folders,
-)
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import FileName, Kind
 from tfrecord_io.storage.paths.manifest import (
     INCOMPLETE,
     Manifest,
@@ -46,7 +39,6 @@ from tfrecord_io.tools.leftovers import LEFT
 _LOOKUPS = 3
 _OF_TFDS = (FEATURES, INFO)
 _LABELS = ".labels.txt"  # names of classes, of TFDS
-_INDEXES = (".tfindex", ".idx")  # of other tools, beside a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +72,7 @@ class FoundDataset:
         for file, path in zip(self.manifest.files, paths, strict=False):  # the target may have more
             if file.staged is not None:
                 continue
-            for index_path, name in zip(_indexes_of(file.path), _indexes_of(path), strict=True):
+            for index_path, name in zip(FileName.all_indexes(file.path), FileName.all_indexes(path), strict=True):
                 entry = self.listing.get(index_path)
                 if entry is not None and (path in moved or name not in target or target[name].size != entry.size):
                     index_sources.append((name, source_of(self.fs, entry)))
@@ -131,7 +123,7 @@ def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, al
             entry = fs.entry(name)
             is_directory = entry is not None and entry.directory
         directory = f"{name.rstrip('/')}/" if name else ""
-        if is_directory and not roots_of_folders(directory):
+        if is_directory and not ColumnFolder.roots_of(directory):
             _find_directory(sources_to_copy, fs, directory, all_files=all_files)
         else:
             _find_files(sources_to_copy, path, storage, shards)
@@ -170,15 +162,16 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
     for entry in sorted(plain, key=lambda entry: entry.name):
         name = entry.name[below:]
         found.files.append((name, source_of(fs, entry)))
-        found.others += [(index, source_of(fs, entries[index])) for index in _indexes_of(name) if index in entries]
+        indexes = [index for index in FileName.all_indexes(name) if index in entries]
+        found.others += [(index, source_of(fs, entries[index])) for index in indexes]
     companions = [name for name in entries if name in _OF_TFDS or name.endswith(_LABELS)]
     if all_files:
         everything = {entry.name[below:]: entry for entry in everything_below(fs, directory)}
         entries = {**everything, **entries}
         named = [entry.name[below:] for entry in plain]
         named += [file.path for part in found.datasets for file in part.manifest.files]
-        taken_names = {listed_name for name in named for listed_name in (name, *_indexes_of(name))}
-        taken_names.update(manifest_name(part.manifest.dataset) for part in found.datasets)
+        taken_names = {listed_name for name in named for listed_name in (name, *FileName.all_indexes(name))}
+        taken_names.update(FileName.manifest(part.manifest.dataset) for part in found.datasets)
         companions = [name for name in everything if name not in taken_names and not _is_of_writer(name)]
     companions.sort(key=lambda name: (is_found_by(name), name))
     found.others += [(name, source_of(fs, entries[name])) for name in companions]
@@ -225,16 +218,12 @@ def _part(sources: Sequence[Source]) -> FoundDataset:
     return FoundDataset(fs=fs, manifest=manifest, version=version, root=root, listing=listing, is_part=is_part)
 
 
-def _indexes_of(name: str) -> list[str]:
-    return [*index_names(name), *(name + suffix for suffix in _INDEXES)]
-
-
 def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
     """Find the indexes of a single file; on a web server, none are looked up."""
     fs, name = source.location
     if not fs.can_list:
         return
-    names = _indexes_of(name)
+    names = FileName.all_indexes(name)
     beside = sidecar_entries(fs, names, f"{name}.") if source.beside is None else source.beside
     index_entries = (beside.get(index_name) for index_name in names)
     yield from (
@@ -269,7 +258,7 @@ def _is_of_writer(path: str) -> bool:
     if file.kind in LEFT:
         return True
     is_added = file.shard is not None and bool(file.shard.id) and not file.is_sidecar
-    return (file.kind is Kind.STAGED or is_added) and is_below_folders(path, "")
+    return (file.kind is Kind.STAGED or is_added) and ColumnFolder.has_only(path, "")
 
 
 def matching(manifest: Manifest, filters: Any, version: ManifestVersion) -> tuple[ManifestFile, ...]:
@@ -283,7 +272,8 @@ def matching(manifest: Manifest, filters: Any, version: ManifestVersion) -> tupl
     sources = []
     for file in manifest.files:
         shard = ManifestShard(version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=None, watched=False)
-        sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=folders_of(f"/{file.path}", "/")))
+        partitions = ColumnFolder.pairs_in(f"/{file.path}", "/")
+        sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=partitions))
     if not sources:
         return ()
     columns = PartitionColumns.from_folders(sources)

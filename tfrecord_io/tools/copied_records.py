@@ -21,7 +21,7 @@ from tfrecord_io.format.feature_types import RecordType, Text
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.index.find_index import find_indexes
 from tfrecord_io.index.known_counts import KnownCounts
-from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options import ALL, MIB, ScanOptions
 from tfrecord_io.options.limits import too_large
 from tfrecord_io.options.write import CopyOptions, WriteOptions
 from tfrecord_io.progress import ProgressMeter
@@ -48,7 +48,7 @@ from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.schema.pandas_metadata import drop_range_index
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import plain_kind
-from tfrecord_io.storage.paths.file_names import folder_names
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source, metadata_of, total
 from tfrecord_io.typing import InputPath
@@ -82,7 +82,7 @@ class CopiedRecords:
         self.largest = (0, 0, "")  # size, number and path of the largest record that was read
         self.folders: dict[str, list[Source]] = dict(folders or {})
         for source in resolve_sources(src, options, options.source) if folders is None else ():
-            folder = folder_names(source.path, source.partitions) if options.partitions == "folders" else ""
+            folder = ColumnFolder.spelling_in(source.path, source.partitions) if options.partitions == "folders" else ""
             self.folders.setdefault(folder, []).append(source)
         self.sources = [source for of_folder in self.folders.values() for source in of_folder]
         self.options = replace(options, source_metadata=metadata_of(self.sources))
@@ -279,14 +279,15 @@ def _override_types(embedded: EmbeddedSchema, overrides: Mapping[str, Any]) -> E
     return EmbeddedSchema(schema, categories, embedded.path)
 
 
-def _check_described(embedded: EmbeddedSchema, sources: Sequence[Source], reading: ReadOptions) -> None:
+def _check_described(embedded: EmbeddedSchema, sources: Sequence[Source], reading: ScanOptions) -> None:
     """Raise an error if the records cannot be read by the schema that is to be embedded."""
     schema = Schema.parse(embedded.schema)
     has_steps = any(field.part == FEATURE_LIST for field in schema)
     record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
     resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # has to name all features
-    options = ReadOptions(schema=schema, compression=reading.compression, limits=reading.limits)
-    scan = Scan(tuple(sources), options, resolved, PartitionColumns())  # schemas embedded in the files do not count
+    options = ScanOptions(schema=schema, compression=reading.compression, limits=reading.limits)
+    # Schemas embedded in the files do not count.
+    scan = Scan(tuple(sources), options, ALL, resolved, partitions=PartitionColumns())
     try:
         with open_as_it_is(scan) as batches:
             for _ in batches:
@@ -445,7 +446,7 @@ def _tagged_lengths(lengths: Array) -> tuple[Array, Array]:
     return np.concatenate([tags, ((shifted & 0x7F) | (more << 7)).astype(np.uint8)], axis=1), sizes
 
 
-def _first_schema(source: Source, reading: ReadOptions) -> tuple[bool, bytes | None]:
+def _first_schema(source: Source, reading: ScanOptions) -> tuple[bool, bytes | None]:
     """Look at the first record: True if a file has one, and its embedded schema if readable."""
     if source.shard is not None and (source.shard.records == 0 or source.shard.manifest.schema is not None):
         content = source.shard.manifest.schema

@@ -26,16 +26,8 @@ from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFil
 from tfrecord_io.storage.filesystem.locate import check_writable, is_remote, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.filesystem.retries import counting_retries
-from tfrecord_io.storage.paths.file_names import (
-    DIRECTORY_STEM,
-    FileName,
-    Kind,
-    index_names,
-    is_below_folders,
-    manifest_name,
-    parse_spec,
-    roots_of_folders,
-)
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardSpec
 from tfrecord_io.storage.paths.manifest import Manifest
 from tfrecord_io.storage.paths.resolve import list_directory, record_files
 from tfrecord_io.storage.paths.resolve_output import check_outside, identity, unnamed_error
@@ -404,7 +396,7 @@ def _place(target: Any, fs: FileSystem, name: str, found: Found) -> tuple[str, F
         return parent + slash, replace(found, files=[(base, source)], others=others)
     # Files keep their names in a directory, which is not named like TFRecord files.
     base = name.rpartition("/")[2]
-    if not text.endswith("/") and (FileName.parse(base).kind is Kind.RECORDS or parse_spec(base)):
+    if not text.endswith("/") and (FileName.parse(base).kind is Kind.RECORDS or ShardSpec.parse(base)):
         entry = fs.entry(name)
         if entry is None or not entry.directory:
             reason = "is named like TFRecord files, and several files, or a dataset, are copied to a directory"
@@ -447,7 +439,7 @@ def _check_apart(
 def _list_target(fs: FileSystem, directory: str, found: Found, *, all_files: bool) -> Mapping[str, Entry]:
     """List the target by names below it; for a single file, only the entries that matter for it."""
     if not (found.directories or found.datasets) and len(found.files) == 1:
-        names = [*(name for name, _ in (*found.files, *found.others)), manifest_name(DIRECTORY_STEM)]
+        names = [*(name for name, _ in (*found.files, *found.others)), FileName.manifest(DIRECTORY_STEM)]
         entries = fs.entries([directory + name for name in names])
         return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
     try:
@@ -473,7 +465,7 @@ class _Target:
 
     def planned(self, found: FoundDataset) -> _DatasetCopy:
         """Plan the copy of a dataset."""
-        wanted, name = found.manifest, manifest_name(found.manifest.dataset)
+        wanted, name = found.manifest, FileName.manifest(found.manifest.dataset)
         files = tuple(file if file.staged is None else replace(file, staged=None) for file in wanted.files)
         wanted = replace(wanted, files=files, replaces=())
         known, version = known_manifest(self.fs, self.listing, name)
@@ -537,16 +529,16 @@ class _Target:
         if not self.options.update or not found.directories or found.datasets or not found.files:
             return []
         names = {name for name, _ in (*found.files, *found.others)}
-        listed = [entry for name, entry in self.listing.items() if is_below_folders(name, "")]
+        listed = [entry for name, entry in self.listing.items() if ColumnFolder.has_only(name, "")]
         named = {entry.name[len(self.directory) :] for entry in record_files(listed)}
         gone = sorted(named - names)
-        return [*gone, *(index for name in gone for index in index_names(name) if index in self.listing)]
+        return [*gone, *(index for name in gone for index in FileName.indexes(name) if index in self.listing)]
 
     def check_datasets(self, found: Found, gone: Sequence[str]) -> None:
         """Refuse to add files that a dataset in the target does not name, and to remove files that it names."""
         names = [
             *(name for name, _ in found.files),
-            *(manifest_name(dataset.manifest.dataset) for dataset in found.datasets),
+            *(FileName.manifest(dataset.manifest.dataset) for dataset in found.datasets),
         ]
         self._check_folder([self.directory + name for name in names])
         if not found.files or found.datasets:
@@ -568,7 +560,7 @@ class _Target:
 
     def _check_folder(self, paths: Sequence[str]) -> None:
         """Refuse files for a target that is a folder of a dataset, unless the dataset names them."""
-        name, roots = manifest_name(DIRECTORY_STEM), roots_of_folders(self.directory)
+        name, roots = FileName.manifest(DIRECTORY_STEM), ColumnFolder.roots_of(self.directory)
         found = self.fs.entries([root + name for root in roots], are_files=True)
         for root, entry in zip(roots, found, strict=True):
             known, _ = known_manifest(self.fs, {} if entry is None else {name: entry}, name)
@@ -642,7 +634,7 @@ class _Mover:
             first = [found.source(found.manifest.files[number]) for number in planned.moved[:1] if planned.by_store]
             self._together(calls, share, first)
             target.publish(self.target.listing)
-            self.target.written.add(manifest_name(planned.wanted.dataset))
+            self.target.written.add(FileName.manifest(planned.wanted.dataset))
             self._move_indexes(copied)
         except BaseException as error:
             target.discard(error)

@@ -84,7 +84,7 @@ def count(
     reads_all = bool(check_crc)
     found = resolve_source(source, options)
     if isinstance(found, Scan) and (found.chooses_rows or found.chooses_columns):
-        found = replace(found.with_options(columns=None), selected=None)
+        found = replace(found.with_selection(columns=None), selected=None)
         if index is None and not reads_all and options.damage.is_strict:
             return count_scan(found)
     sources = resolve_sources(found, options) if isinstance(found, Scan) else found.sources

@@ -26,7 +26,7 @@ from tfrecord_io.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.index.find_index import find_again, open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.index.record_index import SUFFIX
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ScanOptions, Selection
 from tfrecord_io.options.filters import condition_of
 from tfrecord_io.progress import ProgressMeter, logger
 from tfrecord_io.read.build_column_index import index_columns
@@ -41,7 +41,8 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import embedded_content, field_bytes
 from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, manifest_name, parse_shard, roots_of_folders
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, ShardName
 from tfrecord_io.storage.paths.manifest import NO_CONTENT, find_sidecars
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -171,7 +172,7 @@ def delete(
     A rewritten file gets new index files with the same columns. If no rows remain, the dataset keeps one shard without
     records, and so its columns.
     """
-    options = options_from_call(ReadOptions, delete, source, storage_options=storage_options, progress=progress)
+    options = options_from_call(ScanOptions, delete, source, storage_options=storage_options, progress=progress)
     path = one_path(source, "delete")
     if filters is None:
         raise TypeError("filters=None: expected the condition of the rows to remove")
@@ -220,7 +221,7 @@ class _Deletion:
         self,
         path: str,
         sources: list[Source],
-        options: ReadOptions,
+        options: ScanOptions,
         *,
         dataset: ReplaceableDataset | None,
         meter: ProgressMeter,
@@ -240,10 +241,8 @@ class _Deletion:
         condition = condition_of(filters)
         in_folders = PartitionColumns.from_folders(self._sources).names
         is_of_folders = self._dataset is not None and set(condition.columns) <= set(in_folders)
-        options = replace(self._options, filters=condition, columns=())
-        if not is_of_folders:
-            options = replace(options, sample="all")  # types that hold for all rows
-        planned = plan_scan(self._sources, options, only_sample=True)
+        options = self._options if is_of_folders else replace(self._options, sample="all")  # types of all rows
+        planned = plan_scan(self._sources, options, Selection((), condition), only_sample=True)
         scan = planned.close()
         assert scan.row_filter is not None
         possible = scan.row_filter.possible(self._sources, scan.partitions)
@@ -291,7 +290,8 @@ class _Deletion:
     def _read(scan: Scan, source: Source, threads: int) -> _Found:
         assert scan.row_filter is not None
         count, rows = 0, [np.empty(0, np.int64)]
-        with open_as_it_is(scan.without_filter().with_sources([source], threads=threads, progress=False)) as reader:
+        file = scan.without_filter().with_sources([source]).with_options(threads=threads, progress=False)
+        with open_as_it_is(file) as reader:
             for batch in reader:
                 rows.append(scan.row_filter.rows(batch, np.arange(count, count + len(batch))))
                 count += len(batch)
@@ -437,18 +437,18 @@ class _Deletion:
         )
 
 
-def _refuse_shard(source: Source, options: ReadOptions) -> None:
+def _refuse_shard(source: Source, options: ScanOptions) -> None:
     """Raise ValueError if a manifest names this file, which was given by its own path."""
     fs, name = locate(source.path, options.storage)
     folder = name[: len(name) - len(name.rpartition("/")[2])]
-    shard = parse_shard(name.removeprefix(folder))
+    shard = ShardName.parse(name.removeprefix(folder))
     stems = dict.fromkeys([DIRECTORY_STEM, DIRECTORY_STEM if shard is None else shard.stem])
     places = [(folder, stem) for stem in stems]
-    places += [(root, DIRECTORY_STEM) for root in roots_of_folders(folder)]
+    places += [(root, DIRECTORY_STEM) for root in ColumnFolder.roots_of(folder)]
     for directory, stem in places:
         manifest = place_of(fs, directory, stem).find()
         if manifest is not None and name.removeprefix(directory) in manifest.paths:
-            where = printable(fs.display_path(directory + manifest_name(stem)))
+            where = printable(fs.display_path(directory + FileName.manifest(stem)))
             text = f"'{printable(source.path)}': '{where}' names this file: pass the path of the dataset"
             raise ValueError(f"{text}, or of its folder, which loses its rows in one step")
 

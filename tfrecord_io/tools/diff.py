@@ -16,10 +16,10 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, counted, short
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, for_cli, printable
-from tfrecord_io.options import ReadOptions, check_integer, check_names
+from tfrecord_io.options import ReadOptions, ScanOptions, check_integer, check_names
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_source import Files
 from tfrecord_io.schema.type_names import short_type_name
@@ -229,10 +229,10 @@ def diff(
 class _Side:
     """Side of the comparison: the files of one dataset, and how they are read."""
 
-    files: Files[ReadOptions]
+    files: Files[ScanOptions]
 
     def open(self, progress: ProgressLike = False) -> Reader:
-        return open_path(self.files.sources, replace(self.files.options, progress=progress))
+        return open_scan(replace(self.files, options=self.files.options.changed(progress=progress)))
 
     def rows_of(self, columns: list[str], numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Read the values of records by number."""

@@ -103,7 +103,7 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
     options = options_from_call(ReadOptions, read_metadata, source, storage_options=storage_options, threads=1)
     options = options.for_inspection()
     found = Files.from_source(source, options)
-    sources, options = list(found.sources), found.options
+    sources = list(found.sources)
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
     files, contents = [], dict[bytes, str]()
@@ -111,10 +111,12 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
         for source_file in prefetched:
             with closing(RecordFile(source_file)) as file:
                 files.append(FileMetadata(source_file.path, source_file.size, file.compression))
-            for content, path in first_contents([source_file], options):
+            for content, path in first_contents([source_file], found.options):
                 contents.setdefault(content, path)
     embedded = unite_embedded(None, contents.items())
-    planned = plan_scan(sources, options, embedded=embedded, has_united=True, keeps_conflicts=True)
+    planned = plan_scan(
+        sources, found.options, found.selection, embedded=embedded, has_united=True, keeps_conflicts=True
+    )
     with Reader(planned) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
         reader.report.skipped.warn()

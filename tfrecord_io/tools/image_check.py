@@ -24,7 +24,7 @@ from tfrecord_io.errors import (
     printable,
 )
 from tfrecord_io.format.foreign_files import IMAGES, looks_like
-from tfrecord_io.options import FrameOptions, ReadOptions
+from tfrecord_io.options import FrameOptions, ScanOptions
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
@@ -63,7 +63,7 @@ def check_images(
     keeps_all = options.damage.hands_over
     options = options.changed(on_error=_goes_on, progress=False)
     inherited = {f.name: getattr(options, f.name) for f in fields(FrameOptions)}
-    reading = ReadOptions(**inherited, record_type=record_type, sample=_SAMPLE, on_new="ignore", infer_text=False)
+    reading = ScanOptions(**inherited, record_type=record_type, sample=_SAMPLE, on_new="ignore", infer_text=False)
     checks = [_ImageCheck(source, file, full, keeps_all) for source, file in zip(sources, files, strict=True)]
     images: set[str] = set().union(*(check.find_columns(reading) for check in checks))
     scans = [check.scan for check in checks if check.scan is not None]
@@ -154,7 +154,7 @@ class _ImageCheck:
     problems: list[Problem] = field(default_factory=list)  # of images, as far as they are kept
     problem_count: int = 0
 
-    def find_columns(self, options: ReadOptions) -> set[str]:
+    def find_columns(self, options: ScanOptions) -> set[str]:
         """The columns of images of the file, and how it is read."""
         if not self.file.intact or any(problem.part == "storage" for problem in self.file.problems):
             return set()

@@ -27,14 +27,8 @@ from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of
-from tfrecord_io.storage.paths.file_names import (
-    DIRECTORY_STEM,
-    FileName,
-    Kind,
-    index_names,
-    manifest_name,
-    roots_of_folders,
-)
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, Kind
 from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.atomic_remote import unfinished_uploads
@@ -217,10 +211,10 @@ def _find_left_names(manifests: _Manifests, folder: str, names: Collection[str])
     alone = {name: file for name, file in alone.items() if file.dataset is not None}
     paths = [folder + name for name, kind in kinds.items() if kind is Kind.MANIFEST]
     if written or alone or paths:
-        paths += [root + manifest_name(DIRECTORY_STEM) for root in roots_of_folders(folder)]
+        paths += [root + FileName.manifest(DIRECTORY_STEM) for root in ColumnFolder.roots_of(folder)]
         used, replaced, stems = _find_used_shards(manifests, folder, files, written, paths=paths)
         written = (written | replaced) - used
-        written.update(index for shard in [*written] for index in index_names(shard) if index in files)
+        written.update(index for shard in [*written] for index in FileName.indexes(shard) if index in files)
         # Other tools call files so, too, as "faiss-00000-of-00008.index".
         written.update(name for name, file in alone.items() if file.id or file.dataset in stems)
     return written | {name for name, kind in kinds.items() if kind in LEFT}

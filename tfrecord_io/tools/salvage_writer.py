@@ -26,7 +26,7 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.options import FrameOptions, ReadOptions, StorageOptions
+from tfrecord_io.options import ALL, FrameOptions, ScanOptions, StorageOptions
 from tfrecord_io.options.write import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
@@ -40,15 +40,8 @@ from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
-from tfrecord_io.storage.paths.file_names import (
-    FileName,
-    ShardName,
-    dataset_of,
-    folder_names,
-    parse_shard,
-    parse_spec,
-    shard_numbers,
-)
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import FileName, ShardName, ShardSpec
 from tfrecord_io.storage.paths.manifest import NO_CONTENT
 from tfrecord_io.storage.paths.resolve_output import NamedShards, Output, check_named, check_suffix, identity
 from tfrecord_io.storage.read.source import Source
@@ -218,7 +211,7 @@ def plan_targets(
     entry = fs.entry(name)
     has_folders = any(source.partitions for source in sources)
     into_directory = len(sources) > 1 or has_folders or text.endswith("/") or (entry is not None and entry.directory)
-    if entry is None and parse_spec(text) is not None:
+    if entry is None and ShardSpec.parse(text) is not None:
         raise ValueError(f"'{printable(text)}' is a shard spec: shards keep their names, so pass a directory")
     if not into_directory:
         check_suffix(text)
@@ -226,12 +219,12 @@ def plan_targets(
     else:
         root = text.rstrip("/") + "/"
         targets = []
-        folders = [folder_names(s.path, s.partitions) if s.shard is not None else "" for s in sources]
+        folders = [ColumnFolder.spelling_in(s.path, s.partitions) if s.shard is not None else "" for s in sources]
         ends = list(map(_end_of, sources))
         relatives = _relative_paths([(s.path[: -len(end)], end) for s, end in zip(sources, ends, strict=True)])
         for source, folder, end, relative in zip(sources, folders, ends, relatives, strict=True):
             path = root + relative
-            dataset = dataset_of(path)
+            dataset = ShardName.dataset_of(path)
             if source.shard is not None:  # `adopt` leaves files the names that they have
                 manifest = FileName.of_path(source.shard.manifest.path)
                 dataset = path.removesuffix(end).rstrip("/"), manifest.dataset or ""
@@ -258,7 +251,7 @@ def plan_targets(
 
 def _end_of(source: Source) -> str:
     """The end of a path to keep below another directory: its folders of columns, and its name."""
-    folders = folder_names(source.path, source.partitions)
+    folders = ColumnFolder.spelling_in(source.path, source.partitions)
     if source.shard is None and folders:  # other folders may be among them
         return source.path[f"/{source.path}".rindex(f"/{folders.partition('/')[0]}/") :]
     return folders + source.path.rpartition("/")[2]
@@ -296,7 +289,7 @@ def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
     families: dict[tuple[Any, ...], tuple[str, ShardName, int, set[int]]] = {}  # as shards may differ in compression
     for source in sources:
         directory, slash, base = source.path.rpartition("/")
-        shard = parse_shard(base)
+        shard = ShardName.parse(base)
         if source.shard is None and shard is not None and shard.count is not None:
             family = directory, *shard.family, shard.count
             families.setdefault(family, (directory + slash, shard, shard.count, set()))[-1].add(shard.index)
@@ -305,7 +298,7 @@ def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
         if count > _MOST_SHARDS:
             text = f"the name states {count} shards, expected at most {_MOST_SHARDS:,}; name the files one by one"
             raise ValueError(f"'{printable(folder + shard.sibling(0))}': {text}")
-        missing += [folder + shard.sibling(i) for i in shard_numbers(present, count) if i not in present]
+        missing += [folder + shard.sibling(i) for i in ShardName.numbers_of(present, count) if i not in present]
     return missing
 
 
@@ -508,11 +501,11 @@ class SalvageWriter:
         """
         if target.source.shard is not None and target.source.shard.manifest.schema is not None:
             return target.source.shard.manifest.schema
-        dataset = dataset_of(target.source.path)
+        dataset = ShardName.dataset_of(target.source.path)
         if dataset is None:
             return None
         if dataset not in self._schemas:
-            shards = (candidate for candidate in self.targets if dataset_of(candidate.source.path) == dataset)
+            shards = (candidate for candidate in self.targets if ShardName.dataset_of(candidate.source.path) == dataset)
             contents = (self._first_schema(shard) for shard in shards)
             self._schemas[dataset] = list(dict.fromkeys(content for content in contents if content is not None))
         candidates = self._schemas[dataset]
@@ -536,11 +529,11 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
     has_steps = any(field.part == FEATURE_LIST for field in schema)
     record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
     resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # which has to name all features
-    reading = ReadOptions(schema=schema, compression=options.compression, limits=options.limits, on_error=_is_damage)
+    reading = ScanOptions(schema=schema, compression=options.compression, limits=options.limits, on_error=_is_damage)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedDataWarning)  # the report of the call has it
         try:
-            with open_as_it_is(Scan((source,), reading, resolved, PartitionColumns())) as batches:
+            with open_as_it_is(Scan((source,), reading, ALL, resolved, partitions=PartitionColumns())) as batches:
                 for _ in batches:
                     pass
         except (SchemaError, DecodeError):

@@ -19,7 +19,7 @@ from tfrecord_io.options import check_integer
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
-from tfrecord_io.storage.paths.file_names import parse_shard, parse_spec
+from tfrecord_io.storage.paths.file_names import FileName, ShardName, ShardSpec
 from tfrecord_io.storage.write.atomic import new_parent
 from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.record_outputs import record_outputs
@@ -219,7 +219,9 @@ def split(
     the part of each record takes a byte of memory.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": list(range(10)), "label": ["cat", "dog"] * 5}, "pets.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"x": list(range(10)), "label": ["cat", "dog"] * 5}, "pets.tfrecord"
+    ... )
     >>> parts = tfr.split("pets.tfrecord", "parts", fractions=[0.8, 0.1, 0.1], seed=1)
     >>> {name: report.records for name, report in parts.items()}
     {'train': 8, 'validation': 1, 'test': 1}
@@ -306,7 +308,7 @@ def split(
         values, labels = value_labels(copied, by)
         return _copy_parts(copied, os.fspath(target), [_part_name(value) for value in values], labels)
     if fractions is None:
-        is_spec = isinstance(target, str | os.PathLike) and parse_spec(os.fspath(target)) is not None
+        is_spec = isinstance(target, str | os.PathLike) and ShardSpec.parse(os.fspath(target)) is not None
         if copied.options.shards is None and copied.options.max_shard_bytes is None and not is_spec:
             error = ValueError("say how to split: pass one of shards=, max_shard_bytes=, by=, fractions=")
             raise for_cli(error, "say how to split: pass one of --shards, --max-shard-bytes, --by, --fractions")
@@ -345,7 +347,8 @@ def _shares(fractions: Sequence[float] | Mapping[str, float]) -> dict[str, Fract
     if not 0 < len(fractions) <= MOST_PARTS:
         raise ValueError(f"fractions= has {len(fractions)} parts: expected 1 to {MOST_PARTS}")
     for name in map(str, fractions):
-        if name[:1] in ("", ".", "_") or "/" in name or "\\" in name or parse_shard(name) is not None:
+        is_path = not name or "/" in name or "\\" in name
+        if is_path or FileName.parse(name).is_hidden or ShardName.parse(name) is not None:
             reason = 'expected a name that no shard has, without "/" and "\\", which does not begin with "." or "_"'
             raise ValueError(f"fractions= has a part named {name!r}: {reason}")
     exact = {name: exact_fraction("fractions", value) for name, value in fractions.items()}
@@ -384,7 +387,7 @@ def _part_name(value: Any) -> str:
     if value is None:
         return _MISSING
     name = quote(value if isinstance(value, bytes) else str(value), safe="")
-    if parse_shard(name) is not None or parse_shard(f"{name}.tfrecord") is not None:
+    if ShardName.parse(name) is not None or ShardName.parse(f"{name}.tfrecord") is not None:
         name = name.replace("-", "%2D")
     return {".": "%2E", "_": "%5F", "": "%"}.get(name[:1], name[:1]) + name[1:]
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.output.to_python import python_values
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
-from tfrecord_io.options import check_integer
+from tfrecord_io.options import Selection, check_integer
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.registry import listed
@@ -107,10 +107,11 @@ def each_key(
     schema = copied.schema
     overrides = copied.options.schema_overrides if schema.declared is None else None
     options = replace(
-        copied.options.reading, columns=columns, sample="all", schema=schema.declared, schema_overrides=overrides,
-        filters=None, offset=0, limit=None, on_error="raise", progress=False,  # the files have no other rows
+        copied.options.reading, sample="all", schema=schema.declared, schema_overrides=overrides,
+        on_error="raise", progress=False,
     )  # fmt: skip
-    with Reader(plan_scan(copied.sources, options, embedded=schema.united)) as batches:
+    selection = Selection(tuple(columns))  # the files have no other rows
+    with Reader(plan_scan(copied.sources, options, selection, embedded=schema.united)) as batches:
         for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
             _check_key(field, columns, keyword, kinds)
         return [use([batch.column(name) for name in columns]) for batch in batches]

@@ -36,7 +36,7 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.merged_schema import merge
-from tfrecord_io.storage.paths.file_names import dataset_of
+from tfrecord_io.storage.paths.file_names import ShardName
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.file_check import FileCheck, FileChecker, FileContents, Problem
@@ -356,7 +356,7 @@ def _compare_shards(checkers: Sequence[FileChecker], files: Sequence[FileCheck])
     kinds: dict[tuple[str, str], dict[tuple[str, bool], tuple[Kind, str]]] = {}
     compared = []
     for checker, file in zip(checkers, files, strict=True):
-        dataset = dataset_of(file.path)
+        dataset = ShardName.dataset_of(file.path)
         if dataset is not None:
             try:
                 _join_schema(schemas, dataset, checker.contents, file.path)

@@ -86,4 +86,4 @@ def open_by_number(
         return ArraysByNumber(source.lookup(), row_options(source.options, **keywords))
     if batch_size is None:
         raise ValueError("bucket_by= and pack= make batches: pass batch_size=")
-    return BatchesByNumber(source, IterOptions.from_read(source.options, batch_size=batch_size, **keywords))
+    return BatchesByNumber(source, IterOptions.from_scan(source.options, batch_size=batch_size, **keywords))

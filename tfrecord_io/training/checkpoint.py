@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
-from tfrecord_io.options import INT64_MAX
+from tfrecord_io.options import INT64_MAX, Selection
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import ChosenRecords
@@ -24,7 +24,8 @@ from tfrecord_io.storage.read.source import Source
 
 _VERSION = 2
 # Options that determine the order of the records.
-_OPTIONS = ("batch_size", "shuffle_buffer", "drop_last", "worker", "uneven", "offset", "limit")
+_OPTIONS = ("batch_size", "shuffle_buffer", "drop_last", "worker", "uneven")
+_OF_SELECTION = ("offset", "limit")
 _OF_ARRANGEMENT = (
     "bucket_by",
     "bucket_sizes",
@@ -68,7 +69,7 @@ class ReadIdentity:
 
         Records that are left out have no number, and the columns and their types decide which cannot be decoded.
         """
-        identity = cls.from_sources(scan.sources, options)
+        identity = cls.from_sources(scan.sources, options, scan.selection)
         if scan.row_filter is not None:
             identity.options["filter"] = scan.row_filter.condition.key
         if scan.options.damage.goes_on:
@@ -77,7 +78,7 @@ class ReadIdentity:
         return identity
 
     @classmethod
-    def from_sources(cls, sources: Sequence[Source], options: IterOptions) -> Self:
+    def from_sources(cls, sources: Sequence[Source], options: IterOptions, selection: Selection) -> Self:
         """Identity of a read of all records; files are told apart by name and size, so that a folder may be moved.
 
         Checksums of shards that a manifest names count, too: the next version has files of the same names, and often of
@@ -97,8 +98,10 @@ class ReadIdentity:
         if selecting:
             selections = [_selection(scan, options) for scan in selecting.values()]
             files[_SELECTIONS] = hashlib.sha256(repr(selections).encode("utf-8", "surrogateescape")).hexdigest()
-        names = (*_OPTIONS, *_OF_ARRANGEMENT) if options.arranges else _OPTIONS
-        values: dict[str, Any] = {name: getattr(options, name) for name in names}
+        values: dict[str, Any] = {name: getattr(options, name) for name in _OPTIONS}
+        values |= {name: getattr(selection, name) for name in _OF_SELECTION}
+        if options.arranges:
+            values |= {name: getattr(options, name) for name in _OF_ARRANGEMENT}
         values["worker"] = _part_of(values["worker"])
         values[_LEFT_OUT] = None
         return cls(files, json.loads(json.dumps(values, default=int)))
@@ -138,7 +141,7 @@ class ReadIdentity:
         of_state = {**state["options"], "worker": _part_of(state["options"].get("worker"))}
         changes: list[tuple[str, object, object, str]] = [
             (name, of_state.get(name, getattr(IterOptions, name, None)), self.options.get(name), "the same")
-            for name in (*_OPTIONS, *_OF_ARRANGEMENT, "filter", "mixture", "windows")
+            for name in (*_OPTIONS, *_OF_SELECTION, *_OF_ARRANGEMENT, "filter", "mixture", "windows")
         ]
         changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
         for name, saved, current, advice in changes:
@@ -162,7 +165,7 @@ def workers_in_state(state: Mapping[str, Any]) -> int:
 def _selection(scan: Scan, options: IterOptions) -> tuple[Any, ...]:
     """Selection of a dataset in a list: its files, filter, offset and limit."""
     identity = ReadIdentity.from_scan(scan, options)
-    return identity.files, identity.options.get("filter"), scan.options.offset, scan.options.limit
+    return identity.files, identity.options.get("filter"), scan.selection.offset, scan.selection.limit
 
 
 def _part_of(worker: Sequence[int] | None) -> Sequence[int] | None:

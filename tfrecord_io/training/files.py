@@ -143,9 +143,9 @@ def _sample(scan: Scan, options: IterOptions) -> Iterator[pa.RecordBatch]:
     """Read the first rows. An error ends the sample; the read itself raises it again, after the records before it."""
     limit, size = None, 0
     if options.sample != "all":
-        most_rows = scan.options.limit  # not `options.limit`, which counts rows that fulfil the filter
+        most_rows = scan.selection.limit
         limit = options.sample if most_rows is None else min(options.sample, most_rows)
-    with open_as_it_is(scan.with_options(limit=limit)) as reader, suppress(TFRecordError, OSError):
+    with open_as_it_is(scan.with_selection(limit=limit)) as reader, suppress(TFRecordError, OSError):
         reader.warns_of_damage = False
         for batch in reader:
             yield batch
@@ -163,7 +163,7 @@ class FileEpochs(Epochs):
         self._scan = scan = scan.without_filter()
         self._seed, self._counts = seed, counts
         self._share = share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
-        window = options.offset > 0 or options.limit is not None
+        window = self._delivered.selection.is_range
         by_file = counts is None and share.workers > 1 and not window and len(scan.sources) >= share.workers
         self.sources = scan.sources[share.worker :: share.workers] if by_file else scan.sources
         by_range = counts is not None and self._delivered.row_filter is None
@@ -175,7 +175,7 @@ class FileEpochs(Epochs):
 
     def open(self, position: IteratorPosition) -> EpochReader:
         begin = position.begin
-        deals = self.every_nth.workers > 1 or self._delivered.options.limit is not None or self._counts is not None
+        deals = self.every_nth.workers > 1 or self._delivered.selection.limit is not None or self._counts is not None
         if self._delivered.row_filter is not None and deals:
             return self._deal_rows(position.epoch, begin)
         if self._counts is not None:
@@ -184,20 +184,20 @@ class FileEpochs(Epochs):
             bounds, counted = [of_files for _, of_files in runs], size + self._share.surplus(self._rows())
             share = self.every_nth
             return FilesReader(self._delivered, readers, begin, share, limit=size, counted=counted, bounds=bounds)
-        options = self._scan.options
-        begin = max(options.offset, begin)
-        limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
+        offset, limit = self._scan.selection.offset, self._scan.selection.limit
+        begin = max(offset, begin)
         sources = list(map(self.sources.__getitem__, self.order(position.epoch)))
-        if not options.damage.goes_on:
-            scan = self._scan.with_sources(sources, offset=begin, limit=limit)
+        if not self._scan.options.damage.goes_on:
+            left = None if limit is None else max(0, limit - (begin - offset))
+            scan = self._scan.with_sources(sources, offset=begin, limit=left)
         else:  # rows that were left out have no number: they are found again only by decoding all rows
-            scan = self._scan.with_sources(sources, offset=options.offset, limit=options.limit)
-        is_whole = position.epoch == 0 and begin == options.offset and self._share.workers == 1
+            scan = self._scan.with_sources(sources)
+        is_whole = position.epoch == 0 and begin == offset and self._share.workers == 1
         is_declared = self._scan.resolved.source == "schema="
         absent = AbsentColumns(self._scan.features, self.warnings.append) if is_whole and is_declared else None
         reader = self._open_reader(scan, absent)
-        worker, workers, first = self.every_nth.worker, self.every_nth.workers, scan.options.offset
-        share = Share((worker + options.offset) % workers, workers)
+        worker, workers, first = self.every_nth.worker, self.every_nth.workers, scan.selection.offset
+        share = Share((worker + offset) % workers, workers)
         bounds = []
         if self.records is not None and reader.scan.picked is None:
             bounds = [offsets_of(np.array([self.records[i] for i in self.order(position.epoch)], np.int64)) - first]
@@ -210,7 +210,7 @@ class FileEpochs(Epochs):
             reader = open_as_it_is(scan, absent)
         else:
             reader = open_indexed(scan, row_filter, absent)
-            is_complete = scan.options.offset == self._scan.options.offset
+            is_complete = scan.selection.offset == self._scan.selection.offset
             self._may_be_indexed = reader.scan.picked is not None or not is_complete  # in later epochs
         reader.warns_of_damage = False  # arrays may leave out more rows
         return reader
@@ -218,12 +218,12 @@ class FileEpochs(Epochs):
     def _deal_rows(self, epoch: int, begin: int) -> EpochReader:
         """Deal the rows that fulfil the filter to the workers, each of which reads all rows, from the first on."""
         scan = self._scan.with_sources([self.sources[i] for i in self.order(epoch)])
-        limit, counted, times = self._delivered.options.limit, None, 1
+        limit, counted, times = self._delivered.selection.limit, None, 1
         if self._counts is not None:
             counted = self._rows()
             limit = self._share.size(counted) * self._share.workers
             times = max(1, -(-limit // max(counted, 1)))  # more than once if rows from the start pad the parts
-        first, readers = scan.options.offset, (self._open_reader(scan) for _ in range(times))
+        first, readers = scan.selection.offset, (self._open_reader(scan) for _ in range(times))
         mine = self.every_nth
         return FilesReader(self._delivered, readers, first, mine, resumed_at=begin, limit=limit, counted=counted)
 
@@ -243,7 +243,7 @@ class FileEpochs(Epochs):
             first, begin = first + skipped, begin - skipped
             if first == last:
                 continue
-            first, last = first + self._scan.options.offset, last + self._scan.options.offset
+            first, last = first + self._scan.selection.offset, last + self._scan.selection.offset
             files = range(int(ends.searchsorted(first, side="right")), int(ends.searchsorted(last)) + 1)
             # A run that ends with a file is read up to the end of the file, which may have more records than counted.
             limit = None if last == ends[files[-1]] else last - first
@@ -324,7 +324,7 @@ class FilesReader(EpochReader):
         self._numbered: list[NumberedRows] = []
         self._scan, self._share, self._resumed_at = scan, share, resumed_at
         self._limit, self._counted, self._bounds = limit, counted, bounds
-        self._is_limited = scan.row_filter is not None and counted is not None and counted == scan.options.limit
+        self._is_limited = scan.row_filter is not None and counted is not None and counted == scan.selection.limit
         self._passed = 0  # rows that have fulfilled the filter, up to the limit
         self._passed_in_reader = 0  # rows of the last reader that have fulfilled the filter
 

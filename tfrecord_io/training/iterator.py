@@ -19,7 +19,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.closing import Closing, Shared, cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, warn
-from tfrecord_io.options import LIMITS, MIB, ReadOptions
+from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
 from tfrecord_io.options.on_damage import on_damage
@@ -336,23 +336,23 @@ def iter_arrays(
     """Iterate over TFRecord files in batches of NumPy arrays, shuffled, for several epochs and workers.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": list(range(10))}, "ten.tfrecord")
-    >>> for batch in tfr.iter_arrays("ten.tfrecord", batch_size=4, shuffle_buffer=8, seed=1):
-    ...     print(len(batch["x"]))
-    4
-    4
-    2
-    >>> batches = tfr.iter_arrays("ten.tfrecord", batch_size=4, shuffle_buffer=8, seed=1)
+    >>> ten, texts = "ten.tfrecord", "texts.tfrecord"
+    >>> _ = tfr.write_tfrecord({"x": list(range(10))}, ten)
+    >>> epoch = tfr.iter_arrays(ten, batch_size=4, shuffle_buffer=8, seed=1)
+    >>> [len(batch["x"]) for batch in epoch]
+    [4, 4, 2]
+    >>> batches = tfr.iter_arrays(ten, batch_size=4, shuffle_buffer=8, seed=1)
     >>> first, state = next(batches), batches.state()
-    >>> again = tfr.iter_arrays("ten.tfrecord", batch_size=4, shuffle_buffer=8, seed=1, state=state)
+    >>> again = tfr.iter_arrays(ten, batch_size=4, shuffle_buffer=8, seed=1, state=state)
     >>> all((next(again)["x"] == batch["x"]).all() for batch in batches)
     True
-    >>> _ = tfr.write_tfrecord({"t": [[1, 2, 3], [4], [5, 6]]}, "texts.tfrecord")
-    >>> next(tfr.iter_arrays("texts.tfrecord", batch_size=2, pack={"t": 4}))  # doctest: +NORMALIZE_WHITESPACE
+    >>> _ = tfr.write_tfrecord({"t": [[1, 2, 3], [4], [5, 6]]}, texts)
+    >>> packed = tfr.iter_arrays(texts, batch_size=2, pack={"t": 4})
+    >>> next(packed)  # doctest: +NORMALIZE_WHITESPACE
     {'t': array([[1, 2, 3, 4], [5, 6, 0, 0]]),
      't/segment_ids': array([[1, 1, 1, 2], [1, 1, 0, 0]], dtype=int32),
      't/positions': array([[0, 1, 2, 0], [0, 1, 0, 0]], dtype=int32)}
-    >>> for batch in tfr.iter_arrays("texts.tfrecord", batch_size=1, bucket_by="t", bucket_sizes=[1, 3]):
+    >>> for batch in tfr.iter_arrays(texts, batch_size=1, bucket_by="t", bucket_sizes=[1, 3]):
     ...     print(batch["t"].tolist(), batch["t/length"])
     [[1, 2, 3]] [3]
     [[5, 6, 0]] [2]
@@ -465,10 +465,9 @@ def iter_arrays(
     found = resolve_source(source, options)
     if isinstance(found, Scan):
         return iterate(found, **batching)
-    options = found.options
     limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}
-    reads = ReadOptions.from_read(options, threads=options.thread_count, **limits)
-    planned = plan_scan(found.sources, reads, only_sample=True)
+    reads = found.options.changed(threads=options.thread_count, **limits)
+    planned = plan_scan(found.sources, reads, found.selection, only_sample=True)
     scan = LazyScan.from_scan(planned.close())  # its files are opened in each epoch
     if any(map(attrgetter("is_file_object"), scan.sources)):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
@@ -493,7 +492,7 @@ def iterate(data: ScanHolder | Scan | RowSource, **keywords: Any) -> ArrayIterat
     TypeError or ValueError if the value of a keyword of `IterOptions` is invalid.
     """
     source = source_of(data)
-    options = IterOptions.from_read(source.options, **{"batch_size": 1, **IterOptions.stated(keywords)})
+    options = IterOptions.from_scan(source.options, **{"batch_size": 1, **IterOptions.stated(keywords)})
     _refuse_idle_seed(keywords.get("seed"), keywords.get("shuffle_buffer"))
     source = source.prune_files().with_options(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)

@@ -104,11 +104,10 @@ class MixedEpochs(SequenceEpochs):
             self.whole = self._epochs_of(replace(of_parts, worker=None), seed)
 
     def _epochs_of(self, options: IterOptions, seed: int) -> list[Epochs]:
-        """Epochs of each part, by the common options and the limits of the part."""
+        """Epochs of each part, by the common options and the selection of the part."""
         epochs_of_parts = []
         for number, member in enumerate(self.members):
-            limited = replace(options, offset=member.options.offset, limit=member.options.limit)
-            epochs = member.epochs(limited, seed + number)
+            epochs = member.epochs(options, seed + number)
             epochs.warnings, epochs.damage = self.warnings, self.damage
             epochs_of_parts.append(epochs)
         return epochs_of_parts
@@ -286,7 +285,7 @@ class _Part:
     def _open(self, epoch: int, within: int) -> None:
         """Begin a pass at the row `within` of it."""
         self._begin = self.taken - within  # ordinal of the first row of the pass
-        offset = self._member.options.offset if self._member.in_sequence else 0
+        offset = self._member.selection.offset if self._member.in_sequence else 0
         self.rows = self._epochs[0].open(IteratorPosition(epoch, 0, offset + within))
 
     def take(self, count: int) -> list[NumberedBatch]:

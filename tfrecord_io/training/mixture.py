@@ -24,7 +24,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
-from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options import ALL, MIB, ScanOptions, Selection
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.image_form import ImageForm, RawImageForm
@@ -153,9 +153,14 @@ class Mixture(RowSource):
         return tuple(scan for member in self.members for scan in member.scans)
 
     @property
-    def options(self) -> ReadOptions:
-        """Options that the parts have in common; rows are limited by each part."""
-        return replace(self.mixed[0].options, offset=0, limit=None)
+    def options(self) -> ScanOptions:
+        """Options that the parts have in common."""
+        return self.mixed[0].options
+
+    @property
+    def selection(self) -> Selection:
+        """All rows: they are limited by each part."""
+        return ALL
 
     def files_and_columns(self) -> str:
         return f"{len(self.mixed)} datasets: {self.mixed[0].files_and_columns()}"
@@ -248,11 +253,11 @@ class Mixture(RowSource):
 
     def identity(self, options: IterOptions) -> ReadIdentity:
         identities = [member.identity(options) for member in self.members]
-        mixed = ReadIdentity.from_sources(self.sources, options)
+        mixed = ReadIdentity.from_sources(self.sources, options, self.selection)
         parts = []
         for identity, part in zip(identities, self.mixed, strict=True):
             windows = [identity.options["windows"]] if "windows" in identity.options else []
-            of_part = part.options.offset, part.options.limit, identity.options.get("filter")
+            of_part = part.selection.offset, part.selection.limit, identity.options.get("filter")
             parts.append([identity.files["digest"], *of_part, *windows])
         column = [] if self.classes is None else [self.classes.column]
         of_mixture = [self.seed, self.stop, list(self.weights), list(self.worker), parts, *column]

@@ -12,7 +12,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tfrecord_io.arrays.rows_by_number import Lookup
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ScanOptions, Selection
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -48,9 +48,14 @@ class RowSource(ABC):
         return tuple(source for scan in self.scans for source in scan.sources)
 
     @property
-    def options(self) -> ReadOptions:
+    def options(self) -> ScanOptions:
         """Options of the reads."""
         return self.scans[0].options
+
+    @property
+    def selection(self) -> Selection:
+        """The columns and rows of the files that are read; see `Scan`."""
+        return self.scans[0].selection
 
     @property
     def schema_source(self) -> str:
@@ -69,7 +74,12 @@ class RowSource(ABC):
     @property
     def is_limited(self) -> bool:
         """True if an offset or a limit leaves out records of the files."""
-        return self.options.offset > 0 or self.options.limit is not None
+        return self.selection.is_range
+
+    @property
+    def is_indivisible(self) -> bool:
+        """True if parts of the files would have other rows; see `Scan.is_indivisible`."""
+        return self.is_limited or self.options.damage.ends_quietly
 
     def files_and_columns(self) -> str:
         """Text for display."""
@@ -95,7 +105,7 @@ class RowSource(ABC):
 
     @property
     def in_sequence(self) -> bool:
-        """True if the numbers of the rows of an epoch follow each other, from `options.offset` on."""
+        """True if the numbers of the rows of an epoch follow each other, from `selection.offset` on."""
         return False
 
     @abstractmethod

@@ -159,9 +159,7 @@ class Windows(RowSource):
         """Count the records and windows of each file; the lengths of all episodes are read."""
         records = records_of_files(self.episodes.sources, self.episodes.options)
         windows, ends = np.zeros(len(records), np.int64), np.cumsum(records)
-        steps, limits = self.episodes.only([self.form.names[0]]), self.episodes.options
-        options = IterOptions(batch_size=1, offset=limits.offset, limit=limits.limit)
-        epochs = FileEpochs(steps, options, 0)
+        epochs = FileEpochs(self.episodes.only([self.form.names[0]]), IterOptions(batch_size=1), 0)
         epochs.records = records
         with closing(epochs.open(IteratorPosition(0, 0, 0))) as episodes:
             for batch in episodes:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tfrecord_io.errors import ReplacedError
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, check_fields, expand_scalars
 from tfrecord_io.index.find_index import unless_stale, warn_of_stale
-from tfrecord_io.options import ReadOptions, StorageOptions
+from tfrecord_io.options import ScanOptions, StorageOptions
 from tfrecord_io.progress import logger
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.read.random_access_file import open_random_access
@@ -66,7 +66,7 @@ class ColumnIndexes:
         from tfrecord_io.read.build_column_index import index_columns
         from tfrecord_io.read.dataset_splits import resolve_sources
 
-        options = ReadOptions(**self.storage.keywords)
+        options = ScanOptions(**self.storage.keywords)
         names = {os.path.basename(file) for file in files}
         try:
             written = [s for s in resolve_sources(self.path, options) if os.path.basename(s.path) in names]

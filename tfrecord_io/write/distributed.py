@@ -25,7 +25,7 @@ from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema, pack
 from tfrecord_io.schema.merged_schema import lacks_only_values, merge
 from tfrecord_io.schema.pandas_metadata import stored_index
-from tfrecord_io.storage.paths.file_names import parse_spec
+from tfrecord_io.storage.paths.file_names import ShardSpec
 from tfrecord_io.storage.paths.manifest import NO_CONTENT, Manifest
 from tfrecord_io.storage.paths.resolve_output import directory_of_folders, resolve_output
 from tfrecord_io.storage.write.change import change_of
@@ -322,7 +322,7 @@ def check_distributed(path: Any, options: WriteOptions) -> str | os.PathLike[str
         raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
     if options.partition_by:
         path = directory_of_folders(path, "partition_by=")
-    spec = parse_spec(os.fspath(path))
+    spec = ShardSpec.parse(os.fspath(path))
     if spec is not None and spec.shards is not None:
         advice = f"write '{printable(spec.stem)}@*' and repartition the data"
         raise ValueError(f"'{printable(os.fspath(path))}': the number of shards is that of the partitions; {advice}")

@@ -28,8 +28,9 @@ from tfrecord_io.progress import logger
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.filesystem.interface import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import is_url, locate
+from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.paths.resolve_output import Output
-from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.atomic import open_output, remove_file
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.typing import IndexLike
 
@@ -301,9 +302,9 @@ class FrameSink(Sink):
         if self._is_handed_over:
             return (self.file,)
         if self._old_index is not None:
-            from tfrecord_io.index.write_index import remove_index
-
-            remove_index(*self._old_index)
+            path, storage = self._old_index
+            for index in FileName.indexes(os.fspath(path)):
+                remove_file(index, storage)
         self.output.commit()
         if self._is_path:
             amounts = counted(self.records, "record"), counted(self.bytes, "byte")

@@ -18,7 +18,7 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, p
 from tfrecord_io.schema.column_features import nested_handed
 from tfrecord_io.schema.embedded import embedded_schema, pack, unpack
 from tfrecord_io.schema.merged_schema import common_field
-from tfrecord_io.storage.paths.file_names import partition_folder
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
 
 _MOST_NAME_BYTES = 255  # of a folder, in common filesystems
 
@@ -128,7 +128,7 @@ class PartitionFolders:
                     reason: str = f"the data has the value {printable(text)}, and overwrite_where= states "
                     reason += f"{printable(self._where[column])}: it would be in a folder that is not replaced"
                     raise EncodeError(reason, feature=column, hint="leave the row out, or state its value")
-            names = [f"{partition_folder(column, text)}/" for text in texts]
+            names = [f"{ColumnFolder(column, text).name}/" for text in texts]
             for name in names:
                 if len(name.encode()) > _MOST_NAME_BYTES:
                     reason = f"its value makes the name of a folder longer than {_MOST_NAME_BYTES} bytes"

@@ -16,7 +16,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.storage.filesystem.locate import path_text
-from tfrecord_io.storage.paths.file_names import parse_spec
+from tfrecord_io.storage.paths.file_names import ShardSpec
 from tfrecord_io.storage.paths.resolve_output import check_suffix, resolve_output
 from tfrecord_io.typing import BytesLike, Compression, FileMode, OutputPath, StorageLike
 from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter, make_absolute
@@ -69,7 +69,7 @@ class RecordWriter(PublishingWriter):
             text = path_text(path)
             if options.compression == "infer":
                 check_suffix(text)
-            if parse_spec(text) is not None and resolve_output(path, options.storage).sharded:
+            if ShardSpec.parse(text) is not None and resolve_output(path, options.storage).sharded:
                 reason = "is a sharded dataset, but a RecordWriter writes one file: open one per shard"
                 raise ValueError(f"'{text}' {reason}")
         self._engine = get_engine()

@@ -30,7 +30,7 @@ from tfrecord_io.options.record_types import takes_payloads
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, unpack
 from tfrecord_io.schema.pandas_metadata import stored_index
-from tfrecord_io.storage.paths.file_names import new_id, parse_spec
+from tfrecord_io.storage.paths.file_names import ShardSpec, new_id
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve_output import MOST_SHARDS, Output, resolve_output
 from tfrecord_io.storage.read.block_reader import BlockReader
@@ -295,7 +295,7 @@ def _resolve_output(path: Any, options: WriteOptions) -> Output:
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"resume=True needs a path, not a {type(path).__name__}")
     text = printable(os.fspath(path))
-    spec = parse_spec(os.fspath(path))
+    spec = ShardSpec.parse(os.fspath(path))
     if spec is not None and spec.shards is not None:
         reason = "with resume=True, each source file becomes one shard"
         raise ValueError(f"'{text}' states the number of shards: {reason}; write '{printable(spec.stem)}@*'")

@@ -225,6 +225,9 @@ def test_encoding_comes_from_argument_metadata_and_float64_in_this_order() -> No
     assert raw(float64="raw") == ["a", "b", "c", "s/x"]
     assert raw(float64="raw", column_encoding={"b": "list", "s/x": "list"}) == ["a", "c"]
     assert raw(column_encoding={"s": "raw", "b": "list"}) == ["s/x", "s/y"]
+    items = pa.field("l", pa.list_(pa.struct({"x": pa.int64()})), metadata={b"tfrecord_io.encoding": b"json"})
+    for asked, features in ({}, ["l"]), ({"l": "nested"}, ["l/null_positions", "l/x", "l/x/null_positions"]):
+        assert [leaf.feature for leaf in plan_writing(pa.schema([items]), column_encoding=asked).leaves] == features
     with pytest.raises(FeatureNotFoundError, match="nope"):
         raw(column_encoding={"nope": "raw"})
     with pytest.raises(EncodeError, match="raw"):

@@ -23,6 +23,7 @@ import tfrecord_io as tfr
 from engine_comparison import ENGINES
 from random_messages import DESCRIPTORS, message_class, message_type, random_messages
 from rounds import COMPLETE, rounds
+from tfrecord_io.arrow.messages import message_batches
 from tfrecord_io.arrow.messages.encode_messages import MessageEncoder, fields_of
 from tfrecord_io.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.arrow.row_fault import RowFault
@@ -157,13 +158,15 @@ def test_packed_and_single_values_mix() -> None:
     assert row("kinds.All", bytes.fromhex("b00105 b201020107 b00106 b20100"))["numbers"] == [5, 1, 7, 6]
 
 
-def test_unknown_fields_are_counted_by_place(tmp_path: Path) -> None:
+def test_unknown_fields_are_counted_by_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_batches, "_PART_BYTES", 1)
     inner = bytes.fromhex("0801 4805 4a00")  # fields 9
     payload = b"\x8a\x01" + bytes([len(inner)]) + inner + bytes.fromhex("c03e05")  # field 1000
     wrong = bytes.fromhex("0d01000000")  # field 1 as 32 bits
-    _, fault, unknown = batch("kinds.All", [payload, payload, wrong])
-    assert fault is None
-    assert unknown == {"inner.9": 4, "1000": 2, "1": 1}
+    for threads in (1, 2):
+        _, fault, unknown = batch("kinds.All", [payload, payload, wrong], threads=threads)
+        assert fault is None
+        assert unknown == {"inner.9": 4, "1000": 2, "1": 1}
     path = write(tmp_path / "a.tfrecord", [payload] * 3)
     reader = tfr.open_reader(tfr.dataset(path, record_type=message_class("kinds.All")), batch_size=2)
     with (

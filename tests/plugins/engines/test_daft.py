@@ -87,7 +87,7 @@ def test_reading_stops_after_the_first_rows(tmp_path: Path, monkeypatch: pytest.
     frame = tfr.dataset(tmp_path / "in.tfrecord").to_daft()
     opened = opened_scans(monkeypatch)
     assert frame.limit(2).to_pydict() == {"n": [0, 1]}
-    assert [scan.options.limit for scan in opened] == [2]
+    assert [scan.selection.limit for scan in opened] == [2]
 
 
 # ---- conditions

@@ -99,7 +99,7 @@ def test_only_what_is_needed_is_decoded(tmp_path: Path) -> None:
     source = _datasource_class()(unwrap_scans(tfr.dataset(tmp_path / "in.tfrecord")))
     pruned = source.apply_predicate(col("a") > 1).apply_projection({"b": "b"})
     (task,) = pruned.get_read_tasks(1)
-    assert task.read_fn.args[0].without_filter().options.columns == ("b", "a")
+    assert task.read_fn.args[0].without_filter().selection.columns == ("b", "a")
     assert [block.to_pydict() for block in task()] == [{"b": [5, 6]}]
 
 

@@ -88,8 +88,9 @@ def test_features_equal_those_of_the_script(objects: list[tuple[Any, ...]]) -> N
 
 
 def test_values_that_may_be_absent(tmp_path: Path) -> None:
-    folder = write(tmp_path, {"a": xml(dog(), size="<width>0</width>")})
+    folder = write(tmp_path, {"a": xml(dog(more="<occluded>0</occluded>"), size="<width>0</width>")})
     (row,) = tfr.formats.open_voc(folder).read_all().to_pylist()
+    assert row["image/object/occluded"] == [0]
     assert (row["image/height"], row["image/width"], row["image/object/bbox/xmin"]) == (20, 40, [0.25])
     assert [row[f"image/object/{name}"] for name in ("difficult", "truncated", "view")] == [[0], [0], ["Unspecified"]]
 

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.storage.paths.file_names import (
-    SIDECAR_SUFFIXES,
-    WRITTEN_SUFFIXES,
-    FileName,
-    Kind,
-    claim_name,
-    condition_name,
-    index_names,
-    journal_name,
-    manifest_name,
-    parse_shard,
-    part_name,
-    shard_name,
-    staged_name,
-    temporary_name,
-)
+from tfrecord_io.registry import WRITTEN_SUFFIXES
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import FileName, Kind, ShardName
 
 NUMBERS = st.integers(0, 10**12) | st.sampled_from([99_999, 100_000, 999_999, 1_000_000])
 IDS = st.binary(min_size=8, max_size=8).map(bytes.hex)
@@ -30,8 +19,8 @@ STEMS = st.text(st.characters(exclude_characters="/\0\\", exclude_categories=["C
 
 @given(IDS, NUMBERS, st.none() | NUMBERS)
 def test_staged_files(id: str, number: int, part: int | None) -> None:
-    name = staged_name(id, number, part)
-    staged, described = FileName.parse(name), FileName.parse(part_name(name))
+    name = FileName.staged(id, number, part)
+    staged, described = FileName.parse(name), FileName.parse(FileName.part(name))
     assert (staged.kind, staged.id, staged.dataset) == (Kind.STAGED, id, None)
     assert (described.kind, described.id, described.of) == (Kind.PART, id, name)
     assert staged.is_hidden
@@ -40,12 +29,12 @@ def test_staged_files(id: str, number: int, part: int | None) -> None:
 
 @given(st.sampled_from(["train", "a-b", "part"]), NUMBERS, st.none() | NUMBERS, IDS)
 def test_shards(stem: str, index: int, count: int | None, id: str) -> None:
-    shard = parse_shard(shard_name(stem, index, count, id) + ".tfrecord.gz")
+    shard = ShardName.parse(ShardName.make(stem, index, count, id) + ".tfrecord.gz")
     assert shard is not None
     assert (shard.stem, shard.index, shard.id) == (stem, index, id)
     if count is None:
         return
-    shard = parse_shard(shard_name(stem, index, count) + ".tfrecord")
+    shard = ShardName.parse(ShardName.make(stem, index, count) + ".tfrecord")
     assert shard is not None
     assert (shard.stem, shard.index, shard.count, shard.id) == (stem, index, count, "")
 
@@ -55,14 +44,14 @@ def test_shards(stem: str, index: int, count: int | None, id: str) -> None:
 )
 def test_shards_of_hadoop(stem: str, number: int, suffix: str) -> None:
     name = f"{stem}-{number:05d}{suffix}"
-    shard = parse_shard(name)
+    shard = ShardName.parse(name)
     assert shard is not None
     assert (shard.base, shard.index, shard.count, shard.suffix) == (stem, number, None, suffix)
     assert FileName.parse(name).kind is Kind.RECORDS
 
 
 def test_a_date_is_no_number_of_a_shard() -> None:
-    assert parse_shard("train-20240131.tfrecord") is None
+    assert ShardName.parse("train-20240131.tfrecord") is None
 
 
 SUFFIXES = st.lists(st.sampled_from([".tfrecord", "_tfrecord", ".TFREC", ".gz", ".v2"]), max_size=3).map("".join)
@@ -70,20 +59,20 @@ SUFFIXES = st.lists(st.sampled_from([".tfrecord", "_tfrecord", ".TFREC", ".gz", 
 
 @given(st.sampled_from(["train", "a-b", "part"]), SUFFIXES, SUFFIXES)
 def test_the_name_of_a_dataset_is_the_least_exact_of_its_stems(stem: str, before: str, after: str) -> None:
-    shard = parse_shard(shard_name(stem + before, 0, 3) + after)
+    shard = ShardName.parse(ShardName.make(stem + before, 0, 3) + after)
     if shard is not None:
         assert shard.stem == shard.stems[-1]
 
 
 @given(STEMS, IDS)
 def test_files_beside_the_shards(stem: str, id: str) -> None:
-    manifest, journal = FileName.parse(manifest_name(stem)), FileName.parse(journal_name(stem))
+    manifest, journal = FileName.parse(FileName.manifest(stem)), FileName.parse(FileName.journal(stem))
     assert (manifest.kind, manifest.dataset, manifest.id) == (Kind.MANIFEST, stem, "")
     assert (journal.kind, journal.dataset, journal.id) == (Kind.JOURNAL, stem, "")
-    claim, condition = FileName.of_path(f"bucket/{claim_name(stem, id)}"), FileName.parse(condition_name(id))
+    claim, condition = FileName.of_path(f"bucket/{FileName.claim(stem, id)}"), FileName.parse(FileName.condition(id))
     assert (claim.kind, claim.dataset, claim.id) == (Kind.CLAIM, stem, id)
     assert (condition.kind, condition.dataset, condition.id) == (Kind.CONDITION, None, id)
-    temporary = FileName.parse(temporary_name(stem))
+    temporary = FileName.parse(FileName.temporary(stem))
     assert temporary.kind is Kind.TEMPORARY
     assert all(file.is_hidden for file in (manifest, journal, condition, temporary))
 
@@ -96,8 +85,8 @@ def test_a_claim_is_one_in_a_folder_of_claims_alone() -> None:
 
 @given(STEMS, NUMBERS, IDS)
 def test_indexes(stem: str, index: int, id: str) -> None:
-    shard = shard_name(stem, index, None, id) + ".tfrecord"
-    for name in index_names(shard):
+    shard = ShardName.make(stem, index, None, id) + ".tfrecord"
+    for name in FileName.indexes(shard):
         file = FileName.parse(name)
         assert (file.kind, file.of, file.id) == (Kind.INDEX, shard, id)
         assert file.dataset == FileName.parse(shard).dataset
@@ -106,8 +95,9 @@ def test_indexes(stem: str, index: int, id: str) -> None:
 
 @given(IDS, NUMBERS, STEMS)
 def test_no_name_is_of_two_kinds(id: str, number: int, stem: str) -> None:
-    names = [staged_name(id, number), part_name(staged_name(id, number)), manifest_name(stem), journal_name(stem)]
-    names += [condition_name(id), temporary_name(stem), shard_name("train", number, None, id) + ".tfrecord"]
+    staged = FileName.staged(id, number)
+    names = [staged, FileName.part(staged), FileName.manifest(stem), FileName.journal(stem)]
+    names += [FileName.condition(id), FileName.temporary(stem), ShardName.make("train", number, None, id) + ".tfrecord"]
     kinds = [FileName.parse(name).kind for name in names]
     assert kinds == [Kind.STAGED, Kind.PART, Kind.MANIFEST, Kind.JOURNAL, Kind.CONDITION, Kind.TEMPORARY, Kind.RECORDS]
     assert [FileName.parse(name).shard is not None for name in names] == [False] * 6 + [True]
@@ -115,7 +105,8 @@ def test_no_name_is_of_two_kinds(id: str, number: int, stem: str) -> None:
 
 BASES = ["train", "_x", ".x", "part", "a-b", "model.data", "_MANIFEST", "_RESUME-a", "_0123456789abcdef", "a.gz"]
 NUMBERS_IN_NAMES = ["", "-00000", "-00000-of-00001", "-00000-0123456789abcdef", "-1"]
-ENDS = ["", *SIDECAR_SUFFIXES, *WRITTEN_SUFFIXES, ".tfrecord.gz", ".staged", ".claim", ".condition", ".tmp", ".INDEX"]
+ENDS = ["", *FileName.SIDECAR_SUFFIXES, *WRITTEN_SUFFIXES, ".tfrecord.gz"]
+ENDS += [".staged", ".claim", ".condition", ".tmp", ".INDEX"]
 
 
 @pytest.mark.parametrize("base", BASES)
@@ -125,8 +116,8 @@ def test_a_name_is_of_the_first_kind_that_it_has_the_form_of(base: str) -> None:
     for name in (base + number + end for number in NUMBERS_IN_NAMES for end in ENDS):
         file = FileName.parse(name)
         assert file.is_hidden == name.startswith(("_", "."))
-        assert file.is_sidecar == name.lower().endswith(SIDECAR_SUFFIXES)
-        assert file.shard == parse_shard(name)
+        assert file.is_sidecar == name.lower().endswith(FileName.SIDECAR_SUFFIXES)
+        assert file.shard == ShardName.parse(name)
         if file.kind not in of_writers:
             is_index = name.endswith((".index", ".column_index"))
             others = (Kind.INDEX, is_index), (Kind.HIDDEN, file.is_hidden), (Kind.SIDECAR, file.is_sidecar)
@@ -139,9 +130,39 @@ def test_a_name_is_of_the_first_kind_that_it_has_the_form_of(base: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["p=1/part-00000-of-00001", "/a", "a/", "_APPEND-a/0123456789abcdef.claim"])
-def test_a_path_is_no_name(path: str) -> None:
+@pytest.mark.parametrize("noun", [FileName, ShardName, ColumnFolder])
+def test_a_path_is_no_name(noun: Any, path: str) -> None:
     with pytest.raises(ValueError, match="is a path"):
-        FileName.parse(path)
+        noun.parse(path)
+
+
+SHARD_BASES = ["train", "a-b", "part", "part-r", "a-1-of", "a-1-of-2.b", "a-00001", "a.gz", "a-00000-0123456789abcdef"]
+SHARD_NUMBERS = ["", "-00000", "-00001", "-1", "-123456", "-012345", "-00000-of-00001", "-00001-of-3", "-123456-of-7"]
+SHARD_NUMBERS += ["-00000-0123456789abcdef", "-00001-1123456789012345", "-00000-of-0123456789abcdef"]
+SHARD_ENDS = ["", ".gz", ".tfrecord", ".TFRecord", ".tfrecord.gz", ".tfrecord.zst", ".rec", ".v2", "-x", ".a-00000"]
+SHARD_NAMES = [base + number + end for base in SHARD_BASES for number in SHARD_NUMBERS for end in SHARD_ENDS]
+
+
+@pytest.mark.parametrize("first", [name for name in SHARD_NAMES if ShardName.parse(name) is not None][::3])
+def test_names_that_differ_in_their_numbers_alone_are_of_one_dataset(first: str) -> None:
+    """So readers of a manifest need not parse each."""
+    shard = ShardName.parse(first)
+    assert shard is not None
+    for name in filter(shard.is_like, SHARD_NAMES):
+        other = ShardName.parse(name)
+        assert other is not None
+        assert (other.stem, other.suffix, bool(other.id)) == (shard.stem, shard.suffix, bool(shard.id))
+
+
+@given(st.sampled_from(["train", "a-b", "part"]), NUMBERS, NUMBERS, st.none() | NUMBERS, IDS)
+def test_written_shards_differ_in_their_numbers_alone(
+    stem: str, first: int, second: int, count: int | None, id: str
+) -> None:
+    """Those without a count and with more than five digits are parsed, as they may be dates."""
+    for made_id in ("", id):
+        shard = ShardName.parse(ShardName.make(stem, first, count, made_id) + ".tfrecord")
+        if shard is not None and (made_id or count is not None or second < 100_000):
+            assert shard.is_like(ShardName.make(stem, second, count, made_id) + ".tfrecord")
 
 
 @pytest.mark.parametrize(
@@ -163,4 +184,4 @@ def test_what_the_maker_does_not_make_is_not_parsed(name: str) -> None:
 def test_numbers_that_no_program_writes_are_no_shard_numbers() -> None:
     """Python refuses to convert so many digits."""
     for name in (f"a-{'1' * 5000}-of-00001", f"a-00001-of-{'1' * 5000}", f"a-{'1' * 5000}-{'0' * 16}.tfrecord"):
-        assert parse_shard(name) is None
+        assert ShardName.parse(name) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import tfrecord_io as tfr
 from servers import Web
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.paths import manifest
-from tfrecord_io.storage.paths.file_names import FileName, Kind, manifest_name, new_id, shard_name
+from tfrecord_io.storage.paths.file_names import FileName, Kind, ShardName, new_id
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 
 PATH = "dir/_MANIFEST-train.json"
@@ -32,7 +33,7 @@ def manifests(draw: st.DrawFn) -> Manifest:
     count = draw(st.integers(0, 5))
     files = [
         ManifestFile(
-            shard_name("train", i, count),
+            ShardName.make("train", i, count),
             draw(NUMBERS),
             draw(NUMBERS),
             draw(st.integers(0, 2**32 - 1)),
@@ -162,13 +163,29 @@ def test_truncated_deeply_nested_or_too_large_text_is_refused(monkeypatch: pytes
         parse_manifest(text + b" ", PATH)
 
 
+@pytest.mark.parametrize("folder", ["", "k=1/"])
+def test_names_that_differ_in_their_numbers_alone_are_not_parsed_each(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, parsed, parse = 1000, list[str](), ShardName.parse
+    monkeypatch.setattr(ShardName, "parse", lambda name: parsed.append(name) or parse(name))
+    files = [ManifestFile(f"{folder}{ShardName.make('train', i, count)}.tfrecord", 1, 1, 0) for i in range(count)]
+    manifest = Manifest("train", new_id(), tuple(files), partition_by=("k",) if folder else ())
+    assert parse_manifest(format_manifest(manifest), PATH) == manifest
+    assert len(parsed) == 1
+    for name in ("test-00001-of-01000.tfrecord", "l=1/train-00001-of-01000.tfrecord", "/train-00001-of-01000.tfrecord"):
+        other = replace(manifest, files=(*files, ManifestFile(name, 1, 1, 0)))
+        with pytest.raises(CorruptRecordError, match=r"is not a shard of|leads out"):
+            parse_manifest(format_manifest(other), PATH)
+
+
 def test_manifest_of_another_tool_is_ignored() -> None:
     assert parse_manifest(b'{"manifest_version": 2, "name": "extension"}', "_MANIFEST.json") is None
 
 
 def test_each_dataset_of_a_directory_has_its_own_manifest() -> None:
     for stem in ("part", "train", "a.b-c"):
-        assert FileName.parse(manifest_name(stem)).dataset == stem
+        assert FileName.parse(FileName.manifest(stem)).dataset == stem
     assert FileName.parse("manifest.json").kind is not Kind.MANIFEST
 
 

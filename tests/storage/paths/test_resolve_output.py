@@ -15,7 +15,8 @@ from rounds import COMPLETE
 from tfrecord_io.compression import CODECS
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.paths.file_names import WRITTEN_SUFFIXES, shard_name
+from tfrecord_io.registry import WRITTEN_SUFFIXES
+from tfrecord_io.storage.paths.file_names import ShardName
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import check_outside, other_suffix, resolve_output
 from tfrecord_io.write.record_writer import RecordWriter
@@ -39,7 +40,7 @@ def test_written_shards_are_named_as_reading_finds_them(tmp_path, compression):
             open(name, "wb").close()
         assert [s.path for s in resolve_inputs(path.rpartition("/")[0])] == names
         assert [s.path for s in resolve_inputs(path)] == names
-    assert shard_name("x", 3, 8) == "x-00003-of-00008"
+    assert ShardName.make("x", 3, 8) == "x-00003-of-00008"
 
 
 @pytest.mark.parametrize("compression", ["infer", "gzip"])

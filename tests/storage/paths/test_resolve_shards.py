@@ -11,7 +11,7 @@ import pytest
 import tfrecord_io as tfr
 from folder_trees import shards
 from tfrecord_io.storage.paths import sniff_files
-from tfrecord_io.storage.paths.file_names import FileName, Kind, parse_shard, parse_spec
+from tfrecord_io.storage.paths.file_names import FileName, Kind, ShardName, ShardSpec
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 
 
@@ -30,7 +30,7 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 )
 def test_shards_of_every_form_are_record_files(name):
     assert FileName.parse(name).kind is Kind.RECORDS
-    assert parse_shard(name) is not None
+    assert ShardName.parse(name) is not None
 
 
 def test_files_come_in_natural_order(tree):
@@ -205,7 +205,7 @@ def test_files_of_hadoop_are_shards_without_a_count(tree, base, suffix):
     names = [f"{base}-{i:05d}{suffix}" for i in (0, 2)]
     tree.make(*names, "_SUCCESS", f".{base}-00000.crc")
     assert tree.found("") == names
-    assert parse_shard("model-00010") is None
+    assert ShardName.parse("model-00010") is None
 
 
 def test_a_directory_without_known_names_is_read_by_content(tree):
@@ -326,8 +326,8 @@ def test_spec_with_wrong_count_names_the_existing_one(tree):
 
 def test_at_sign_elsewhere_is_not_a_spec():
     for name in ("a@b", "a@8b", "@8", "a/@8", "a@", "a@-1", "a@2.png", "a@2.", "a@2x.tfrecord", "a@2.b.tfrecord"):
-        assert parse_spec(name) is None
-    assert parse_spec("s3://user@2/x@8") == ("s3://user@2/x", 8, False)
+        assert ShardSpec.parse(name) is None
+    assert ShardSpec.parse("s3://user@2/x@8") == ("s3://user@2/x", 8, False)
 
 
 def test_braces(tree):

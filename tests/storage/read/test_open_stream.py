@@ -21,7 +21,7 @@ from records import framed
 from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.foreign_files import SIGNS, looks_like
-from tfrecord_io.storage.paths.file_names import fence_name
+from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.open_stream import open_source
 
@@ -158,7 +158,7 @@ RIEGELI = bytes.fromhex(
             "a Git LFS pointer: the data was not downloaded; run git lfs pull",
         ),
         (
-            fence_name("0123456789abcdef").encode(),
+            FileName.fence("0123456789abcdef").encode(),
             "the mark of a shard that a writer is removing; read the dataset again",
         ),
         (b"<!DOCTYPE html>\n<html>", "an HTML page, perhaps a server's error page"),

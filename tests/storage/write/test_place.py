@@ -14,7 +14,7 @@ from servers import Bucket
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths import manifest
-from tfrecord_io.storage.paths.file_names import manifest_name
+from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 from tfrecord_io.storage.write.atomic import place_of
 from tfrecord_io.storage.write.place import Place
@@ -87,7 +87,7 @@ def test_shards_are_numbered_on_beyond_six_digits(tmp_path: Path) -> None:
     """After a million appends."""
     path = tmp_path / "d"
     tfr.write_tfrecord({"n": [1]}, f"{path}/", mode="append")
-    name = path / manifest_name("part")
+    name = path / FileName.manifest("part")
     manifest = parse_manifest(name.read_bytes(), str(name))
     assert manifest is not None
     (file,) = manifest.files

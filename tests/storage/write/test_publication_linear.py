@@ -12,7 +12,7 @@ import tfrecord_io as tfr
 from counted_calls import calls
 from rounds import COMPLETE
 from servers import Bucket
-from tfrecord_io.storage.paths.file_names import manifest_name, shard_name
+from tfrecord_io.storage.paths.file_names import FileName, ShardName
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 
 FEW, MANY = (1000, 10_000) if COMPLETE else (400, 4000)
@@ -20,10 +20,10 @@ FEW, MANY = (1000, 10_000) if COMPLETE else (400, 4000)
 
 def grow(path: Path, files: int, folder: str = "", *, ids: bool = True) -> None:
     """Name so many shards in the manifest of a dataset."""
-    name = path / manifest_name("part")
+    name = path / FileName.manifest("part")
     manifest = parse_manifest(name.read_bytes(), str(name))
     assert manifest is not None
-    names = [f"{shard_name('part', i, None, '0' * 16 if ids else '')}.tfrecord" for i in range(1, files)]
+    names = [f"{ShardName.make('part', i, None, '0' * 16 if ids else '')}.tfrecord" for i in range(1, files)]
     added = [ManifestFile(folder.format(i) + name, 1, 60, 0) for i, name in enumerate(names)]
     grown = Manifest(
         manifest.dataset,
@@ -66,7 +66,7 @@ def test_overwriting_many_shards(tmp_path: Path, ids: bool) -> None:
         tfr.write_tfrecord(table, f"{path}/", mode="append")
         grow(path, files, ids=ids)
         for i in range(1, files):
-            (path / f"{shard_name('part', i, None, '0' * 16 if ids else '')}.tfrecord").touch()
+            (path / f"{ShardName.make('part', i, None, '0' * 16 if ids else '')}.tfrecord").touch()
         counts.append(calls(lambda path=path: tfr.write_tfrecord(table, path, shards=3, mode="overwrite", threads=1)))
         assert len(list(path.iterdir())) == 4
     assert counts[1] < 11 * counts[0], counts
@@ -81,7 +81,7 @@ def test_compacting_many_shards(tmp_path: Path) -> None:
         path = tmp_path / f"{files}"
         tfr.write_tfrecord({"x": [1]}, f"{path}/", mode="append")
         grow(path, files)
-        name = path / manifest_name("part")
+        name = path / FileName.manifest("part")
         text = name.read_text()
         manifest = parse_manifest(text.encode(), str(name))
         assert manifest is not None

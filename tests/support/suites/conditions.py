@@ -6,6 +6,7 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import strategies as st
@@ -28,9 +29,33 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
 f = pc.field
 
 
+def neighbours(value: Any) -> list[Any]:
+    """Values next to one, which the type of its column may not have: a float64 between two of float32, 128 of int8."""
+    match value:
+        case bool():
+            return []
+        case int():
+            return [value - 1, value + 1]
+        case float():
+            return [float(np.nextafter(value, end)) for end in (-np.inf, np.inf)]
+        case str():
+            return [value[:-1], value + "\0"]
+        case bytes():
+            return [value[:-1], value + b"\0"]
+        case datetime.datetime():
+            return [value + sign * datetime.timedelta(microseconds=1) for sign in (-1, 1)]
+    raise TypeError(type(value))
+
+
+def literals(name: str) -> list[Any]:
+    """The values of a column, and their neighbours."""
+    values = [value for value in VALUES[name][1] if value is not None]
+    return [*values, *(near for value in values for near in neighbours(value))]
+
+
 def compared(name: str) -> st.SearchStrategy[pc.Expression]:
-    """Comparisons of a column with one of its values."""
-    values = st.sampled_from([value for value in VALUES[name][1] if value is not None])
+    """Comparisons of a column with one of its values, or with what is next to one."""
+    values = st.sampled_from(literals(name))
     operators = ["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"]
     if name in ("flag", "team"):
         operators = operators[:2]
@@ -57,11 +82,15 @@ CONDITIONS = st.recursive(
     ),
     max_leaves=4,
 )
+ORDERS = ["<", ">", "<=", ">="]
 TUPLES = st.lists(
     st.one_of(
-        st.tuples(st.just("n"), st.sampled_from(["=", "==", "!=", "<", ">", "<=", ">="]), st.sampled_from([0, 1, 2])),
+        *(
+            st.tuples(st.just(name), st.sampled_from(["=", "==", "!=", *ORDERS]), st.sampled_from(literals(name)))
+            for name in ("n", "small", "text")
+        ),
+        st.tuples(st.just("x"), st.sampled_from(ORDERS), st.just(0.0)),  # others are rounded, as pandas rounds them
         st.tuples(st.just("text"), st.sampled_from(["in", "not in"]), st.sampled_from([["a"], {"a", "b"}, ("é",)])),
-        st.tuples(st.just("x"), st.sampled_from(["<", ">="]), st.just(0.0)),
     ),
     min_size=1,
     max_size=3,

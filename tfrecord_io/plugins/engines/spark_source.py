@@ -41,7 +41,7 @@ from tfrecord_io.read.scan import PIECE_BYTES, Scan
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like
-from tfrecord_io.storage.paths.file_names import parse_spec
+from tfrecord_io.storage.paths.file_names import ShardSpec
 from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import check_columns
 
@@ -291,7 +291,7 @@ def _folder(path: Any) -> Any:
     >>> _folder("/data/out"), _folder("s3://bucket/out/"), _folder("/data/train@*")
     ('/data/out/', 's3://bucket/out/', '/data/train@*')
     """
-    is_folder = isinstance(path, str) and not path.endswith("/") and parse_spec(path) is None
+    is_folder = isinstance(path, str) and not path.endswith("/") and ShardSpec.parse(path) is None
     return f"{path}/" if is_folder else path
 
 

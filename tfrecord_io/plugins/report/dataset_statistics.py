@@ -16,7 +16,7 @@ from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.display import short
 from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
 from tfrecord_io.format.feature_types import Kind
-from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options import MIB, ReadOptions, ScanOptions, Selection
 from tfrecord_io.options.dataset_keywords import OF_SELECTION
 from tfrecord_io.options.record_types import MessageType, plain_record_type
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
@@ -27,7 +27,7 @@ from tfrecord_io.read.call_options import datasets_in, refuse_options
 from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.resolve_source import Files, plan_dataset
+from tfrecord_io.read.resolve_source import Files, plan_sources
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import whole_files
 from tfrecord_io.schema.tensor_types import JSON, encoding_rules, is_any_tensor
@@ -122,11 +122,10 @@ def dataset_statistics(
     if (options.batch_size, options.batch_bytes) == (default.batch_size, default.batch_bytes):
         options = replace(options, batch_size=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
     found = Files.from_source(path, options)
-    sources, options = list(found.sources), found.options
-    size = total(source.size for source in sources)
-    if options.sample == default.sample and size is not None and size <= limits.bytes:
-        options = replace(options, sample="all")
-    scan = plan_dataset(sources, options)
+    size, of_files = total(source.size for source in found.sources), found.options
+    if of_files.sample == default.sample and size is not None and size <= limits.bytes:
+        of_files = replace(of_files, sample="all")
+    scan = plan_sources(found.sources, of_files, found.selection)
     reader = SampleReader(scan, limits)
     random = np.random.default_rng(limits.seed)
     nullable = pa.schema([column.with_nullable(True) for column in scan.schema])
@@ -144,7 +143,7 @@ def dataset_statistics(
     shown = tuple(galleries(sampled, fields))
     hidden = {gallery.feature for gallery in shown}
     texts = {f.name: _texts(f, sampled) for f in features if f.name not in hidden}
-    statuses, checks = _checks(path, options, check)
+    statuses, checks = _checks(path, of_files, check)
     by_path = {source.path: source for source in scan.sources}
     files = tuple(_entry(source, statuses) for source in list(by_path.values())[:SHOWN_FILES])
     return DatasetStatistics(
@@ -198,11 +197,11 @@ def _kind_in_records(scan: Scan, feature: str) -> str:
     if feature.startswith("!"):  # it would exclude a feature
         return ""
     options = scan.options.changed(
-        columns=(feature,), schema="infer", schema_overrides=None, include_file_paths=None, stable_types=True,
-        sample=_SAMPLED_KINDS, on_error="raise", offset=0, limit=None, progress=False,
+        schema="infer", schema_overrides=None, include_file_paths=None, stable_types=True,
+        sample=_SAMPLED_KINDS, on_error="raise", progress=False,
     )  # fmt: skip
     with suppress(TFRecordError):  # of several types, or damaged: the reading of all rows reports it
-        features = plan_scan(scan.sources, options, only_sample=True).close().features
+        features = plan_scan(scan.sources, options, Selection((feature,)), only_sample=True).close().features
         if feature in features and not pa.types.is_null(type_ := value_type(features.field(feature).type)):
             return _KINDS.get(kind_of(type_), "")
     return ""
@@ -253,7 +252,7 @@ def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:
         return FileEntry(hide_secrets(source.path), source.size, file.compression, statuses.get(source.path, ""))
 
 
-def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str], str]:
+def _checks(path: Any, options: ScanOptions, check: bool) -> tuple[dict[str, str], str]:
     """The status of each file that was verified, and a sentence about what was checked."""
     if check:
         for dataset in datasets_in(path):

@@ -267,7 +267,7 @@ class SampleReader:
     def _known_total(self) -> int | None:
         """The number of rows, where the manifest states it, or the files are small enough to be counted."""
         scan = self._scan
-        if self._scan.options.is_indivisible:
+        if self._scan.is_indivisible:
             return None
         if scan.rows is not None:
             return scan.rows
@@ -279,7 +279,7 @@ class SampleReader:
         scan, limits = self._scan, self._limits
         has_few = self._total is not None and self._total <= limits.records
         is_small = scan.bytes is not None and scan.bytes <= limits.bytes
-        if self._scan.options.is_indivisible or scan.bytes is None or (has_few and is_small):
+        if self._scan.is_indivisible or scan.bytes is None or (has_few and is_small):
             return [scan], 1
         count = min(_MOST_PIECES, -(-scan.bytes // _PIECE_BYTES))
         pieces = scan.split(max(1, count), 1)
@@ -317,7 +317,7 @@ class SampleReader:
     def sampling(self) -> Sampling:
         """The share of the dataset that has been read, after the iteration."""
         whole = not self._ended_early and len(self._pieces) == self._all_pieces
-        is_complete = whole and not self._scan.options.is_indivisible
+        is_complete = whole and not self._scan.is_indivisible
         total = self._records if is_complete else self._total
         return Sampling(
             self._records,
@@ -333,11 +333,10 @@ class SampleReader:
             return f"All {counted(self._records, 'record')}." if self._records else "There are no records."
         total = "" if self._total is None else f" of {self._total:,}"
         read = f"{self._records:,}{total} records" if total else counted(self._records, "record")
-        options = self._scan.options
-        if self._scan.options.is_indivisible:
-            parts = [
-                f"{name}={value}" for name, value in (("offset", options.offset), ("limit", options.limit)) if value
-            ]
+        selection = self._scan.selection
+        if self._scan.is_indivisible:
+            chosen = (("offset", selection.offset), ("limit", selection.limit))
+            parts = [f"{name}={value}" for name, value in chosen if value]
             return f"{read}: a part of the data, chosen by {' and '.join(parts)}."
         if self._all_pieces == 1:
             return f"A sample: {read}, from the beginning of the data."

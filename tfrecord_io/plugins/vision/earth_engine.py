@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_source import Files
 from tfrecord_io.schema.types import is_bytes
@@ -61,7 +61,9 @@ def read_earth_engine(
     >>> affine = {"doubleMatrix": [30, 0, 500_000, 0, -30, 4_100_000]}
     >>> mixer = {"projection": {"crs": "EPSG:32610", "affine": affine}}
     >>> mixer |= {"patchDimensions": [2, 2], "patchesPerRow": 2, "totalPatches": 2}
-    >>> _ = tfr.write_tfrecord({"B4": [[0.0, 1, 2, 3], [4.0, 5, 6, 7]]}, "image.tfrecord.gz")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"B4": [[0.0, 1, 2, 3], [4.0, 5, 6, 7]]}, "image.tfrecord.gz"
+    ... )
     >>> image = tfr.formats.read_earth_engine("image.tfrecord.gz", mixer)
     >>> image["B4"].values.tolist()
     [[0.0, 1.0, 4.0, 5.0], [2.0, 3.0, 6.0, 7.0]]
@@ -109,8 +111,7 @@ def read_earth_engine(
         expected = "the number of values per pixel by band: {'series': 3}"
         raise ValueError(f"channels={channels!r}: expected {expected}")
     found = Files.from_source(source, options)
-    sources, options = list(found.sources), found.options
-    with open_path(_sort_by_number(sources), options) as reader:
+    with open_scan(replace(found, sources=_sort_by_number(found.sources))) as reader:
         patches = _patches(reader, layout, kernel_size, counts)
     variables = {}
     for name in list(patches):
@@ -137,7 +138,12 @@ def write_earth_engine(
     """Write an xarray Dataset as patches, in the order of a mixer file: what ``earthengine upload image`` takes.
 
     >>> import numpy as np, tfrecord_io as tfr, xarray as xr
-    >>> mixer = {"projection": {"crs": "EPSG:4326", "affine": {"doubleMatrix": [1, 0, 0, 0, -1, 0]}}}
+    >>> mixer = {
+    ...     "projection": {
+    ...         "crs": "EPSG:4326",
+    ...         "affine": {"doubleMatrix": [1, 0, 0, 0, -1, 0]},
+    ...     }
+    ... }
     >>> mixer |= {"patchDimensions": [2, 1], "patchesPerRow": 2, "totalPatches": 4}
     >>> classes = xr.Dataset({"class": (("y", "x"), np.arange(8).reshape(2, 4))})
     >>> tfr.formats.write_earth_engine(classes, "predictions.tfrecord.gz", mixer).records
@@ -351,10 +357,10 @@ def _damage_error(path: str, reason: str) -> DecodeError:
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)(?P<rest>(-of-\d+)?(\.[a-z_]+)*)$", re.IGNORECASE)
 
 
-def _sort_by_number(sources: Sequence[Source]) -> list[Source]:
+def _sort_by_number(sources: Sequence[Source]) -> tuple[Source, ...]:
     """The files of one export by the numbers in their names; DecodeError if these do not give their order."""
     if len(sources) < 2:
-        return list(sources)
+        return tuple(sources)
     name_matches = [_NUMBERED.match(source.path.rpartition("/")[2]) for source in sources]
     numbers = [int(match["number"]) for match in name_matches if match is not None]
     of_one = {(match["stem"], match["rest"]) for match in name_matches if match is not None}
@@ -363,7 +369,7 @@ def _sort_by_number(sources: Sequence[Source]) -> list[Source]:
         names = [source.path.rpartition("/")[2] for source in sources]
         advice = "pass all files of one export by their names, image-00000.tfrecord.gz, image-00001.tfrecord.gz, …"
         raise DecodeError(reason, path=sources[0].path, expected="numbers from 0 on", got=names[:8], hint=advice)
-    return [source for _, source in sorted(zip(numbers, sources, strict=True), key=lambda pair: pair[0])]
+    return tuple(source for _, source in sorted(zip(numbers, sources, strict=True), key=lambda pair: pair[0]))
 
 
 def _patches(

@@ -102,7 +102,8 @@ def _write(
     read: Any = source
     if isinstance(unwrap_scans(source), Scan):  # reads the types that images need
         found = Files.from_source(source, options)
-        read, options = list(found.sources), found.options
+        overrides = found.options.schema_overrides
+        read, options = list(found.sources), options.changed(schema_overrides=overrides, **found.selection.choices)
     with_images = {"needs_images": images is None, "check_sizes": check_sizes}
     rows = AnnotatedRecords.plan(read, options, columns, class_names, **with_images)
     name = os.fspath(target)

@@ -28,7 +28,7 @@ from tfrecord_io.engine.contract import (
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.feature_types import Kind, Layout, RecordType
-from tfrecord_io.options import LIMITS, MIB, ReadOptions
+from tfrecord_io.options import LIMITS, MIB, ScanOptions, Selection
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.schema.inferred_type import RecordRef
 
@@ -143,7 +143,7 @@ class DecodeSettings:
         return FilteringDecoder(engine, plan, self.prefilter)
 
 
-def plan_limits(options: ReadOptions) -> dict[str, Any]:
+def plan_limits(options: ScanOptions) -> dict[str, Any]:
     """The fields of a `Plan` that options state."""
     return {
         "check_crc": options.check_crc,
@@ -153,7 +153,7 @@ def plan_limits(options: ReadOptions) -> dict[str, Any]:
     }
 
 
-def first_record_settings(options: ReadOptions) -> DecodeSettings:
+def first_record_settings(options: ScanOptions) -> DecodeSettings:
     """Settings to look at a file's first record: its type and its embedded schema, without any column."""
     return DecodeSettings(
         Plan(
@@ -398,10 +398,11 @@ class RowBudget:
             self.integer_bytes += chunk.integer_bytes
 
 
-def row_budget(options: ReadOptions, *, whole: bool) -> RowBudget:
+def row_budget(options: ScanOptions, selection: Selection, *, whole: bool) -> RowBudget:
     """The budget of a read; the batches of a `whole` read are as large as possible."""
     batch_bytes = min(options.batch_bytes, MAX_BATCH_BYTES)
-    limit = None if options.limit is None else options.limit + options.rows_to_drop
+    _, to_drop = options.split_offset(selection.offset)
+    limit = None if selection.limit is None else selection.limit + to_drop
     if whole:
         return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), limit)
     return RowBudget(options.batch_size, batch_bytes, limit)

@@ -19,7 +19,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
 from tfrecord_io.format.feature_types import Layout, Text
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.options import LIMITS, ReadOptions
+from tfrecord_io.options import ALL, LIMITS, ScanOptions, Selection
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.chunk import (
     MAX_BATCH_BYTES,
@@ -50,9 +50,9 @@ _FEW_ROWS = 1000  # of a read that a limit ends so early that its blocks are sma
 _SMALLER = 16  # times: the blocks of a read of few rows
 
 
-def reads_on(options: ReadOptions) -> bool:
+def reads_on(selection: Selection) -> bool:
     """True if files are requested far ahead, as many rows are read."""
-    return options.limit is None or options.limit > _FEW_ROWS
+    return selection.limit is None or selection.limit > _FEW_ROWS
 
 
 class ChunkReader:
@@ -65,10 +65,11 @@ class ChunkReader:
     def __init__(
         self,
         sources: Sequence[Source],
-        options: ReadOptions,
+        options: ScanOptions,
+        selection: Selection = ALL,
+        *,
         prefetcher: SourcePrefetcher | None = None,
         progress: ProgressMeter | None = None,
-        *,
         ahead: bool = True,
         whole: bool = False,
     ) -> None:
@@ -76,9 +77,9 @@ class ChunkReader:
         self._filtering: Callable[[], DecodeSettings] | None = None  # replaces these
         self.check = EmbeddedSchemaCheck(obey=False)  # it and the `settings` may be replaced between two chunks
         self._sources = sources
-        self._options = options
+        self._options, self._selection = options, selection
         self._ahead, self._whole = ahead, whole
-        self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=reads_on(options))
+        self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=reads_on(selection))
         if progress is None and options.progress:
             from tfrecord_io.progress import ProgressMeter
 
@@ -92,8 +93,8 @@ class ChunkReader:
             recover=self.recovery,
             check_crc=options.check_crc,
         )
-        self._to_skip = options.records_to_skip
-        joins = whole and options.limit is None and self.recovery is None
+        self._to_skip, _ = options.split_offset(selection.offset)
+        joins = whole and selection.limit is None and self.recovery is None
         self._joins_small = joins and options.compression in (INFER, PLAIN, None)
         self._first: tuple[Source, memoryview] | None = None  # the first file and its content, if that was read
         self._segmented: SegmentedFiles | None = None  # where threads decode parts of batches
@@ -141,7 +142,15 @@ class ChunkReader:
         self.close()
         if progress is not None:
             progress.restart()
-        return ChunkReader(self._sources, self._options, prefetcher, progress, ahead=self._ahead, whole=self._whole)
+        return ChunkReader(
+            self._sources,
+            self._options,
+            self._selection,
+            prefetcher=prefetcher,
+            progress=progress,
+            ahead=self._ahead,
+            whole=self._whole,
+        )
 
     def close(self) -> None:
         """Close the open file; no more chunks."""
@@ -472,10 +481,11 @@ class ChunkReader:
         options = self._options
         is_file = bool(source.size)  # not a pipe or a file object
         ahead = self._ahead and options.thread_count > 1 and is_file and not self._is_little
+        is_long = self._ahead and reads_on(self._selection)
         return RecordFile(
             source,
             options.compression,
-            block_bytes=LIMITS.block_bytes if self._ahead and reads_on(options) else -(-LIMITS.block_bytes // _SMALLER),
+            block_bytes=LIMITS.block_bytes if is_long else -(-LIMITS.block_bytes // _SMALLER),
             ahead=ahead,
             recover=self.recovery is not None,
             asks=True,

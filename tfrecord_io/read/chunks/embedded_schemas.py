@@ -12,7 +12,7 @@ from typing import TypeGuard
 import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
-from tfrecord_io.options import LIMITS, ReadOptions
+from tfrecord_io.options import LIMITS, ScanOptions
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.schema.column_selection import as_stored
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, equal_types, unpack
@@ -239,7 +239,7 @@ def _digest(content: bytes) -> bytes:
     return blake2b(content, digest_size=16).digest()
 
 
-def first_contents(sources: Sequence[Source], options: ReadOptions) -> Iterator[tuple[bytes, str]]:
+def first_contents(sources: Sequence[Source], options: ScanOptions) -> Iterator[tuple[bytes, str]]:
     """The embedded schemas of files, as stated without reading them or else of their first record, and the paths.
 
     Of remote files, the first bytes are requested side by side.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from tfrecord_io.index.column_search import FileValues, PickedSource
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ScanOptions, Selection
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, RowBudget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -18,15 +19,17 @@ class IndexedChunks:
     """The chunks of files, in order: those with values are made of these, the others are decoded by a `ChunkReader`.
 
     It reads as a `ChunkReader` does under ``on_error="raise"`` or ``"stop"``. Each of the files has a source; an offset
-    in the options ends in the first one. `whole`: all rows are held at once.
+    ends in the first one. `whole`: all rows are held at once.
     """
 
     recovery = None
 
-    def __init__(self, files: Sequence[PickedSource], options: ReadOptions, *, whole: bool = False) -> None:
+    def __init__(
+        self, files: Sequence[PickedSource], options: ScanOptions, selection: Selection, *, whole: bool = False
+    ) -> None:
         self.check = EmbeddedSchemaCheck(obey=False)
         self.bytes = self.files = 0  # of the files that were opened
-        self._files, self._options, self._whole = files, options, whole
+        self._files, self._options, self._selection, self._whole = files, options, selection, whole
         self._settings: tuple[Any, ...] = ()  # arguments of `ChunkReader.decode_by`
         self._reader: ChunkReader | None = None  # the open one
 
@@ -41,7 +44,7 @@ class IndexedChunks:
         number = 0
         for has_values, run in groupby(self._files, lambda file: file.values is not None):
             files = list(run)
-            skipped = self._options.records_to_skip if number == 0 else 0
+            skipped = self._options.split_offset(self._selection.offset)[0] if number == 0 else 0
             if has_values:
                 for at, file in enumerate(files, number):
                     assert file.source is not None
@@ -76,8 +79,8 @@ class IndexedChunks:
                 yield chunk
 
     def _decode_files(self, sources: Sequence[Source], number: int, budget: RowBudget) -> Generator[DecodedChunk]:
-        options = self._options if number == 0 else self._options.changed(offset=0)
-        self._reader = reader = ChunkReader(sources, options, whole=self._whole)
+        selection = self._selection if number == 0 else replace(self._selection, offset=0)
+        self._reader = reader = ChunkReader(sources, self._options, selection, whole=self._whole)
         reader.check = self.check
         if self._settings:
             reader.decode_by(*self._settings)

@@ -11,7 +11,7 @@ from typing import Any
 from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.options import DEFAULT_STORAGE, INT64_MAX, StorageOptions
-from tfrecord_io.storage.paths.file_names import TFDS_FEATURES, TFDS_INFO
+from tfrecord_io.registry import TFDS_FEATURES, TFDS_INFO
 from tfrecord_io.storage.paths.plain_files import Directory
 from tfrecord_io.storage.paths.safe_names import leads_out
 

@@ -51,21 +51,8 @@ from tfrecord_io.progress import logger
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
 from tfrecord_io.storage.filesystem.locate import is_remote
-from tfrecord_io.storage.paths.file_names import (
-    DIRECTORY_STEM,
-    ID,
-    FileName,
-    Kind,
-    ShardName,
-    column_of,
-    id_in,
-    manifest_name,
-    natural_key,
-    parse_shard,
-    shard_name,
-    split_suffixes,
-    stems_of,
-)
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardName, is_id, natural_key
 from tfrecord_io.storage.read.source import (
     MOST_MANIFEST_BYTES,
     ManifestShard,
@@ -160,7 +147,7 @@ NO_CONTENT = Manifest("", "", ())
 def manifests_for(name: str) -> list[str]:
     """The manifests that a dataset of exactly this name may have."""
     parent, slash, base = name.rpartition("/")
-    return [f"{parent}{slash}{manifest_name(stem)}" for stem in stems_of(base)] if base else []
+    return [f"{parent}{slash}{FileName.manifest(stem)}" for stem in FileName.parse(base).stems] if base else []
 
 
 def is_dataset(fs: FileSystem, name: str) -> bool:
@@ -177,8 +164,8 @@ def ids_replaced(manifest: Manifest | None, new: Manifest, *, is_conditional: bo
     if manifest is None:
         return ()
     kept = set(new.paths)
-    ids = dict.fromkeys(filter(None, (id_in(path) for path in manifest.paths if path not in kept)))
-    if is_conditional and manifest.complete and manifest.id != new.id and not all(map(id_in, manifest.paths)):
+    ids = dict.fromkeys(filter(None, (ShardName.id_in(path) for path in manifest.paths if path not in kept)))
+    if is_conditional and manifest.complete and manifest.id != new.id and not all(map(ShardName.id_in, manifest.paths)):
         ids[manifest.id] = None
     return (*manifest.replaced_ids, *ids)[-_MOST_IDS:]
 
@@ -263,6 +250,8 @@ class _Parser:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._parsed: ShardName | None = None  # the last name of a shard that was parsed
+        self._folders = set[str]()  # of the partition columns
 
     def manifest(self, document: dict[str, Any]) -> Manifest:
         dataset = self._is(document, "dataset", str)
@@ -276,7 +265,7 @@ class _Parser:
         sources = map(_unpack_entry, self._list(document, "sources_without_rows"))
         manifest = Manifest(
             dataset=dataset,
-            id=self._is(document, "id", str, ID.fullmatch),
+            id=self._is(document, "id", str, is_id),
             files=files,
             compression=compression if isinstance(compression, str) else None,
             schema=self._schema(document, "schema"),
@@ -319,11 +308,18 @@ class _Parser:
         """Check that a name leads to a shard in the manifest's directory or its partition folders."""
         if not isinstance(name, str) or not name:
             _refuse(self._path, "the name of a file is not text")
-        *folders, base = name.split("/")
-        if "\\" in name or "\0" in name or (folders and [column_of(folder) for folder in folders] != columns):
+        base = name.rpartition("/")[2]
+        folders = name[: len(name) - len(base)]
+        if folders and folders not in self._folders:
+            is_place = [ColumnFolder.column_of(folder) for folder in folders[:-1].split("/")] == columns
+            self._folders.update([folders] if is_place else [])
+        if "\\" in name or "\0" in name or (folders and folders not in self._folders):
             _refuse(self._path, f"it names '{printable(name)}', which leads out of its directory")
-        shard = parse_shard(base)
+        if self._parsed is not None and self._parsed.is_like(base):  # as most of 100,000 are
+            return name
+        shard = ShardName.parse(base)
         if shard is not None and shard.stem == dataset:
+            self._parsed = shard
             return name
         # `adopt` names the files of other tools: in a directory those that are not a shard of another dataset.
         if (
@@ -400,7 +396,7 @@ class _Dataset:
         if shard.stem != self.manifest.dataset or not name.startswith(self.directory):
             return False
         folders = name[len(self.directory) :].split("/")[:-1]
-        return not folders or tuple(column_of(folder) for folder in folders) == self.manifest.partition_by
+        return not folders or tuple(ColumnFolder.column_of(folder) for folder in folders) == self.manifest.partition_by
 
 
 @dataclass
@@ -520,7 +516,7 @@ class Manifests:
         """The datasets of the directory of a file; if that is a folder of columns without any, of the one above."""
         while parent not in self._in:
             above, _, folder = parent.rstrip("/").rpartition("/")
-            if column_of(folder) is None:
+            if ColumnFolder.column_of(folder) is None:
                 return []
             parent = f"{above}/" if above or parent.startswith("/") else ""
         return self._in[parent]
@@ -586,7 +582,7 @@ class Manifests:
         with another size than stated, or a damaged manifest, is a CorruptRecordError.
         """
         if self._damaged:
-            self._check_readable({(e.parent, s.stem) for e in files if (s := parse_shard(e.basename))}, wanted)
+            self._check_readable({(e.parent, s.stem) for e in files if (s := ShardName.parse(e.basename))}, wanted)
         existing_by_dataset: dict[int, dict[str, Entry]] = {}
         for entry in files:
             if (owner := self._owner.get(entry.name)) is not None:
@@ -601,7 +597,7 @@ class Manifests:
         """Raise the error of a damaged manifest if its dataset is, or may be, wanted."""
         for entry, error in self._damaged.values():
             stem = FileName.parse(entry.basename).dataset or ""
-            names = [entry.parent + shard_name(stem, 0, count) + RECORD_SUFFIXES[0] for count in (1, None)]
+            names = [entry.parent + ShardName.make(stem, 0, count) + RECORD_SUFFIXES[0] for count in (1, None)]
             if (entry.parent, stem) in read or any(map(wanted, names)):
                 self._fail(error)
 
@@ -677,7 +673,7 @@ def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry]
     fs, name = source.location
     if not fs.can_list and "?" in name:
         return None
-    front, record_suffix, compression_suffix = split_suffixes(name)
+    front, record_suffix, compression_suffix = FileName.split_suffixes(name)
     stems = (name, front) if record_suffix and not compression_suffix else (name,)
     names = [stem + suffix for stem in stems for suffix in suffixes]
     if listing is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tfrecord_io.errors import hide_secrets, secret_url
 from tfrecord_io.storage.filesystem.google import is_encoded
-from tfrecord_io.storage.paths.file_names import id_in
+from tfrecord_io.storage.paths.file_names import ShardName
 from tfrecord_io.storage.read.source import INCOMPLETE, ManifestShard, ManifestVersion, Source
 
 _SEPARATOR = "\0"  # not in a path
@@ -138,7 +138,7 @@ def _version(source: Source) -> str:
     info = source.info
     if info is None or info.get("size") is None or info.get("partial") is False or is_encoded(info):
         return ""
-    if source.shard is not None and id_in(source.path):
+    if source.shard is not None and ShardName.id_in(source.path):
         return _ONLY_VERSION
     return next((f"{key}={info[key]}" for key in _VERSION_KEYS if info.get(key)), "")
 

@@ -10,10 +10,12 @@ from typing import Any, Self
 
 from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.registry import TFDS_FEATURES, TFDS_INFO
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import TFDS_FEATURES, TFDS_INFO, FileName, folders_of, natural_key, root_of
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import FileName, natural_key
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory
 from tfrecord_io.storage.read.source import Source, read_whole, source_of
 
@@ -85,8 +87,8 @@ def find_files(
     files.sort(key=lambda child: natural_key(child.name))
     sources = [source_of(fs, child) for child in files]
     if partitioned:
-        root = root_of(name) if entry is None else f"{entry.name.rstrip('/')}/"
-        folders = [folders_of(child.name, root) for child in files]
+        root = ColumnFolder.root_of(name) if entry is None else f"{entry.name.rstrip('/')}/"
+        folders = [ColumnFolder.pairs_in(child.name, root) for child in files]
         sources = [replace(source, partitions=partitions) for source, partitions in zip(sources, folders, strict=True)]
     if entry is None:
         return PathMatch(os.fspath(path), sources)

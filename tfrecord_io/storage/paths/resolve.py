@@ -28,24 +28,8 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.registry import RECORD_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, literal_prefix
 from tfrecord_io.storage.filesystem.locate import IN_MEMORY, is_remote, locate
-from tfrecord_io.storage.paths.file_names import (
-    DIRECTORY_STEM,
-    FileName,
-    Kind,
-    ShardName,
-    folders_of,
-    is_below_folders,
-    manifest_name,
-    natural_key,
-    parse_folder,
-    parse_shard,
-    parse_spec,
-    root_of,
-    roots_of_folders,
-    shard_name,
-    shard_numbers,
-    spelled_shards,
-)
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardName, ShardSpec, natural_key
 from tfrecord_io.storage.paths.manifest import Manifest, Manifests, is_dataset, manifests_for, sidecar_entries
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
 
@@ -209,8 +193,8 @@ class _Search:
                 continue
             partitions: tuple[tuple[str, str | None], ...] = ()
             if entry.name != name:
-                root = folder if entry.name.startswith(folder) else root_of(name)
-                partitions = folders_of(entry.name, root)
+                root = folder if entry.name.startswith(folder) else ColumnFolder.root_of(name)
+                partitions = ColumnFolder.pairs_in(entry.name, root)
             sources.append(
                 source_of(
                     self.fs, entry, shard=self.manifests.shards.get(entry.name), partitions=partitions, beside=beside
@@ -222,7 +206,7 @@ class _Search:
         if name.endswith("/") and not self.fs.can_list:
             self.fs.listing(name)  # raises
         names = expand_braces(name)
-        spec = parse_spec(name)
+        spec = ShardSpec.parse(name)
         is_store = is_remote(self.fs) and self.fs.is_object_store
         is_pattern = names == [name] and spec is None and has_magic(self.fs, name)
         if is_store and not self.is_directory and is_pattern and "[" not in name:
@@ -264,7 +248,7 @@ class _Search:
         return self._directory(entry.name) if entry.directory else [entry]
 
     def _pattern(self, name: str) -> list[Entry]:
-        spec = parse_spec(name)
+        spec = ShardSpec.parse(name)
         if spec is not None:
             return self._spec(name, spec.stem, spec.shards)
         if has_magic(self.fs, name):
@@ -354,9 +338,9 @@ class _Search:
         It may be next to a later one, as far as `path` names these.
         """
         roots = set[str]()
-        for first, *inner_roots in filter(None, map(roots_of_folders, directories)):
+        for first, *inner_roots in filter(None, map(ColumnFolder.roots_of, directories)):
             roots.update([first, *filter(path.startswith, inner_roots)])
-        manifests = [root + manifest_name(DIRECTORY_STEM) for root in sorted(roots)]
+        manifests = [root + FileName.manifest(DIRECTORY_STEM) for root in sorted(roots)]
         return list(existing_files(self.fs, manifests).values())
 
     def _warn_of_ignored(self, directory: str, kept: Sequence[Entry], listing: Sequence[Entry]) -> None:
@@ -438,7 +422,7 @@ class _Search:
         parent, slash, base = pattern.rpartition("/")
         if base == "*" or (matched and all(FileName.parse(e.basename).shard is None for e in matched)):
             return []
-        return self.fs.glob(f"{parent}{slash}{'**/' if '**' in base else ''}_MANIFEST*.json", literal)
+        return self.fs.glob(f"{parent}{slash}{'**/' if '**' in base else ''}{FileName.MANIFEST_PATTERN}", literal)
 
     def _spec(self, name: str, stem: str, count: int | None) -> list[Entry]:
         """Find ``name@8``: the family with this count that matches the stem most exactly."""
@@ -455,7 +439,8 @@ class _Search:
                 return []
 
         def shard_of(name: str) -> ShardName | None:
-            shard = parse_shard(name.removeprefix(folder))
+            below = name.removeprefix(folder)
+            shard = None if "/" in below else ShardName.parse(below)
             return shard if shard is not None and base in shard.stems else None
 
         entries = self._apply_manifests(list_files, lambda name: shard_of(name) is not None)
@@ -480,7 +465,7 @@ class _Search:
 
             clause = f"there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else similar_files(self.fs, stem)
             clause += self._clause_about_unnamed()
-            text = f"no shards such as '{base}-00000-of-{count or 8:05d}'"
+            text = f"no shards such as '{ShardName.make(base, 0, count or 8)}'"
             raise _nothing(self.fs, name, "; ".join(filter(None, [text, clause])))
         ranked = [(e, s.id, s.stems.index(base)) for e, s in fitting]
         best = min(rank for _, _, rank in ranked)
@@ -494,18 +479,18 @@ class _Search:
         if count is None and not manifests:
             text = "a web server has no listing of its files; state the number of shards, as in name@8"
             raise ValueError(hide_secrets(f"'{self.fs.display_path(name)}': {text}"))
-        shards = [(number, form) for number in (0, count or 0) for form in spelled_shards(stem, count or 0)]
+        shards = [(number, form) for number in (0, count or 0) for form in ShardName.spelled(stem, count or 0)]
         exists = (shard for shard in shards if count and self.fs.entry(shard[1].sibling(shard[0])) is not None)
         present, form = next(exists, (0, None))  # the last one, if they count from 1
         if form is None:
             if not manifests:
-                raise _nothing(self.fs, name, f"no shard such as '{shard_name(stem.rpartition('/')[2], 0, count)}'")
+                raise _nothing(self.fs, name, f"no shard such as '{ShardName.make(stem.rpartition('/')[2], 0, count)}'")
             return manifests
         assert count is not None
         if count > _MOST:
             shown = hide_secrets(self.fs.display_path(name))
             raise ValueError(f"'{shown}': expected at most {_MOST:,} shards on a web server")
-        entries = self.fs.entries([*map(form.sibling, shard_numbers({present}, count))])
+        entries = self.fs.entries([*map(form.sibling, ShardName.numbers_of({present}, count))])
         return [*manifests, *(entry for entry in entries if entry is not None)]
 
     def _sort(
@@ -561,14 +546,14 @@ def walk_directory(fs: FileSystem, directory: str) -> Iterator[Entry]:
         inside = [e for e in fs.files_in_partition_folders(root) if "/" in e.name[len(root) :] and not e.directory]
     has_manifest = any(FileName.parse(e.basename).kind is Kind.MANIFEST for e in seen.values())
     if not has_manifest:  # its first writer may have put it meanwhile
-        manifest = fs.entry(root + manifest_name(DIRECTORY_STEM))
+        manifest = fs.entry(root + FileName.manifest(DIRECTORY_STEM))
         if manifest is not None and not manifest.directory:
             yield manifest
-    yield from (e for e in inside if is_below_folders(e.name, root))
+    yield from (e for e in inside if ColumnFolder.has_only(e.name, root))
 
 
 def _has_partitions(entries: Iterable[Entry]) -> bool:
-    return any(entry.directory and parse_folder(entry.basename) for entry in entries)
+    return any(entry.directory and ColumnFolder.parse(entry.basename) for entry in entries)
 
 
 def record_files(listing: Iterable[Entry]) -> list[Entry]:
@@ -586,7 +571,7 @@ def _literal(fs: FileSystem, name: str, names: list[str]) -> Entry | None:
     try:
         return fs.entry(name)
     except OSError:
-        if fs.can_list or (names == [name] and parse_spec(name) is None and not has_magic(fs, name)):
+        if fs.can_list or (names == [name] and ShardSpec.parse(name) is None and not has_magic(fs, name)):
             raise
         return None
 
@@ -679,7 +664,7 @@ def _families(files: Sequence[Entry]) -> Iterable[_Shards]:
     """Group files into shard families. Files without a shard number belong to none."""
     families: dict[tuple[str, str, str], _Shards] = {}
     for entry in files:
-        shard = parse_shard(entry.basename)
+        shard = ShardName.parse(entry.basename)
         if shard is not None:
             families.setdefault((entry.parent, *shard.family), []).append((entry, shard))
     return families.values()
@@ -703,9 +688,8 @@ def _globs(fs: FileSystem, shards: _Shards) -> list[str]:
     by_count: dict[str, set[str]] = {}
     number = "?????" if all(shard.index < 10**5 and not shard.id for _, shard in shards) else "?????*"
     for entry, shard in shards:
-        numbers = number if shard.count is None else f"*-of-{shard.count_text}"
         directory = fs.display_path(entry.parent) if entry.parent else ""
-        by_count.setdefault(f"{glob.escape(directory)}{glob.escape(shard.base)}-{numbers}", set()).add(shard.suffix)
+        by_count.setdefault(f"{glob.escape(directory)}{shard.pattern(number)}", set()).add(shard.suffix)
     return [p + (s.pop() if len(s) == 1 else "*") for p, s in by_count.items()]
 
 
@@ -727,7 +711,7 @@ def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str
                 raise for_cli(error, f"{text}; --allow-missing-shards reads both")
         entry, shard = shards[0]
         count = shard.count or 0  # may be huge
-        numbers = shard_numbers(seen, count)
+        numbers = ShardName.numbers_of(seen, count)
         missing = count - sum(index in numbers for index in seen)
         absent: Iterable[int] = (index for index in numbers if index not in seen)
         if missing and wanted is not None and count <= _MOST_MATCHED:

@@ -13,23 +13,12 @@ from tfrecord_io.compression import CODECS, get_codec
 from tfrecord_io.errors import for_cli, printable
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.registry import WRITTEN_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
 from tfrecord_io.storage.filesystem.locate import check_writable, locate, path_text
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import (
-    DIRECTORY_STEM,
-    WRITTEN_SUFFIXES,
-    FileName,
-    Kind,
-    ShardSpec,
-    is_below_folders,
-    manifest_name,
-    parse_shard,
-    parse_spec,
-    roots_of_folders,
-    shard_name,
-    split_suffixes,
-)
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardName, ShardSpec
 from tfrecord_io.storage.paths.manifest import is_dataset
 from tfrecord_io.storage.read.source import Source
 
@@ -78,9 +67,9 @@ def other_suffix(path: str) -> OtherSuffix | None:
     [None, None, None, None, None, None]
     """
     name = without_query(path).rstrip("/").rpartition("/")[2]
-    spec = parse_spec(name)
+    spec = ShardSpec.parse(name)
     plain = without_compression(name if spec is None else spec.stem)
-    shard = parse_shard(plain)
+    shard = ShardName.parse(plain)
     suffix = os.path.splitext(plain if shard is None else without_compression(shard.base) + shard.suffix)[1]
     if FORMATS.of_path(f"x{suffix}") is not None:
         return OtherSuffix(suffix, is_known=True)
@@ -144,8 +133,8 @@ class Output:
         if index >= MOST_SHARDS:
             raise ValueError(f"'{self.path}': more than {MOST_SHARDS} shards; pass a larger max_shard_bytes=")
         if self.grows:
-            return shard_name(self.base, self.first + index, None, self.id or "0" * 16) + self.suffix
-        return shard_name(self.base, index, self.count) + self.suffix
+            return ShardName.make(self.base, self.first + index, None, self.id or "0" * 16) + self.suffix
+        return ShardName.make(self.base, index, self.count) + self.suffix
 
     def added_by(self, id: str, first: int, compression: str | None) -> Output:
         """The same for the shards that a writing adds to those below number `first`, in the dataset's compression."""
@@ -163,7 +152,7 @@ class Output:
     @property
     def stem(self) -> str:
         """The dataset's name, without directory; see `tfrecord_io.storage.paths.file_names.ShardName.stem`."""
-        shard = parse_shard(self.shard(0).rpartition("/")[2])
+        shard = ShardName.parse(self.shard(0).rpartition("/")[2])
         assert shard is not None
         return shard.stem
 
@@ -198,7 +187,7 @@ def directory_of_folders(path: Any, option: str, advice: str = "pass a directory
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"{option} writes to a directory, not to a {type(path).__name__}")
     text = os.fspath(path)
-    if parse_spec(text) is not None or FileName.of_path(text).kind is Kind.RECORDS:
+    if ShardSpec.parse(text) is not None or FileName.of_path(text).kind is Kind.RECORDS:
         reason = f"with {option} this is a directory, and not the name of a file or of shards"
         raise ValueError(f"'{printable(text)}': {reason}; {advice}")
     return text if text.endswith("/") else f"{text}/"
@@ -224,7 +213,7 @@ def check_outside(
     paths = src if isinstance(src, list | tuple) else [src]
     read = {identity(*locate(path, source)) for path in paths if isinstance(path, str | os.PathLike)}
     versions = {id(s.shard.manifest): s.shard.manifest for s in sources if s.shard is not None}
-    of_directory = manifest_name(DIRECTORY_STEM)
+    of_directory = FileName.manifest(DIRECTORY_STEM)
     for version in versions.values():
         if version.name.endswith(f"/{of_directory}"):
             read.add(identity(version.fs, version.name.removesuffix(of_directory)))
@@ -232,7 +221,7 @@ def check_outside(
         entry = fs.entry(name)
         is_directory = os.fspath(target).endswith("/")  # of which names in buckets have no slash
         inside = f"{path}/part" if is_directory or (entry is not None and entry.directory) else path
-        if is_below_folders(inside, f"{directory}/"):
+        if ColumnFolder.has_only(inside, f"{directory}/"):
             reason = "is in the directory of a dataset that is read, and would be read with it from then on"
             raise ValueError(f"'{printable(os.fspath(target))}' {reason}; choose another directory")
 
@@ -252,8 +241,8 @@ def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:
     if not fs.can_list or FileName.parse(base).kind is not Kind.RECORDS:
         return
     directory = name.removesuffix(base)
-    places = [directory, *roots_of_folders(directory)]
-    for manifest in existing_files(fs, [place + manifest_name(DIRECTORY_STEM) for place in places]).values():
+    places = [directory, *ColumnFolder.roots_of(directory)]
+    for manifest in existing_files(fs, [place + FileName.manifest(DIRECTORY_STEM) for place in places]).values():
         raise unnamed_error(fs.display_path(manifest.parent), fs.display_path(name))
 
 
@@ -324,7 +313,7 @@ def resolve_output(
     entry = None if grows and text.endswith("/") else fs.entry(name)
     is_directory = request.is_directory(entry)
     check_suffix(text, stated=stated, directory=is_directory)
-    spec = parse_spec(text) if entry is None and not is_directory else None
+    spec = ShardSpec.parse(text) if entry is None and not is_directory else None
     if is_directory:
         output = _shards_in_directory(request)
     elif spec is not None:
@@ -361,10 +350,10 @@ class _Request:
             return True
         if entry is not None:
             return entry.directory
-        may_begin = self.grows and self.is_path_object and split_suffixes(self.name)[1:] == ("", "")
+        may_begin = self.grows and self.is_path_object and FileName.split_suffixes(self.name)[1:] == ("", "")
         if not may_begin or self.has_shards:
             return False
-        return parse_spec(self.text) is None and not is_dataset(self.fs, self.name)
+        return ShardSpec.parse(self.text) is None and not is_dataset(self.fs, self.name)
 
     def base_of(self, name: str, text: str) -> str:
         """The base of paths that are passed to `locate` again: "~" is expanded here, URLs stay unchanged."""
@@ -421,7 +410,7 @@ def _named_shards(
         raise ValueError(f"'{request.text}': {count} shards; expected at most {MOST_SHARDS}")
     infers = request.compression == "infer"
     codec = CODECS.of_path(base) if infers else get_codec(request.compression)
-    front, record, packed = split_suffixes(base)
+    front, record, packed = FileName.split_suffixes(base)
     added = "" if codec is None or packed else codec.suffixes[0]
     if count is None or in_directory or suffix_last or request.grows:
         if not record.startswith("."):  # "_tfrecord", or no suffix, only works before a number

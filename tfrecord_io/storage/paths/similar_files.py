@@ -12,7 +12,8 @@ from itertools import islice
 from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.storage.paths.file_names import FileName, Kind, column_of, natural_key, parse_shard, split_suffixes
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import FileName, Kind, ShardName, natural_key
 
 _MOST_COMPARED = 10_000  # names in a directory
 _MOST_FOLDERS = 20
@@ -43,10 +44,10 @@ def similar_files(fs: FileSystem, name: str) -> str:
         if file.is_hidden or file.is_sidecar:
             continue
         if (shard := file.shard) is None:
-            by_stem.setdefault(split_suffixes(existing)[0], existing)
+            by_stem.setdefault(FileName.split_suffixes(existing)[0], existing)
         else:  # what to read instead are those of its dataset
             by_stem.setdefault(shard.stem, f"{shard.stem}@{'*' if shard.count is None else shard.count}")
-    stem, before = split_suffixes(base)[0], base.partition(".")[0]
+    stem, before = FileName.split_suffixes(base)[0], base.partition(".")[0]
     stem = before if before in by_stem else stem  # where the suffix is misspelt
     return did_you_mean(stem, by_stem, by_stem.__getitem__)
 
@@ -99,7 +100,8 @@ def file_in_folders(
     directory: str, listing: Iterable[Entry], is_wanted: Callable[[str], bool] = _is_record_file
 ) -> str:
     """A clause about the first such file in folders of a local directory that are not partitions; empty if none."""
-    for folder in _folders(entry for entry in listing if column_of(entry.basename) is None)[:_MOST_FOLDERS]:
+    others = (entry for entry in listing if ColumnFolder.column_of(entry.basename) is None)
+    for folder in _folders(others)[:_MOST_FOLDERS]:
         with suppress(OSError), os.scandir(folder.name) as inside:
             for name in (e.name for e in islice(inside, _MOST_COMPARED) if is_wanted(e.name) and not e.is_dir()):
                 path, every = f"{folder.basename}/{name}", os.path.join(glob.escape(directory), "**", _pattern(name))
@@ -112,13 +114,13 @@ def _folders(entries: Iterable[Entry]) -> list[Entry]:
     folders = [
         e
         for e in entries
-        if e.directory and (column_of(e.basename) is not None or not FileName.parse(e.basename).is_hidden)
+        if e.directory and (ColumnFolder.column_of(e.basename) is not None or not FileName.parse(e.basename).is_hidden)
     ]
     return sorted(folders, key=lambda entry: natural_key(entry.name))
 
 
 def _pattern(name: str) -> str:
     """A glob for the files like this one: with its suffix, or shards of its name."""
-    suffix, shard = name[len(split_suffixes(name)[0]) :], parse_shard(name)
+    suffix, shard = name[len(FileName.split_suffixes(name)[0]) :], ShardName.parse(name)
     suffix = suffix or ("" if shard else os.path.splitext(name)[1])  # of another format
     return f"*{glob.escape(suffix)}" if suffix or shard is None else f"{glob.escape(shard.base)}-*"

@@ -20,7 +20,7 @@ from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import manifest_name
+from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.paths.resolve_output import Output, no_output_path
 from tfrecord_io.storage.write.atomic_local import LocalPlace, create_directories, open_local, remove_directories
 from tfrecord_io.storage.write.change import Change
@@ -141,7 +141,7 @@ def directory_of(output: Output, storage: StorageOptions) -> tuple[FileSystem, s
 
 def place_of(fs: FileSystem, directory: str, stem: str) -> Place:
     """The place of the dataset `stem`; `directory` ends with a slash."""
-    manifest = directory + manifest_name(stem)
+    manifest = directory + FileName.manifest(stem)
     if isinstance(fs, FsspecFileSystem):
         from tfrecord_io.storage.write.place_remote import remote_place  # imports fsspec
 

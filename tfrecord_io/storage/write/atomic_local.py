@@ -15,7 +15,7 @@ from tfrecord_io.closing import quiet_at_exit
 from tfrecord_io.errors import Unconfirmed, add_remark, undo_after
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.paths.file_names import temporary_name
+from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile, exists_error
 from tfrecord_io.storage.write.place import Place
@@ -87,7 +87,7 @@ class LocalOutput(OutputFile):
         self._syncing = 0  # bytes that the system stores or has stored
         self._target, self._exclusive, self._process = target, exclusive, os.getpid()
         self._directory, name = os.path.split(target)
-        self._temporary = os.path.join(self._directory, temporary_name(name))
+        self._temporary = os.path.join(self._directory, FileName.temporary(name))
         try:
             model = replaced or model
             mode = 0o666 if model is None else 0o600  # until it has the other's: what is private stays private

@@ -37,7 +37,7 @@ from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.os_errors import answer_of, raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.storage.filesystem.retries import note_retries
-from tfrecord_io.storage.paths.file_names import new_id, temporary_name
+from tfrecord_io.storage.paths.file_names import FileName, new_id
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.range_requests import result_of
 from tfrecord_io.storage.write.object_body import ObjectBody, send_at_once, sign_without_body
@@ -138,7 +138,7 @@ class MovedOutput(OutputFile):
         super().__init__(path)
         self._fs, self._name, self._exclusive = fs, name, exclusive
         directory, slash, base = name.rpartition("/")
-        self._temporary = directory + slash + temporary_name(base)
+        self._temporary = directory + slash + FileName.temporary(base)
         self._file = fs.fsspec.open(self._temporary, "wb")
 
     def _write(self, piece: memoryview) -> int:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tfrecord_io.errors import for_cli
-from tfrecord_io.storage.paths.file_names import folders_of, id_in, manifest_name
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import FileName, ShardName
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.write.old_files import OldFiles
 
@@ -133,10 +134,10 @@ class Whole(Change):
     def next(self, manifest: Manifest | None, own: Manifest, old: OldFiles) -> Manifest | None:
         is_own = manifest is not None and manifest.id == own.id
         if not self.overwrite and manifest is not None and not is_own:
-            raise self.exists_error(manifest_name(old.stem), old)
+            raise self.exists_error(FileName.manifest(old.stem), old)
         names, named = set(own.paths), dict.fromkeys(() if manifest is None else manifest.paths)
         # A shard with an id that no manifest names is one that another writer is about to add.
-        gone = [name for name in old.existing if old.is_shard(name) and (name in named or not id_in(name))]
+        gone = [name for name in old.existing if old.is_shard(name) and (name in named or not ShardName.id_in(name))]
         if manifest is not None and not is_own:  # its writer may be giving these names now
             gone += [*named, *manifest.replaces]
         return replace(own, replaces=tuple(name for name in dict.fromkeys(gone) if name not in names))
@@ -212,9 +213,9 @@ class _Grown(ChangeById):
             without_rows = not any(file.records for file in manifest.files)
             schema = self.unite(manifest.schema, schema, path, without_rows=without_rows, adds_rows=adds_rows)
         still = {file.path for file in kept}
-        names = {file.path for file in manifest.files if file.path not in still and not id_in(file.path)}
+        names = {file.path for file in manifest.files if file.path not in still and not ShardName.id_in(file.path)}
         if not manifest.complete:  # it does not name all shards
-            names.update(name for name in old.listing() if old.is_shard(name) and not id_in(name))
+            names.update(name for name in old.listing() if old.is_shard(name) and not ShardName.id_in(name))
         is_alike = is_new or not own.files or manifest.compression == own.compression
         new = replace(
             manifest,
@@ -314,7 +315,8 @@ class ReplaceFolders(_Grown):
     def _kept(self, files: tuple[ManifestFile, ...], own: Manifest, types: bytes | None) -> tuple[ManifestFile, ...]:
         # Other programs spell names of folders in other ways: ``month=05`` is the folder of 5, as readers read it.
         folders = {os.path.dirname(file.path) for file in (*files, *own.files)}
-        values = {folder: self.unite.folder_values(folders_of(f"{folder}/", ""), types) for folder in folders}
+        pairs = {folder: ColumnFolder.pairs_in(f"{folder}/", "") for folder in folders}
+        values = {folder: self.unite.folder_values(stated, types) for folder, stated in pairs.items()}
         replaced = {values[os.path.dirname(file.path)] for file in own.files}
         stated: Set[object] = frozenset()
         if own.partition_schema is not None:  # else there was no data

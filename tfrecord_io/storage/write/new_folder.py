@@ -15,7 +15,7 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
-from tfrecord_io.storage.paths.file_names import temporary_name
+from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.write.atomic import open_output, remove_file
 
 _EXISTS = "the folder exists and is not empty; choose another name, or delete it"
@@ -95,7 +95,7 @@ class _LocalFolder(NewFolder):
         super().__init__()
         self._target = os.path.realpath(path)  # a link cannot be replaced by a folder
         parent, name = os.path.split(self._target)
-        self._temporary = os.path.join(parent, temporary_name(name))
+        self._temporary = os.path.join(parent, FileName.temporary(name))
         os.makedirs(parent, exist_ok=True)
         with _errors_of(self._target):
             os.mkdir(self._temporary)

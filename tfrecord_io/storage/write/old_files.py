@@ -9,7 +9,7 @@ from functools import partial
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable, warn
 from tfrecord_io.storage.filesystem.interface import Entry
-from tfrecord_io.storage.paths.file_names import FileName, Kind, id_in, index_names, parse_shard
+from tfrecord_io.storage.paths.file_names import FileName, Kind, ShardName
 from tfrecord_io.storage.write.place import Place, version_of
 
 _LISTED_ALONE = 4  # folders
@@ -67,12 +67,12 @@ class OldFiles:
 
     def is_shard(self, name: str) -> bool:
         """True if a file has the name of a shard of the dataset."""
-        shard = None if "/" in name else parse_shard(name)  # those in folders have the id of their writing
+        shard = None if "/" in name else ShardName.parse(name)  # those in folders have the id of their writing
         return shard is not None and shard.stem == self.stem
 
     def is_numbered(self, name: str) -> bool:
         """True if another writer may give a shard the same name, in a store where versions tell them apart."""
-        return self.place.is_conditional and self.is_shard(os.path.basename(name)) and not id_in(name)
+        return self.place.is_conditional and self.is_shard(os.path.basename(name)) and not ShardName.id_in(name)
 
     def indexes(self) -> list[str]:
         """The indexes of the dataset's shards, which are outdated once the shards are replaced."""
@@ -128,7 +128,8 @@ class OldFiles:
             if (folder := os.path.dirname(name)) in left:
                 self._beside[folder].add(name)
         for name in names:
-            to_remove += [index for index in index_names(name) if index in self._beside.get(os.path.dirname(name), ())]
+            beside = self._beside.get(os.path.dirname(name), ())
+            to_remove += [index for index in FileName.indexes(name) if index in beside]
             to_remove.append(name)
         self.remove(to_remove)
 

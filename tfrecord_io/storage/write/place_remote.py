@@ -28,7 +28,7 @@ from tfrecord_io.storage.filesystem.google import rewrite
 from tfrecord_io.storage.filesystem.os_errors import answer_of, raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.storage.filesystem.retries import ARGUMENT_ERRORS, http_status, retry
-from tfrecord_io.storage.paths.file_names import FileName, claim_name, condition_name, fence_name, id_in, new_id
+from tfrecord_io.storage.paths.file_names import FileName, ShardName, new_id
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve import list_directory
 from tfrecord_io.storage.write.atomic_remote import UploadMemory, error_code, insert_object, open_remote
@@ -87,7 +87,7 @@ class RemotePlace(Place):
 
         In an object store, whose copies keep the staged shard, only a name with an id tells that nobody else stored it.
         """
-        if self._is_object_store and not id_in(name):
+        if self._is_object_store and not ShardName.id_in(name):
             return False
         before, after = self.fs.entries([self.directory + staged, self.directory + name], are_files=True)
         return before is None and after is not None and after.size in (None, size)
@@ -127,7 +127,7 @@ class ClaimedPlace(RemotePlace):
 
     def _claim(self) -> str:
         """Put a claim, unless another writer has one."""
-        name = self.directory + claim_name(self._stem, new_id())
+        name = self.directory + FileName.claim(self._stem, new_id())
         folder, _, own_name = name.rpartition("/")
         fsspec, other_claims = self.fs.fsspec, []
         for attempt in range(_TRIES):
@@ -234,7 +234,7 @@ class ConditionalPlace(RemotePlace):
         """True if the server refuses a ``PUT`` whose condition does not hold; asked once for each bucket."""
         conditions = _CONDITIONS.setdefault(self._inner, {})
         if self._bucket not in conditions:
-            key = f"{self._key.rpartition('/')[0]}/{condition_name(new_id())}".lstrip("/")
+            key = f"{self._key.rpartition('/')[0]}/{FileName.condition(new_id())}".lstrip("/")
             is_stored = self._try(self._put, key, b"{}", self._impossible) is not None
             if is_stored:
                 with suppress(FileNotFoundError), raise_os_errors(self.path):
@@ -286,10 +286,10 @@ class S3Place(ConditionalPlace):
     _fence: str | None = None  # the one that was put
 
     def fence(self, id: str) -> str:
-        return fence_name(id)
+        return FileName.fence(id)
 
     def put_fence(self, id: str) -> None:
-        self._fence = fence_name(id)
+        self._fence = FileName.fence(id)
         self._try(partial(self._call, "put_object", Body=self._fence.encode()), self._key_of(self._fence))
 
     def remove(self, name: str, version: str | None = None) -> None:

@@ -29,7 +29,7 @@ from tfrecord_io.display import and_more, counted
 from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable
 from tfrecord_io.progress import logger
 from tfrecord_io.storage.filesystem.interface import Entry
-from tfrecord_io.storage.paths.file_names import FileName, id_in, manifest_name, new_id, parse_shard, staged_name
+from tfrecord_io.storage.paths.file_names import FileName, ShardName, new_id
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, ids_replaced
 from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import Output
@@ -121,7 +121,7 @@ class Publication:
         place.create()
         if output.grows:
             paths: list[str] = [] if self._known is None else self._known.paths
-            shards = [parse_shard(os.path.basename(path)) for path in paths]
+            shards = [ShardName.parse(os.path.basename(path)) for path in paths]
             first = 1 + max((shard.index for shard in shards if shard is not None), default=-1)
             self.output = output.added_by(self._id, first, None if self._known is None else self._known.compression)
 
@@ -180,7 +180,7 @@ class Publication:
         for missing in handed_over.difference(names):
             text = "a finished part was removed, perhaps by another process: write the dataset again, which makes it"
             raise FileNotFoundError(errno.ENOENT, text, self.old.path_of(missing))
-        existing = [name for name in names if self.old.is_shard(name) or name == manifest_name(self.old.stem)]
+        existing = [name for name in names if self.old.is_shard(name) or name == FileName.manifest(self.old.stem)]
         if self.output.directory:
             self._check_no_foreign_files(existing, listing)
         if existing and (self.output.grows or not self._rules.replaces_all):
@@ -192,7 +192,7 @@ class Publication:
         """Without a manifest, files of the dataset's name are foreign too: the caller named only the directory."""
         record_entries = [*record_files(listing), *readable_files_with_records(self.place.fs, other_files(listing))]
         foreign = {self.old.name_of(entry) for entry in record_entries}
-        foreign.difference_update(existing if manifest_name(self.old.stem) in existing else ())
+        foreign.difference_update(existing if FileName.manifest(self.old.stem) in existing else ())
         old = self.place.find() if foreign else None
         if old is not None:
             named = foreign.intersection(old.paths)
@@ -208,8 +208,9 @@ class Publication:
         text = f"the directory has TFRecord files that are not of the dataset to write ('{printable(first)}'"
         text += f"{and_more(len(foreign) - 1)})"
         if self._rules.needs_manifest:
-            stem = next((shard.stem for name in sorted(foreign) if (shard := parse_shard(name)) is not None), None)
-            if stem is not None and any(entry.basename == manifest_name(stem) for entry in listing):
+            names = (name for name in sorted(foreign) if "/" not in name)
+            stem = next((shard.stem for shard in map(ShardName.parse, names) if shard is not None), None)
+            if stem is not None and any(entry.basename == FileName.manifest(stem) for entry in listing):
                 base = self.place.fs.display_path(self.place.directory + stem)
                 text += f"; name their dataset, '{printable(base)}@*'"
             else:
@@ -241,7 +242,7 @@ class Publication:
     def open(self, index: int, folder: str = "") -> OutputFile:
         """Open a shard for writing."""
         name = folder + self._shard_name(index)
-        staged = staged_name(self._id, index) if self._stages else None
+        staged = FileName.staged(self._id, index) if self._stages else None
         models = [name, *self.model]  # the old dataset may have had fewer shards
         return self.place.open(name, staged, models, exclusive=self._is_exclusive)
 
@@ -408,7 +409,7 @@ class Publication:
             if manifest is not None or self.old.existing:
                 if self._rules.replaces_all:
                     raise self.overtaken_error()
-                raise self._change.exists_error(manifest_name(self.old.stem), self.old)
+                raise self._change.exists_error(FileName.manifest(self.old.stem), self.old)
             return replace(own, complete=False)
 
         if not self.old.existing:
@@ -420,7 +421,7 @@ class Publication:
         files = []
         for shard in shards:
             name = shard.folder + self._shard_name(shard.index)
-            staged = shard.staged or staged_name(self._id, shard.index) if self._stages else None
+            staged = shard.staged or FileName.staged(self._id, shard.index) if self._stages else None
             files.append(
                 ManifestFile(name, shard.records, shard.bytes, shard.crc32c, staged=staged, source=shard.source)
             )
@@ -489,7 +490,7 @@ class Publication:
         staged = self._name_all(staged)
         before, names = () if old is None else old.paths, set(new.paths)
         gone = [name for name in dict.fromkeys((*before, *new.replaces)) if name not in names]
-        if gone and (staged or not all(map(id_in, gone))):  # another writer may have given these names again
+        if gone and (staged or not all(map(ShardName.id_in, gone))):  # another writer may have given these names again
             gone = self._still_gone(gone)
         unseen = {name for name in gone if self.old.is_numbered(name) and name not in self.old.versions}
         self.old.remove_replaced(gone)
@@ -515,7 +516,7 @@ class Publication:
         if self.place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
             self._others.update(filter(self.old.is_numbered, gone))
         used = set(() if current is None else current.paths)
-        gone = [name for name in gone if id_in(name) or (current is not None and name not in used)]
+        gone = [name for name in gone if ShardName.id_in(name) or (current is not None and name not in used)]
         return [name for name in gone if name not in self._others]
 
     def _stop_others(self, staged: Sequence[str], named: Set[str] = frozenset()) -> None:

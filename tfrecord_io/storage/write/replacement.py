@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from tfrecord_io.errors import CorruptRecordError, printable
-from tfrecord_io.storage.paths.file_names import FileName, new_id, parse_shard, shard_name, split_suffixes
+from tfrecord_io.storage.paths.file_names import FileName, ShardName, new_id
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve_output import NamedShards
 from tfrecord_io.storage.read.source import ManifestVersion, Source
@@ -152,11 +152,11 @@ def _new_paths(new: Sequence[NewShard], stem: str, id: str) -> tuple[str, ...]:
     paths: dict[str, None] = {}
     for shard in new:
         folder, slash, base = shard.files[0].path.rpartition("/")
-        name = parse_shard(base)  # none: a file that was adopted
-        _, record, packed = split_suffixes(base if name is None else name.base + name.suffix)
+        name = ShardName.parse(base)  # none: a file that was adopted
+        _, record, packed = FileName.split_suffixes(base if name is None else name.base + name.suffix)
         suffix = (record if record.startswith(".") else ".tfrecord") + packed
         numbers = count(0 if name is None else name.index)
-        candidates = (f"{folder}{slash}{shard_name(stem, at, None, id)}{suffix}" for at in numbers)
+        candidates = (f"{folder}{slash}{ShardName.make(stem, at, None, id)}{suffix}" for at in numbers)
         paths[next(path for path in candidates if path not in paths)] = None
     return tuple(paths)
 

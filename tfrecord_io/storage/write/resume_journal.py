@@ -27,7 +27,7 @@ from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import ID, FileName, Kind, journal_name, part_name
+from tfrecord_io.storage.paths.file_names import FileName, Kind, is_id
 from tfrecord_io.storage.paths.resolve_output import Output, without_query
 from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source, read_manifest, source_of
@@ -67,7 +67,7 @@ class ResumeJournal:
 
     @property
     def _name(self) -> str:
-        return journal_name(self.output.stem)
+        return FileName.journal(self.output.stem)
 
     def read(self) -> Begun | None:
         """The writing that was begun; None if there is none to go on with.
@@ -84,7 +84,7 @@ class ResumeJournal:
         document = self._document(fs, entry)
         id, settings, sources = (document.get(name) for name in ("id", "settings", "sources"))
         is_known = document.get("format") == FORMAT and document.get("version") == VERSION
-        has_id = isinstance(id, str) and ID.fullmatch(id) is not None
+        has_id = isinstance(id, str) and is_id(id)
         if not is_known or not has_id or not isinstance(settings, dict) or not isinstance(sources, list):
             reason = f"the journal for resume=True is not of version {VERSION}"
             raise CorruptRecordError(reason, path=self.path, hint=_ADVICE, hint_cli=_ADVICE_CLI)
@@ -123,7 +123,7 @@ class ResumeJournal:
 
     def add_part(self, staged: str, document: Document) -> None:
         """Describe a part whose staged file is complete."""
-        with open_output(self.output.folder + part_name(staged), self.storage, looks=False) as file:
+        with open_output(self.output.folder + FileName.part(staged), self.storage, looks=False) as file:
             file.write(_as_json({**document, "staged": staged}))
 
     def parts(self, id: str) -> Iterator[tuple[Document, Source]]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.file_names import new_id, staged_name
+from tfrecord_io.storage.paths.file_names import FileName, new_id
 from tfrecord_io.storage.paths.manifest import NO_CONTENT, Manifest
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import directory_of, open_named, open_publication, place_of, remove_file
@@ -102,7 +102,7 @@ class DistributedTarget:
 
     def open(self, task: int) -> tuple[str, OutputFile]:
         """Open the file of a new attempt at a task, which ``commit`` makes appear; also returns its name."""
-        name = staged_name(self._new_attempt(), task)
+        name = FileName.staged(self._new_attempt(), task)
         return name, self._open(task, name)
 
     def _new_attempt(self) -> str:
@@ -220,7 +220,7 @@ class Attempt:
 
     def open(self, index: int, folder: str) -> OutputFile:
         """Open a shard of a folder."""
-        name = self._names[folder, index] = staged_name(self._id, self._task, len(self._names))
+        name = self._names[folder, index] = FileName.staged(self._id, self._task, len(self._names))
         return self._target._open(self._task, name)
 
     def store(self, shard: WrittenShard) -> None:

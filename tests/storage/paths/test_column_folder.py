@@ -10,7 +10,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.storage.paths.file_names import folders_of, parse_folder, root_of
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.tools.leftovers import clean
 
@@ -89,17 +89,17 @@ def test_each_folder_is_a_separate_dataset(folder: str, tmp_path: Path) -> None:
 
 
 def test_names_and_values_are_percent_decoded() -> None:
-    assert parse_folder("a%2Fb=c%3Dd%20%C3%BC") == ("a/b", "c=d ü")
-    assert parse_folder("k=a=b") == ("k", "a=b")
-    assert parse_folder("k=") == ("k", "")
+    assert ColumnFolder.parse("a%2Fb=c%3Dd%20%C3%BC") == ("a/b", "c=d ü")
+    assert ColumnFolder.parse("k=a=b") == ("k", "a=b")
+    assert ColumnFolder.parse("k=") == ("k", "")
     for plain in ("", "a", "=b", "_k", ".k=1"):
-        assert parse_folder(plain) is None
+        assert ColumnFolder.parse(plain) is None
     with pytest.raises(SchemaError, match="not UTF-8"):
-        parse_folder("k=%ff")
+        ColumnFolder.parse("k=%ff")
     with pytest.raises(SchemaError, match="two folders"):
-        folders_of("d/k=1/k=2/x", "d/")
-    assert folders_of("elsewhere/k=1/x", "d/") == ()
-    assert [root_of(p) for p in ("k=*/x", "a/b/c", "a/b{c,d}/e", "a/*/b*")] == ["", "a/b/", "a/", "a/"]
+        ColumnFolder.pairs_in("d/k=1/k=2/x", "d/")
+    assert ColumnFolder.pairs_in("elsewhere/k=1/x", "d/") == ()
+    assert [ColumnFolder.root_of(p) for p in ("k=*/x", "a/b/c", "a/b{c,d}/e", "a/*/b*")] == ["", "a/b/", "a/", "a/"]
 
 
 def test_dataset_with_folders_is_read_once_with_two_slashes_at_its_end(tmp_path: Path) -> None:
