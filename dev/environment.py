@@ -78,6 +78,7 @@ ADAPTERS = {
     ),
     "grain": Environment("grain", (*TESTS, "jax", "pillow"), tests="jax"),
     "daft": Environment("daft", (*TESTS, "ray[data]<2.60", *BUCKET)),
+    "beam": Environment("beam", TESTS),
 }
 
 

@@ -62,7 +62,7 @@ SECTIONS = {
         "Hugging Face Trainer": "transformers",
     },
     "docs/howto/queries.md": {"Polars": "polars", "DuckDB": "duckdb"},
-    "docs/howto/scale.md": {"Dask": "dask", "Ray": "ray", "Daft": "daft"},
+    "docs/howto/scale.md": {"Dask": "dask", "Ray": "ray", "Daft": "daft", "Beam": "apache_beam"},
     "docs/howto/tensorflow.md": {"Keras": "keras"},
 }
 COMMANDS_OF_PLUGINS = {"docs/howto/tfds.md": ["vision"]}  # where the command fails first, by an exit code

@@ -35,7 +35,7 @@ SHOWN_BY_PANDAS_3 = [
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_module(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for home in (home for home in LIBRARIES if re.fullmatch(rf"{home}(_\w+)?", name)):
+    for home in (home for home in LIBRARIES if re.fullmatch(rf"{home}([._]\w+)?", name)):
         pytest.importorskip(LIBRARIES[home])
     if PANDAS_2 and name in SHOWN_BY_PANDAS_3:
         pytest.skip("pandas 2 shows it in another way")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+import tfrecord_io.beam
+from tfrecord_io.errors import MissingDependencyError
 
 DATA = Path(__file__).parent / "data"
 
@@ -91,3 +95,12 @@ def test_a_call_imports_only_the_libraries_that_it_needs(call: str, tmp_path: Pa
     imported = set(done.stderr.splitlines()[-1].split())
     assert imported - CALLS[call] - ({"pyarrow.compute", "asyncio"} if "pandas" in CALLS[call] else set()) == set()
     assert CALLS[call] <= imported
+
+
+@pytest.mark.skipif(find_spec("apache_beam") is not None, reason="Beam is installed")
+@pytest.mark.plugins("engines")
+def test_transforms_are_listed_and_name_what_they_need() -> None:
+    assert dir(tfrecord_io.beam) == ["ReadAllTables", "ReadTable", "WriteTable"]
+    for name in tfrecord_io.beam.__all__:
+        with pytest.raises(MissingDependencyError, match=r"pip install 'tfrecord_io\[beam\]'"):
+            getattr(tfrecord_io.beam, name)

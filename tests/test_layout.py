@@ -40,7 +40,7 @@ FLOORS = {
             "training tools",
             "adapters",
             "lazy_dataset",
-            "__init__ __main__ cli formats io train",
+            "__init__ __main__ cli formats io train beam",
             "plugins",
             "testing",
         ]

@@ -111,7 +111,8 @@ def homes(shown_in: str) -> dict[str, str]:
 
 
 def _core_homes(shown_in: str) -> dict[str, str]:
-    return {name: f"{PACKAGE}.{module}" for module, names in _HOMES[shown_in].items() for name in names.split()}
+    core = _HOMES.get(shown_in, {})  # `beam` has names of a plugin only
+    return {name: f"{PACKAGE}.{module}" for module, names in core.items() for name in names.split()}
 
 
 def attach(shown_in: str, namespace: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

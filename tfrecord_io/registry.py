@@ -36,6 +36,7 @@ OWN: dict[str, dict[str, str]] = {
     ADAPTERS: {
         "dask": f"{_ENGINES}.engine_rows:DASK",
         "daft": f"{_ENGINES}.engine_rows:DAFT",
+        "beam": f"{_ENGINES}.engine_rows:BEAM",
         "ray": f"{_ENGINES}.engine_rows:RAY",
         "spark": f"{_ENGINES}.engine_rows:SPARK",
         "earth_engine": f"{_VISION}.vision_rows:EARTH_ENGINE",
@@ -60,6 +61,9 @@ OWN: dict[str, dict[str, str]] = {
     },
     NAMES: {
         "register_spark": f"{_ENGINES}.spark:register_spark",
+        "beam.ReadTable": f"{_ENGINES}.beam:ReadTable",
+        "beam.ReadAllTables": f"{_ENGINES}.beam:ReadAllTables",
+        "beam.WriteTable": f"{_ENGINES}.beam:WriteTable",
         "report": f"{_REPORT}.dataset_report:report",
         "typing.DatasetReport": f"{_REPORT}.dataset_report:DatasetReport",
         "formats.open_coco": f"{_VISION}.coco:open_coco",

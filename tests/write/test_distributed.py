@@ -132,6 +132,40 @@ def test_tasks_of_any_number_are_published(place: Place, mode: Any, columns: lis
         assert clean(place.root, older_than=NOW, **place.storage) == []
 
 
+@pytest.mark.parametrize("columns", [[], ["day"]], ids=["shards", "folders"])
+@pytest.mark.parametrize("mode", ["error", "append", "overwrite"])
+def test_a_commit_may_be_repeated(place: Place, mode: Any, columns: list[str]) -> None:
+    options, name = {"partition_by": columns} if columns else {}, "d/" if columns else "train@*"
+    if mode != "error":
+        before = place.begin(name, **options)
+        before.commit([before.write_part(0, [pa.table({"n": [-1], "day": [0]})])])
+    writer = pickle.loads(pickle.dumps(place.begin(name, mode=mode, **options)))
+    parts = [writer.write_part(task, [pa.table({"n": [task], "day": [task % 2]})]) for task in range(3)]
+    writer.write_part(1, [pa.table({"n": [1], "day": [1]})])  # an attempt whose result was lost
+    report = writer.commit_or_repeat(parts)
+    again = writer.commit_or_repeat(parts)
+    assert report.records == 3
+    assert (again.records, again.bytes, again.files) == (report.records, report.bytes, report.files)
+    assert sorted(place.values(name.rstrip("/"))) == ([-1] if mode == "append" else []) + [0, 1, 2]
+    assert clean(place.root, older_than=NOW, **place.storage) == []
+
+
+def test_a_commit_that_fails_may_be_tried_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = place.begin("train@*")
+    parts = [writer.write_part(task, rows(task)) for task in range(2)]
+
+    def fail(*_: Any) -> None:
+        raise OSError("the network is gone")
+
+    monkeypatch.setattr(type(writer.target), "publish", fail)
+    with pytest.raises(OSError, match="the network is gone"):
+        writer.commit_or_repeat(parts)
+    monkeypatch.undo()
+    assert writer.commit_or_repeat(parts).records == 2
+    assert place.values() == [0, 1]
+    assert place.names() == published(2)
+
+
 def test_abort_leaves_nothing(place: Place) -> None:
     writer = place.begin("train")
     writer.write_part(0, rows(1))

@@ -20,7 +20,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import empty_batch
 from tfrecord_io.arrow.encode.encode_plan import Rounding
 from tfrecord_io.compression import check_level, get_codec
-from tfrecord_io.errors import SchemaError, printable, undo_after
+from tfrecord_io.errors import SchemaError, TFRecordError, printable, undo_after
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema, pack
 from tfrecord_io.schema.merged_schema import lacks_only_values, merge
@@ -32,7 +32,7 @@ from tfrecord_io.storage.write.change import change_of
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import WrittenShard
 from tfrecord_io.storage.write.sharded_dataset_distributed import Attempt, DistributedTarget
-from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
+from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
 from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 from tfrecord_io.write.writer import Writer, WriteReport
 
@@ -99,19 +99,7 @@ class DistributedWriter:
         ValueError
             `path` states a number of shards.
         """
-        if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
-        if options.partition_by:
-            path = directory_of_folders(path, "partition_by=")
-        spec = ShardSpec.parse(os.fspath(path))
-        if spec is not None and spec.shards is not None:
-            advice = f"write '{printable(spec.stem)}@*' and repartition the data"
-            raise ValueError(
-                f"'{printable(os.fspath(path))}': the number of shards is that of the partitions; {advice}"
-            )
-        for name in sorted(WITHOUT):
-            if getattr(options, name) != getattr(WriteOptions, name):
-                raise TypeError(f"{name}={getattr(options, name)!r}: only a writer in one process has this keyword")
+        path = check_distributed(path, options)
         output = resolve_output(
             path,
             options.storage,
@@ -170,41 +158,17 @@ class DistributedWriter:
         tables : iterable
             Of anything that `write_tfrecord` accepts.
         """
-        if self.options.partition_by:
-            attempt = Attempt(self.target, task)
-            report, rounding = self._write_tables(self.target.output.path, ShardedSink(attempt, self.options), tables)
-            part = WrittenPart(
-                task=task,
-                staged="",
-                schema=attempt.content.schema,
-                columns=report.columns,
-                index=report.index,
-                rounding=rounding,
-                records=report.records,
-                bytes=0,
-                crc32c=0,
-            )
-            types = attempt.content.partition_schema
-            return replace(part, bytes=report.bytes, shards=tuple(attempt.shards), partition_schema=types)
-        part, output = self.begin_part(task, tables)
-        output.commit()
+        open_part = OpenPart(self, task)
+        part = open_part.write_all(tables)
+        open_part.commit()
         return part
 
     def begin_part(self, task: int, tables: Iterable[Any]) -> tuple[WrittenPart, OutputFile]:
         """Write the tables of a task to one shard, as `write_part`, whose file is complete, and appears by `commit`."""
-        name, output = self.target.open(task)
-        sink = _PartSink(output, self.target.output.compression, self.options)
-        sink.known_schema = None if self.target.known is None else self.target.known.schema
-        report, rounding = self._write_tables(output.path, sink, tables)
-        columns = (sink.schema, report.columns, report.index, rounding)
-        return WrittenPart(task, name, *columns, sink.records, sink.bytes, sink.crc32c), output
-
-    def _write_tables(self, path: str, sink: Sink, tables: Iterable[Any]) -> tuple[WriteReport, Rounding]:
-        with _PartWriter(path, self.options, sink) as writer:
-            for table in tables:
-                writer.write(table)
-        assert writer.report is not None
-        return writer.report, writer.rounding
+        open_part = OpenPart(self, task)
+        part = open_part.write_all(tables)
+        assert open_part.output is not None
+        return part, open_part.output
 
     def commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
         """Publish one attempt of each task, and remove the files of all others; if that fails, everything is removed.
@@ -255,6 +219,23 @@ class DistributedWriter:
             undo_after(error, self.abort, self.target.output.path)
             raise
 
+    def commit_or_repeat(self, parts: Sequence[WrittenPart]) -> WriteReport:
+        """As `commit`, in a task that may run again: parts that it has published before are not published again.
+
+        An OSError, such as one of the network, leaves the parts to the next attempt; after other errors everything is
+        removed.
+        """
+        if (manifest := self.target.find_published()) is not None:
+            manifest = self.target.complete() or manifest
+            own = [file for file in manifest.files if manifest.id == self.target.id or self.target.id in file.path]
+            return self.report_of(replace(manifest, files=tuple(own)))
+        try:
+            return replace(self, target=replace(self.target, resumable=True)).commit(parts)
+        except BaseException as error:
+            if not isinstance(error, OSError) or isinstance(error, FileExistsError | TFRecordError):
+                undo_after(error, self.abort, self.target.output.path)
+            raise
+
     def abort(self) -> None:
         """Remove what the tasks wrote; after `commit`, do nothing."""
         self.target.abort()
@@ -275,6 +256,80 @@ class DistributedWriter:
         for part_schema in by_content.values():
             _refuse_other_columns(part_schema.schema, common.schema, self.target.output.path)
         return pack(common.schema, common.dictionaries)
+
+
+class OpenPart:
+    """An attempt at a task, to which tables are written one by one; `close` completes it, `commit` stores it."""
+
+    def __init__(self, writer: DistributedWriter, task: int) -> None:
+        target, options = writer.target, writer.options
+        self._task, self._staged = task, ""
+        self.output: OutputFile | None = None  # without partition columns
+        if options.partition_by:
+            self._attempt = Attempt(target, task)
+            self._writer = _PartWriter(target.output.path, options, ShardedSink(self._attempt, options))
+        else:
+            self._staged, self.output = target.open(task)
+            self._sink = _PartSink(self.output, target.output.compression, options)
+            self._sink.known_schema = None if target.known is None else target.known.schema
+            self._writer = _PartWriter(self.output.path, options, self._sink)
+
+    def write(self, table: Any) -> None:
+        """Append all rows of anything that `write_tfrecord` accepts."""
+        self._writer.write(table)
+
+    def write_all(self, tables: Iterable[Any]) -> WrittenPart:
+        """Append all rows of the tables, and close; after an error, nothing is left."""
+        with self._writer:
+            for table in tables:
+                self.write(table)
+        return self.close()
+
+    def close(self) -> WrittenPart:
+        """Complete the file, or those in the folders, which appear at once."""
+        self._writer.close()
+        report = self._writer.report
+        assert report is not None
+        part = WrittenPart(
+            task=self._task,
+            staged=self._staged,
+            schema=None,
+            columns=report.columns,
+            index=report.index,
+            rounding=self._writer.rounding,
+            records=report.records,
+            bytes=report.bytes,
+            crc32c=0,
+        )
+        if self.output is not None:
+            return replace(part, schema=self._sink.schema, bytes=self._sink.bytes, crc32c=self._sink.crc32c)
+        content, shards = self._attempt.content, tuple(self._attempt.shards)
+        return replace(part, schema=content.schema, partition_schema=content.partition_schema, shards=shards)
+
+    def commit(self) -> None:
+        """Let the file of a closed part appear."""
+        if self.output is not None:
+            self.output.commit()
+
+    def discard(self) -> None:
+        """Remove what was written, unless the part is closed."""
+        self._writer.discard()
+
+
+def check_distributed(path: Any, options: WriteOptions) -> str | os.PathLike[str]:
+    """The path of a dataset that several processes write; raises what follows from the arguments of `begin` alone."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
+    if options.partition_by:
+        path = directory_of_folders(path, "partition_by=")
+    spec = ShardSpec.parse(os.fspath(path))
+    if spec is not None and spec.shards is not None:
+        advice = f"write '{printable(spec.stem)}@*' and repartition the data"
+        raise ValueError(f"'{printable(os.fspath(path))}': the number of shards is that of the partitions; {advice}")
+    for name in sorted(WITHOUT):
+        if getattr(options, name) != getattr(WriteOptions, name):
+            raise TypeError(f"{name}={getattr(options, name)!r}: only a writer in one process has this keyword")
+    return path
 
 
 _ONE_SCHEMA = "pass schema=, which all tasks then write"

@@ -138,6 +138,12 @@ class DistributedTarget:
         published.warn_of_left()
         return writer.output, shards
 
+    def find_published(self) -> Manifest | None:
+        """The manifest of the dataset, if this writing has published its shards."""
+        manifest = place_of(*directory_of(self.output, self.storage), self.output.stem).find()
+        is_own = manifest is not None and (manifest.id == self.id or manifest.has_shards_of(self.id))
+        return manifest if is_own else None
+
     def complete(self) -> Manifest | None:
         """The manifest if the dataset is published; what a process did not do before it was killed is done."""
         if self.output.grows:
@@ -159,8 +165,7 @@ class DistributedTarget:
         """
         if self.resumable:
             return
-        manifest = place_of(*directory_of(self.output, self.storage), self.output.stem).find()
-        if manifest is not None and (manifest.id == self.id or manifest.has_shards_of(self.id)):
+        if self.find_published() is not None:
             return
         self._remove_attempts({})  # `clean` finds those that are left
         remove_directories(self.created)
