@@ -1,0 +1,349 @@
+"""Schemas saved beside files that carry none: found, checked against the first records, and written.
+
+``_SCHEMA.json`` is of all files of a directory and of its folders of columns, ``_SCHEMA-train.json`` of the shards of
+``train``, ``_SCHEMA-a.tfrecord.json`` of one file. The nearest and most exact one applies. It has a `Fingerprint` of the
+records that it was made for; records that do not fit it are read as if it were not there, with a warning.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tfrecord_io.arrow.decode.decode_plan import plan_columns
+from tfrecord_io.display import and_more
+from tfrecord_io.engine.contract import ColumnBuffers, Plan
+from tfrecord_io.errors import SchemaError, TFRecordError, printable
+from tfrecord_io.format.feature_types import Kind, RecordType, Text
+from tfrecord_io.options import MIB, ScanOptions
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
+from tfrecord_io.read.chunks.chunk_reader import ChunkReader
+from tfrecord_io.read.chunks.embedded_schemas import first_contents
+from tfrecord_io.read.record_checks import warn_of_schema
+from tfrecord_io.read.sources import one_path
+from tfrecord_io.schema.column_features import FEATURE_LIST
+from tfrecord_io.schema.field import CONTEXT, CONVERSION_ERRORS
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.filesystem.locate import is_remote, locate
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import FileName
+from tfrecord_io.storage.paths.file_names import Kind as NameKind
+from tfrecord_io.storage.paths.manifest import sidecar_entries
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.source import Source, read_whole
+from tfrecord_io.storage.write.atomic import open_output
+
+SAVED = "saved"  # the source of a schema, in reports
+VERSION = 1
+_MAX_BYTES = 16 * MIB  # as of an embedded schema
+_MOST_NAME_BYTES = 255
+_CHECKED_RECORDS = 16  # of a read, to compare with the fingerprint
+_FILES, _RECORDS_OF_FILE = 16, 100  # that a fingerprint is made of
+_SAMPLE_BYTES = 4 * MIB
+_MOST_NAMED = 4
+_KINDS = {kind.name.lower(): kind for kind in Kind if kind is not Kind.NONE}
+_PARTS = (CONTEXT, FEATURE_LIST)
+
+_Feature = tuple[str, str]  # part and name
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The features of some records: their names, their kinds, and which of them every record has.
+
+    It detects that a feature is new, has values of another kind, or is missing in all records where every record had
+    it. It does not detect other sizes, values, orders or numbers of values, nor features that only later records have;
+    appending to files, compressing or moving them changes nothing.
+    """
+
+    kinds: Mapping[_Feature, frozenset[str]]  # no kind: no record has a value
+    always: frozenset[_Feature]
+
+    @classmethod
+    def of_chunks(cls, chunks: Iterable[DecodedChunk]) -> Fingerprint:
+        """The features of decoded records."""
+        kinds: dict[_Feature, set[str]] = {}
+        always: set[_Feature] | None = None
+        for chunk in chunks:
+            if not chunk.rows:
+                continue
+            everywhere = set()
+            for column in chunk.columns.values():
+                feature = (CONTEXT if column.steps is None else FEATURE_LIST, column.name)
+                present = sum(part.rows - part.null_count for part in (column, *column.others))
+                if present:
+                    kinds.setdefault(feature, set()).update(_kinds(column))
+                if present == chunk.rows:
+                    everywhere.add(feature)
+            always = everywhere if always is None else always & everywhere
+        return cls({feature: frozenset(names) for feature, names in kinds.items()}, frozenset(always or ()))
+
+    def differences(self, current: Fingerprint, *, parts: Sequence[str] = _PARTS) -> list[str]:
+        """What `current` records, which are compared in these parts, have otherwise; empty if they fit."""
+        texts = []
+        for feature, kinds in current.kinds.items():
+            if feature[0] not in parts:
+                continue
+            name = f"'{printable(feature[1])}'"
+            if feature not in self.kinds:
+                texts.append(f"expected no feature {name}, got {_describe(kinds)}")
+            elif kinds - self.kinds[feature] and self.kinds[feature]:
+                texts.append(f"expected {name} as {_describe(self.kinds[feature])}, got {_describe(kinds)}")
+        missing = [feature for feature in self.kinds if feature in self.always and feature not in current.kinds]
+        texts += [f"expected '{printable(name)}', got records without it" for part, name in missing if part in parts]
+        return texts
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """A list that JSON has, in the order of the names."""
+        return [
+            {"name": name, "part": part, "kinds": sorted(kinds), "always": (part, name) in self.always}
+            for (part, name), kinds in sorted(self.kinds.items())
+        ]
+
+    @classmethod
+    def from_json(cls, entries: Any) -> Fingerprint:
+        """The fingerprint of `to_json`; ValueError, or what a wrong type raises, for anything else."""
+        kinds, always = {}, set()
+        for entry in entries:
+            feature = (entry["part"], entry["name"])
+            names = frozenset(entry["kinds"])
+            if feature[0] not in _PARTS or not isinstance(feature[1], str) or not names <= _KINDS.keys():
+                raise ValueError(f"{entry!r} is no feature")
+            kinds[feature] = names
+            if entry["always"]:
+                always.add(feature)
+        return cls(kinds, frozenset(always))
+
+
+def _kinds(column: ColumnBuffers) -> Iterator[str]:
+    """The kinds of a column's values, in no record or in some."""
+    for each in (column, *column.others):
+        inner = each if each.steps is None else each.steps
+        yield from (part.kind.name.lower() for part in (inner, *inner.others) if part.kind and part.value_row >= 0)
+
+
+def _describe(kinds: Iterable[str]) -> str:
+    return " or ".join(_KINDS[kind].description for kind in sorted(kinds)) or "no values"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSchema:
+    """A saved schema, where it is, and what the records are that it was made for."""
+
+    path: str
+    schema: Schema
+    fingerprint: Fingerprint
+    command: str  # which writes it anew
+
+    def fits(self, reader: ChunkReader, options: ScanOptions) -> bool:
+        """True if the first records that a reader reads are such as it was made for; else with a warning."""
+        chunks = sample_features(reader, options, _CHECKED_RECORDS)
+        if not any(chunk.rows for chunk in chunks):
+            return True
+        parts = (CONTEXT,) if options.record_type == "example" else _PARTS
+        texts = self.fingerprint.differences(Fingerprint.of_chunks(chunks), parts=parts)
+        if texts:
+            shown = "; ".join(texts[:_MOST_NAMED]) + and_more(len(texts) - _MOST_NAMED)
+            reason = f"{printable(self.path)}: the saved schema is not used, as it was made for other records: {shown}"
+            warn_of_schema(f"{reason}. It is written anew by: {self.command}")
+        return not texts
+
+
+def sample_features(reader: ChunkReader, options: ScanOptions, records: int) -> list[DecodedChunk]:
+    """Decode so many records, up to an error and some megabytes, with all of their features."""
+    record_type = RecordType.EXAMPLE if options.record_type == "example" else RecordType.DETECT
+    plan = Plan(text=Text.NO, splits=True, names_in_both=True, record_type=record_type, **plan_limits(options))
+    reader.settings = DecodeSettings(plan)
+    chunks: list[DecodedChunk] = []
+    left, decoder = records, reader.decoder()
+    while left > 0 and (chunk := reader.read(decoder, left, _SAMPLE_BYTES)) is not None:
+        chunks.append(chunk)
+        left -= chunk.rows
+        if chunk.rows or chunk.ends_read:
+            break
+    return chunks
+
+
+def find_saved_schema(sources: Sequence[Source]) -> SavedSchema | None:
+    """The saved schema of files, or None; with a warning where files have different ones.
+
+    It is looked for in the directory of a file, and above the folders of columns that the file is in. In a bucket that
+    was listed to find the files this takes no request; else one for the first directory, and for the others only if
+    that one has any. A web server is not asked.
+
+    Raises
+    ------
+    SchemaError
+        A saved schema is damaged; its path is that of the saved schema.
+    """
+    if not sources or any(source.is_file_object or source.pipe is not None for source in sources):
+        return None
+    places: dict[tuple[str, str], Source] = {}
+    for source in sources:
+        places.setdefault(_place(source), source)
+    first: SavedSchema | None = None
+    folders = _Folders(len(places))
+    for number, ((parent, stem), source) in enumerate(places.items()):
+        if number and first is None and source.remote is not None and source.beside is None:
+            continue
+        found = folders.find(source, parent, stem)
+        if number and (found and found.schema) != (first and first.schema):
+            paths = [None if schema is None else schema.path for schema in (first, found)]
+            named = " and ".join(f"'{printable(path)}'" for path in paths if path is not None)
+            warn_of_schema(f"{named}: not used, as some of the files have another saved schema or none; pass schema=")
+            return None
+        first = found if not number else first
+    return first
+
+
+def _place(source: Source) -> tuple[str, str]:
+    """The directory of a file, with its slash, and the name by which a schema is saved for the file."""
+    parent, slash, name = source.location[1].rpartition("/")
+    return parent + slash, _stem(name)
+
+
+def _stem(name: str) -> str:
+    return FileName.parse(name).dataset or name
+
+
+class _Folders:
+    """Looks for saved schemas in directories, and reads each file once."""
+
+    def __init__(self, places: int) -> None:
+        self._lists = places > _MOST_NAMED  # directories of a disk, in place of many looks
+        self._listings: dict[str, Mapping[str, Entry]] = {}
+        self._read: dict[str, SavedSchema] = {}
+
+    def find(self, source: Source, parent: str, stem: str) -> SavedSchema | None:
+        fs, _ = source.location
+        if not fs.can_list:
+            return None
+        names = [FileName.saved_schema(stem), FileName.saved_schema()]
+        names = [name for name in dict.fromkeys(names) if len(os.fsencode(name)) <= _MOST_NAME_BYTES]
+        roots = ColumnFolder.roots_of(parent)[::-1]
+        for depth, folder in enumerate((parent, *roots)):
+            is_listed = source.beside is not None and depth <= len(source.partitions)
+            entries = source.beside if is_listed and source.beside is not None else self._entries(fs, folder, names)
+            for name in names if not depth else (FileName.saved_schema(),):
+                entry = entries.get(folder + name)
+                if entry is not None and not entry.directory:
+                    if entry.name not in self._read:
+                        self._read[entry.name] = read_saved_schema(fs, entry, source)
+                    return self._read[entry.name]
+        return None
+
+    def _entries(self, fs: FileSystem, folder: str, names: Sequence[str]) -> Mapping[str, Entry]:
+        """The saved schemas of a directory, or on a disk those of these names."""
+        if not self._lists and not is_remote(fs):
+            return sidecar_entries(fs, [folder + name for name in names], "")
+        if folder not in self._listings:
+            if is_remote(fs):
+                found = sidecar_entries(fs, [folder + name for name in names], folder + FileName.SCHEMA_PREFIX)
+            else:
+                found = {folder + entry.basename: entry for entry in fs.listing(folder)}
+            self._listings[folder] = found
+        return self._listings[folder]
+
+
+def read_saved_schema(fs: FileSystem, entry: Entry, source: Source) -> SavedSchema:
+    """Read a saved schema, which was found for a file; SchemaError if it is damaged, or of another version."""
+    path = fs.display_path(entry.name)
+    parent, _, name = entry.name.rpartition("/")
+    command = "tfr schema "
+    if name == FileName.saved_schema():
+        command += shlex.quote(fs.display_path(parent) if parent else ".")
+    elif FileName.of_path(source.location[1]).dataset is not None:
+        stem = FileName.parse(name).dataset
+        command += shlex.quote(f"{fs.display_path(parent)}/{stem}@*" if parent else f"{stem}@*")
+    else:
+        command += shlex.quote(source.path)
+    command = printable(f"{command} --save", 1024)
+    try:
+        text = read_whole(fs, entry, _MAX_BYTES)
+        if len(text) > _MAX_BYTES:
+            raise ValueError(f"it has more than {_MAX_BYTES} bytes")
+        document = json.loads(text)
+        if document["version"] != VERSION:
+            raise ValueError(f"it is of version {document['version']!r}, this version reads {VERSION}")
+        schema = Schema.from_json(json.dumps(document["schema"]))
+        return SavedSchema(path, schema, Fingerprint.from_json(document["features"]), command)
+    except (*CONVERSION_ERRORS, SchemaError) as error:
+        reason = f"the saved schema is damaged ({printable(f'{type(error).__name__}: {error}', 200)})"
+        hint = f"write it anew by: {command}; or delete it, or read with schema='infer'"
+        raise SchemaError(reason, path=path, hint=hint) from error
+
+
+def save(schema: Schema, source: Any) -> str:
+    """Save a schema for the files of a path or a dataset; see `Schema.save`."""
+    return save_for_path(schema, one_path(source, "save"), options_from_call(ScanOptions, Schema.save, source))
+
+
+def save_for_path(schema: Schema, path: str | os.PathLike[str], options: ScanOptions) -> str:
+    """Save a schema for the files of a path; the path of the saved schema."""
+    storage = options.storage
+    sources = resolve_inputs(path, storage)
+    if any(source.is_file_object or source.pipe is not None for source in sources):
+        raise ValueError(f"'{printable(sources[0].path)}' is read once: a schema is saved for files with names")
+    embedded = next(first_contents(sources, options), None)
+    if embedded is not None:
+        reason = f"'{printable(embedded[1])}' states the schema of the files, which goes before a saved one"
+        raise SchemaError(reason, hint="pass schema= or schema_overrides= to calls", hint_cli="pass --type")
+    fingerprint = _fingerprint(sources, options)
+    features = {name for _, name in fingerprint.kinds}
+    if features.isdisjoint(column.name for column in plan_columns(schema).columns):
+        shown = ", ".join(f"'{printable(name)}'" for name in sorted(features)[:_MOST_NAMED])
+        reason = f"no record has a feature of the schema; the features are {shown}{and_more(len(features) - _MOST_NAMED)}"
+        raise SchemaError(reason, path=sources[0].path)
+    fs, name = locate(path, storage)
+    target = fs.display_path(_target(fs, name, sources))
+    document = {"version": VERSION, "schema": json.loads(schema.to_json()), "features": fingerprint.to_json()}
+    with open_output(target, storage) as output:
+        output.write((json.dumps(document, indent=1) + "\n").encode())
+    return target
+
+
+
+
+def _fingerprint(sources: Sequence[Source], options: ScanOptions) -> Fingerprint:
+    """The fingerprint of the first records of some files, which are spread over all of them."""
+    chunks: list[DecodedChunk] = []
+    filled = [source for source in sources if source.size != 0]
+    step = max(1, -(-len(filled) // _FILES))
+    for source in filled[::step]:
+        reader = ChunkReader([source], options.changed(threads=1, progress=False), ahead=False)
+        try:
+            chunks += sample_features(reader, options, _RECORDS_OF_FILE)
+        finally:
+            reader.close()
+        if chunks and isinstance(error := chunks[-1].error, TFRecordError | OSError):
+            raise error
+    if not any(chunk.rows for chunk in chunks):
+        raise SchemaError("no records, so it cannot be known what the schema is of", path=sources[0].path)
+    return Fingerprint.of_chunks(chunks)
+
+
+def _target(fs: FileSystem, name: str, sources: Sequence[Source]) -> str:
+    """The name of the file for the schema of these files, to which `name` was resolved."""
+    names = [source.location[1] for source in sources]
+    places = [*dict.fromkeys(map(_place, sources))]
+    below = f"{name.rstrip('/')}/" if name.rstrip("/") else name
+    if names != [name] and all(each.startswith(below) for each in names):
+        return below + FileName.saved_schema()
+    if len(places) == 1:
+        ((parent, stem),) = places
+        return parent + FileName.saved_schema(stem)
+    roots = {next(iter(ColumnFolder.roots_of(parent)), parent) for parent, _ in places}
+    if len(roots) == 1:
+        (root,) = roots
+        others = [entry for entry in fs.listing(root) if not entry.directory]
+        records = {entry.name for entry in others if FileName.parse(entry.basename).kind is NameKind.RECORDS}
+        if records <= {*names} or any(parent != root for parent, _ in places):
+            return root + FileName.saved_schema()
+    hint = "save it for their directory, or for one file or the shards of one name at a time"
+    raise ValueError(f"these {len(names)} files are neither a directory nor shards of one name: {hint}")
