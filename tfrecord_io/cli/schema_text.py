@@ -17,7 +17,6 @@ from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.saved_schema import save_for_path
 from tfrecord_io.read.suggest_types import Suggestion, suggest_types
 from tfrecord_io.schema.column_features import ENCODING_KEY, FEATURE_LIST
 from tfrecord_io.schema.column_selection import apply_overrides
@@ -33,6 +32,7 @@ from tfrecord_io.schema.tensor_types import (
     tensor_value_type,
 )
 from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.tools.save_schema import save_for_path
 
 
 def schema_text(schema: Schema | pa.Schema, format: str) -> str:

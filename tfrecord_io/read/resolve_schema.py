@@ -48,7 +48,6 @@ from tfrecord_io.read.record_checks import (
     warn_of_feature_lists,
     warn_of_schema,
 )
-from tfrecord_io.read.saved_schema import SAVED, SavedSchema, find_saved_schema
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.schema.column_selection import (
     Projection,
@@ -68,6 +67,7 @@ from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
     from tfrecord_io.read.inference import SampledNames
+    from tfrecord_io.read.saved_schema import SavedSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +301,8 @@ class _Planner:
 
     @cached_property
     def _saved(self) -> SavedSchema | None:
+        from tfrecord_io.read.saved_schema import find_saved_schema
+
         return find_saved_schema(self.sources) if self.uses_saved else None
 
     def _close_shapes(self, schema: Schema) -> Schema:
@@ -390,7 +392,7 @@ class _Planner:
                 return assumptions  # the records are read again
             if self._saved_fits:
                 schema = self._override_types(self._close_shapes(saved.schema))
-                return self._plan_schema(reader, ResolvedSchema(schema, SAVED, record_type))
+                return self._plan_schema(reader, ResolvedSchema(schema, "saved", record_type))
         sidecar = find_sidecar_schema(self.sources, options) if uses_embedded else None
         if sidecar is not None:
             resolved = ResolvedSchema(self._override_types(sidecar.schema), "features.json", record_type)

@@ -1,8 +1,9 @@
-"""Schemas saved beside files that carry none: found, checked against the first records, and written.
+"""Schemas saved beside files that carry none: found, and compared with the first records.
 
 ``_SCHEMA.json`` is of all files of a directory and of its folders of columns, ``_SCHEMA-train.json`` of the shards of
-``train``, ``_SCHEMA-a.tfrecord.json`` of one file. The nearest and most exact one applies. It has a `Fingerprint` of the
-records that it was made for; records that do not fit it are read as if it were not there, with a warning.
+``train``, ``_SCHEMA-a.tfrecord.json`` of one file. The nearest and most exact one applies. It has a `Fingerprint` of
+the records that it was made for; records that do not fit it are read as if it were not there, with a warning.
+`tfrecord_io.tools.save_schema` writes it.
 """
 
 from __future__ import annotations
@@ -14,37 +15,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.display import and_more
 from tfrecord_io.engine.contract import ColumnBuffers, Plan
-from tfrecord_io.errors import SchemaError, TFRecordError, printable
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.feature_types import Kind, RecordType, Text
 from tfrecord_io.options import MIB, ScanOptions
-from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
-from tfrecord_io.read.chunks.embedded_schemas import first_contents
 from tfrecord_io.read.record_checks import warn_of_schema
-from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.column_features import FEATURE_LIST
 from tfrecord_io.schema.field import CONTEXT, CONVERSION_ERRORS
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.filesystem.locate import is_remote, locate
+from tfrecord_io.storage.filesystem.locate import is_remote
 from tfrecord_io.storage.paths.column_folder import ColumnFolder
 from tfrecord_io.storage.paths.file_names import FileName
-from tfrecord_io.storage.paths.file_names import Kind as NameKind
 from tfrecord_io.storage.paths.manifest import sidecar_entries
-from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, read_whole
-from tfrecord_io.storage.write.atomic import open_output
 
-SAVED = "saved"  # the source of a schema, in reports
-VERSION = 1
+FORMAT, VERSION = "tfrecord_io schema", 1
 _MAX_BYTES = 16 * MIB  # as of an embedded schema
 _MOST_NAME_BYTES = 255
 _CHECKED_RECORDS = 16  # of a read, to compare with the fingerprint
-_FILES, _RECORDS_OF_FILE = 16, 100  # that a fingerprint is made of
 _SAMPLE_BYTES = 4 * MIB
 _MOST_NAMED = 4
 _KINDS = {kind.name.lower(): kind for kind in Kind if kind is not Kind.NONE}
@@ -186,7 +178,7 @@ def find_saved_schema(sources: Sequence[Source]) -> SavedSchema | None:
         return None
     places: dict[tuple[str, str], Source] = {}
     for source in sources:
-        places.setdefault(_place(source), source)
+        places.setdefault(place_of_schema(source), source)
     first: SavedSchema | None = None
     folders = _Folders(len(places))
     for number, ((parent, stem), source) in enumerate(places.items()):
@@ -202,14 +194,10 @@ def find_saved_schema(sources: Sequence[Source]) -> SavedSchema | None:
     return first
 
 
-def _place(source: Source) -> tuple[str, str]:
+def place_of_schema(source: Source) -> tuple[str, str]:
     """The directory of a file, with its slash, and the name by which a schema is saved for the file."""
     parent, slash, name = source.location[1].rpartition("/")
-    return parent + slash, _stem(name)
-
-
-def _stem(name: str) -> str:
-    return FileName.parse(name).dataset or name
+    return parent + slash, FileName.parse(name).dataset or name
 
 
 class _Folders:
@@ -218,7 +206,7 @@ class _Folders:
     def __init__(self, places: int) -> None:
         self._lists = places > _MOST_NAMED  # directories of a disk, in place of many looks
         self._listings: dict[str, Mapping[str, Entry]] = {}
-        self._read: dict[str, SavedSchema] = {}
+        self._read: dict[str, SavedSchema | None] = {}
 
     def find(self, source: Source, parent: str, stem: str) -> SavedSchema | None:
         fs, _ = source.location
@@ -235,7 +223,8 @@ class _Folders:
                 if entry is not None and not entry.directory:
                     if entry.name not in self._read:
                         self._read[entry.name] = read_saved_schema(fs, entry, source)
-                    return self._read[entry.name]
+                    if (saved := self._read[entry.name]) is not None:
+                        return saved
         return None
 
     def _entries(self, fs: FileSystem, folder: str, names: Sequence[str]) -> Mapping[str, Entry]:
@@ -251,8 +240,16 @@ class _Folders:
         return self._listings[folder]
 
 
-def read_saved_schema(fs: FileSystem, entry: Entry, source: Source) -> SavedSchema:
-    """Read a saved schema, which was found for a file; SchemaError if it is damaged, or of another version."""
+def has_named_types(document: Any) -> bool:
+    """True if the types of a schema, as JSON, are names, and none is serialized."""
+    return all(isinstance(entry["type"], str) for entry in document["fields"])
+
+
+def read_saved_schema(fs: FileSystem, entry: Entry, source: Source) -> SavedSchema | None:
+    """Read a saved schema, which was found for a file; None if the file is of another program.
+
+    SchemaError if it is damaged, or of another version.
+    """
     path = fs.display_path(entry.name)
     parent, _, name = entry.name.rpartition("/")
     command = "tfr schema "
@@ -269,81 +266,15 @@ def read_saved_schema(fs: FileSystem, entry: Entry, source: Source) -> SavedSche
         if len(text) > _MAX_BYTES:
             raise ValueError(f"it has more than {_MAX_BYTES} bytes")
         document = json.loads(text)
+        if isinstance(document, dict) and document.get("format") != FORMAT:
+            return None
         if document["version"] != VERSION:
             raise ValueError(f"it is of version {document['version']!r}, this version reads {VERSION}")
+        if not has_named_types(document["schema"]):  # a file beside data is not trusted with Arrow's own bytes
+            raise ValueError("a type in it has no name")
         schema = Schema.from_json(json.dumps(document["schema"]))
         return SavedSchema(path, schema, Fingerprint.from_json(document["features"]), command)
     except (*CONVERSION_ERRORS, SchemaError) as error:
         reason = f"the saved schema is damaged ({printable(f'{type(error).__name__}: {error}', 200)})"
         hint = f"write it anew by: {command}; or delete it, or read with schema='infer'"
         raise SchemaError(reason, path=path, hint=hint) from error
-
-
-def save(schema: Schema, source: Any) -> str:
-    """Save a schema for the files of a path or a dataset; see `Schema.save`."""
-    return save_for_path(schema, one_path(source, "save"), options_from_call(ScanOptions, Schema.save, source))
-
-
-def save_for_path(schema: Schema, path: str | os.PathLike[str], options: ScanOptions) -> str:
-    """Save a schema for the files of a path; the path of the saved schema."""
-    storage = options.storage
-    sources = resolve_inputs(path, storage)
-    if any(source.is_file_object or source.pipe is not None for source in sources):
-        raise ValueError(f"'{printable(sources[0].path)}' is read once: a schema is saved for files with names")
-    embedded = next(first_contents(sources, options), None)
-    if embedded is not None:
-        reason = f"'{printable(embedded[1])}' states the schema of the files, which goes before a saved one"
-        raise SchemaError(reason, hint="pass schema= or schema_overrides= to calls", hint_cli="pass --type")
-    fingerprint = _fingerprint(sources, options)
-    features = {name for _, name in fingerprint.kinds}
-    if features.isdisjoint(column.name for column in plan_columns(schema).columns):
-        shown = ", ".join(f"'{printable(name)}'" for name in sorted(features)[:_MOST_NAMED])
-        reason = f"no record has a feature of the schema; the features are {shown}{and_more(len(features) - _MOST_NAMED)}"
-        raise SchemaError(reason, path=sources[0].path)
-    fs, name = locate(path, storage)
-    target = fs.display_path(_target(fs, name, sources))
-    document = {"version": VERSION, "schema": json.loads(schema.to_json()), "features": fingerprint.to_json()}
-    with open_output(target, storage) as output:
-        output.write((json.dumps(document, indent=1) + "\n").encode())
-    return target
-
-
-
-
-def _fingerprint(sources: Sequence[Source], options: ScanOptions) -> Fingerprint:
-    """The fingerprint of the first records of some files, which are spread over all of them."""
-    chunks: list[DecodedChunk] = []
-    filled = [source for source in sources if source.size != 0]
-    step = max(1, -(-len(filled) // _FILES))
-    for source in filled[::step]:
-        reader = ChunkReader([source], options.changed(threads=1, progress=False), ahead=False)
-        try:
-            chunks += sample_features(reader, options, _RECORDS_OF_FILE)
-        finally:
-            reader.close()
-        if chunks and isinstance(error := chunks[-1].error, TFRecordError | OSError):
-            raise error
-    if not any(chunk.rows for chunk in chunks):
-        raise SchemaError("no records, so it cannot be known what the schema is of", path=sources[0].path)
-    return Fingerprint.of_chunks(chunks)
-
-
-def _target(fs: FileSystem, name: str, sources: Sequence[Source]) -> str:
-    """The name of the file for the schema of these files, to which `name` was resolved."""
-    names = [source.location[1] for source in sources]
-    places = [*dict.fromkeys(map(_place, sources))]
-    below = f"{name.rstrip('/')}/" if name.rstrip("/") else name
-    if names != [name] and all(each.startswith(below) for each in names):
-        return below + FileName.saved_schema()
-    if len(places) == 1:
-        ((parent, stem),) = places
-        return parent + FileName.saved_schema(stem)
-    roots = {next(iter(ColumnFolder.roots_of(parent)), parent) for parent, _ in places}
-    if len(roots) == 1:
-        (root,) = roots
-        others = [entry for entry in fs.listing(root) if not entry.directory]
-        records = {entry.name for entry in others if FileName.parse(entry.basename).kind is NameKind.RECORDS}
-        if records <= {*names} or any(parent != root for parent, _ in places):
-            return root + FileName.saved_schema()
-    hint = "save it for their directory, or for one file or the shards of one name at a time"
-    raise ValueError(f"these {len(names)} files are neither a directory nor shards of one name: {hint}")

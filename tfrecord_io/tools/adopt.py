@@ -27,7 +27,7 @@ from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embed
 from tfrecord_io.read.inference import inferred_schema
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.saved_schema import SAVED, find_saved_schema
+from tfrecord_io.read.saved_schema import find_saved_schema
 from tfrecord_io.read.sources import one_path
 from tfrecord_io.schema.embedded import embedded_schema, pack, unpack
 from tfrecord_io.schema.inferred_type import Observation, join_columns
@@ -57,7 +57,8 @@ def adopt(
     the dataset. Reading gives the same rows as before.
 
     The schema of the dataset is the one that covers the embedded schemas of the files; if none has one, it is the one
-    saved beside them (`Schema.save`), else it is inferred from all records. Folders such as ``day=2026-01-01/`` become its partition columns.
+    saved beside them (`Schema.save`), else it is inferred from all records. Folders such as ``day=2026-01-01/`` become
+    its partition columns.
 
     >>> import os
     >>> import tfrecord_io as tfr
@@ -240,16 +241,14 @@ def _schema(
     return _saved_schema(filled, options) or _infer_schema(filled, options)
 
 
-def _saved_schema(
-    sources: Sequence[Source], options: ScanOptions
-) -> tuple[bytes | None, tuple[str, ...]] | None:
+def _saved_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[bytes | None, tuple[str, ...]] | None:
     """The schema that is saved beside the files, if it fits them.
 
-    It is None where a manifest cannot say all of it, such as other names of columns, or records have more features: each
-    read looks for it then.
+    It is None where a manifest cannot say all of it, such as other names of columns, or where records have more
+    features: each read looks for it then.
     """
     saved = find_saved_schema(sources)
-    if saved is None or plan_scan(sources, options, only_sample=True).close().resolved.source != SAVED:
+    if saved is None or plan_scan(sources, options, only_sample=True).close().resolved.source != "saved":
         return None
     content, names = pack(embedded_schema(saved.schema.to_arrow()), {}), tuple(saved.schema.names)
     if Schema.parse(unpack(content).schema) != saved.schema:

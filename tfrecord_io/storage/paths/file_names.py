@@ -48,7 +48,9 @@ _NUMBERED_MIDDLE = re.compile("-[0-9]{5}")
 _HADOOP = ("part", "part-r", "part-m")  # the stems of the files that Hadoop and Spark write
 _DIGITS = re.compile("[0-9]+")
 _END = "\0\0"  # of a part of a path, in `natural_key`: before all that may follow there
-_OF_TOOL = re.compile(r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|SCHEMA(-.*)?\.json|RESUME-.*|.*\.staged)", re.DOTALL)
+_OF_TOOL = re.compile(
+    r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|SCHEMA(-.*)?\.json|RESUME-.*|.*\.staged)", re.DOTALL
+)
 _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
 _SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+))(?P<suffix>(?:\.[^@/]*)?)", re.DOTALL)
 
