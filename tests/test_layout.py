@@ -434,7 +434,8 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(extra: str) -> 
         importlib.import_module("absent.module")
     reason = "this call needs absent, which cannot be imported (No module named 'absent')"
     assert (caught.value.reason, caught.value.path) == (reason, "a")
-    assert caught.value.hint == f"pip install 'tfrecord_io[{extra.replace('_', '-')}]'; do without"
+    name = extra.replace("_", "-")
+    assert caught.value.hint == f"pip install 'tfrecord_io[{name}]', in a clone '.[{name}]'; do without"
     with pytest.raises(MissingDependencyError) as again, needs("image"):
         raise caught.value  # of what is imported: it says more
     assert again.value is caught.value

@@ -330,8 +330,10 @@ def missing_error(
     name = error.name or getattr(error.__cause__, "name", None) or requirement or extra
     library = name.partition(".")[0]
     reason = f"{what} needs {library}, which cannot be imported" if what else f"{library} cannot be imported"
-    of_extra = f"{_PACKAGE}[{extra.replace('_', '-')}]"
-    install = f"pip install '{requirement or of_extra}'"
+    of_extra = f"[{extra.replace('_', '-')}]"
+    install = f"pip install '{requirement or _PACKAGE + of_extra}'"
+    if not requirement:
+        install += f", in a clone '.{of_extra}'"
     hints = [f"{install}; {other}" if other else install for other in (hint, hint_cli or hint)]
     return MissingDependencyError(f"{reason} ({error})", path=path, feature=feature, hint=hints[0], hint_cli=hints[1])
 

@@ -267,8 +267,12 @@ class Dataset(_Shown):
         Examples
         --------
         >>> import tfrecord_io as tfr
-        >>> _ = tfr.write_tfrecord({"kind": ["a", "b"], "n": [1, 2]}, "kinds/", partition_by="kind")
-        >>> explained = tfr.dataset("kinds/").filter([("kind", "==", "b"), ("n", ">", 0)]).explain()
+        >>> _ = tfr.write_tfrecord(
+        ...     {"kind": ["a", "b"], "n": [1, 2]}, "kinds/", partition_by="kind"
+        ... )
+        >>> explained = (
+        ...     tfr.dataset("kinds/").filter([("kind", "==", "b"), ("n", ">", 0)]).explain()
+        ... )
         >>> [(file.read, file.why) for file in explained.files]
         [('left out', "kind == 'b'"), ('whole', '')]
         >>> explained.columns
@@ -603,11 +607,17 @@ def windows(
     """Turn each row, an episode, into a row for each window of consecutive steps in it.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"id": ["a", "b"], "steps/x": [[1, 2, 3, 4], [5, 6]]}, "walks.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"id": ["a", "b"], "steps/x": [[1, 2, 3, 4], [5, 6]]}, "walks.tfrecord"
+    ... )
     >>> windowed = tfr.windows(tfr.dataset("walks.tfrecord"), length=3)
     >>> windowed.to_table().to_pylist()
     [{'id': 'a', 'steps/x': [1, 2, 3]}, {'id': 'a', 'steps/x': [2, 3, 4]}]
-    >>> next(tfr.windows(tfr.dataset("walks.tfrecord"), length=3, stride=2, pad="edge").iter_arrays(batch_size=3))
+    >>> next(
+    ...     tfr.windows(
+    ...         tfr.dataset("walks.tfrecord"), length=3, stride=2, pad="edge"
+    ...     ).iter_arrays(batch_size=3)
+    ... )
     ... # doctest: +NORMALIZE_WHITESPACE
     {'id': array(['a', 'a', 'b'], dtype=StringDType(na_object=None)), 'steps/x': array([[1, 2, 3],
            [3, 4, 4],
@@ -679,10 +689,15 @@ def mix(
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"n": [1, 2, 3]}, "small.tfrecord")
     >>> _ = tfr.write_tfrecord({"n": list(range(100, 110))}, "large.tfrecord")
-    >>> mixed = tfr.mix([tfr.dataset("small.tfrecord"), tfr.dataset("large.tfrecord")], [0.3, 0.7], stop="all")
+    >>> mixed = tfr.mix(
+    ...     [tfr.dataset("small.tfrecord"), tfr.dataset("large.tfrecord")],
+    ...     [0.3, 0.7],
+    ...     stop="all",
+    ... )
     >>> sorted(set(mixed.to_table()["n"].to_pylist())) == [1, 2, 3, *range(100, 110)]
     True
-    >>> sum(len(batch["n"]) for batch in mixed.iter_arrays(batch_size=6)) == mixed.count_rows()
+    >>> rows = sum(len(batch["n"]) for batch in mixed.iter_arrays(batch_size=6))
+    >>> rows == mixed.count_rows()
     True
     >>> _ = tfr.write_tfrecord({"kind": ["usual"] * 990 + ["rare"] * 10}, "kinds.tfrecord")
     >>> balanced = tfr.mix(tfr.dataset("kinds.tfrecord"), balance="kind", stop="never")
@@ -796,11 +811,14 @@ def dataset(
     the dataset.
 
     >>> import pyarrow.compute as pc, tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord"
+    ... )
     >>> letters = tfr.dataset("letters.tfrecord")
     >>> letters
     <Dataset of letters.tfrecord: 2 columns>
-    >>> letters.filter(pc.field("label") == 3).select(["name"]).to_table()["name"].to_pylist()
+    >>> threes = letters.filter(pc.field("label") == 3).select(["name"])
+    >>> threes.to_table()["name"].to_pylist()
     ['a', 'c']
     >>> [piece.read().num_rows for piece in letters.pieces(2)]
     [1, 2]

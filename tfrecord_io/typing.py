@@ -297,9 +297,14 @@ class Progress:
     Examples
     --------
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord", embed_schema=False, progress=print)
+    >>> _ = tfr.write_tfrecord(
+    ...     {"x": [1, 2, 3]}, "three.tfrecord", embed_schema=False, progress=print
+    ... )
     Progress(done=3, total=3, unit='rows')
-    >>> table = tfr.read_table("three.tfrecord", progress=lambda p: print(f"{p.done / p.total:.0%} of {p.total} bytes"))
+    >>> table = tfr.read_table(
+    ...     "three.tfrecord",
+    ...     progress=lambda p: print(f"{p.done / p.total:.0%} of {p.total} bytes"),
+    ... )
     100% of 90 bytes
     """
 

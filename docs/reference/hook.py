@@ -15,8 +15,9 @@ BOOSTS = {
     "reference": 0.5,
     "cli.md": 0.3,
     "howto/damaged-files.md": 4,
+    "howto/kaggle.md": 2,
     "howto/report.md": 2,
-    "faq.md": 2,
+    "faq.md": 1.2,
     "installation.md": 2,
 }
 
@@ -28,13 +29,16 @@ def on_files(files: Files, config: Any, **_: Any) -> Files:
     return files
 
 
-def on_page_markdown(text: str, page: Any, **_: Any) -> str:
+def on_page_markdown(text: str, page: Any, config: Any, **_: Any) -> str:
     page.meta["search"] = {"boost": BOOSTS.get(page.file.src_uri, BOOSTS.get(page.file.src_uri.partition("/")[0], 1))}
     if page.file.src_uri == "reference/api.md":
         return (SITE / "api.md").read_text(encoding="utf-8")
     if page.file.src_uri == "cli.md":
         return text.replace("<!-- commands -->", (SITE / "commands.md").read_text(encoding="utf-8"))
-    return text.replace("<!-- changelog -->", changelog()) if page.file.src_uri == "help.md" else text
+    if page.file.src_uri == "help.md":
+        repository = f"[the repository]({config.repo_url})" if config.repo_url else "the repository"
+        return text.replace("the repository", repository).replace("<!-- changelog -->", changelog())
+    return text
 
 
 def on_post_page(html: str, **_: Any) -> str:

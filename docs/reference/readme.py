@@ -19,7 +19,7 @@ from email import message_from_string
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-CLONE = "pip install .  # in a clone, with Python 3.11 or later and a C++20 compiler"
+CLONE = "pip install .  # in a clone (no release yet); needs Python 3.11+ and a C++20 compiler"
 RELEASE = "pip install tfrecord_io    # Python 3.11 or later"
 PAGES = ("README.md", "docs/index.md", "docs/installation.md")
 _INSTALL = re.compile(rf"^(?:{re.escape(RELEASE)}|{re.escape(CLONE)})$", re.MULTILINE)

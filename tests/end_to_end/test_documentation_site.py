@@ -32,6 +32,10 @@ SEARCH = """new Promise(async done => {
 MENU = """[...document.querySelectorAll(".md-nav--primary a")]
     .filter(link => link.offsetParent).map(link => link.href.split("#")[0])"""
 
+# Blocks of code that are wider than the text; printed text may be, also in examples of docstrings.
+CUT = """[...document.querySelectorAll("div.highlight:not(.language-text, .language-pycon) pre > code")]
+    .filter(code => code.scrollWidth > code.clientWidth).map(code => code.innerText)"""
+
 pytestmark = pytest.mark.skipif(not PAGES, reason="the site is not built: make docs")
 
 
@@ -72,6 +76,7 @@ def test_pages_fit_the_window_and_need_no_other_site(
         assert [url for url in page.requests if not url.startswith(address)] == [], name
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
         assert page.evaluate("document.querySelectorAll('article h1').length") == 1, name
+        assert width < 1280 or page.evaluate(CUT) == [], name
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,14 @@ def register_duckdb(
     those at the time of this call.
 
     >>> import duckdb, tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord"
+    ... )
     >>> connection = duckdb.connect()
     >>> tfr.register_duckdb(connection, "letters.tfrecord")
-    >>> connection.sql("SELECT name FROM 'letters.tfrecord' WHERE label = 3 ORDER BY name").fetchall()
+    >>> connection.sql(
+    ...     "SELECT name FROM 'letters.tfrecord' WHERE label = 3 ORDER BY name"
+    ... ).fetchall()
     [('a',), ('c',)]
 
     Parameters

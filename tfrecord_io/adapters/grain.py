@@ -70,7 +70,9 @@ def to_grain(
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3], "word": ["a", "b", None]}, "words.tfrecord", write_index=True)
+    >>> _ = tfr.write_tfrecord(
+    ...     {"x": [1, 2, 3], "word": ["a", "b", None]}, "words.tfrecord", write_index=True
+    ... )
     >>> source = tfr.dataset("words.tfrecord").to_grain()
     >>> len(source), source[2]
     (3, {'x': np.int64(3), 'word': None})

@@ -42,8 +42,11 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
     """Scan TFRecord files with polars: queries read only the columns and rows that they need.
 
     >>> import polars as pl, tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
-    >>> tfr.scan_polars("letters.tfrecord").filter(pl.col("label") == 3).select("name").collect()["name"].to_list()
+    >>> _ = tfr.write_tfrecord(
+    ...     {"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord"
+    ... )
+    >>> threes = tfr.scan_polars("letters.tfrecord").filter(pl.col("label") == 3)
+    >>> threes.select("name").collect()["name"].to_list()
     ['a', 'c']
 
     Parameters

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 else:
     tf = LateTypes("tensorflow")
 _SEED_BITS = 48
-_NO_VALUE = "a record has no value, which a tensor cannot represent"
+_NO_VALUE = "a record has no value, and a tensor cannot mark missing values"
 
 
 @check_keywords

@@ -150,7 +150,7 @@ def _refuse_missing(without: Array, name: str, dtype: Any) -> None:
     """Raise RowFault for the first row without a value."""
     if without.any():
         declared = "declare a default, as in schema={'x': tfr.scalar('int64', default=-1)}"
-        reason = f"it has no value, which an array of {dtype} cannot represent"
+        reason = f"it has no value, and an array of {dtype} cannot mark missing values"
         raise RowFault(int(without.argmax()), reason, feature=name, hint=f"{declared}, or leave it out")
 
 

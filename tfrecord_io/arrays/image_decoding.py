@@ -433,7 +433,7 @@ class ImageDecoder:
             row = int(ends.searchsorted(int(np.asarray(encoded.is_null()).argmax()), side="right"))
             raise RowFault(
                 row,
-                "one of its images has no value, which an array cannot represent",
+                "one of its images has no value, and an array cannot mark missing values",
                 feature=self.feature,
                 expected="a value",
                 hint="read it with read_table, which returns null, or exclude it with columns=",

@@ -68,7 +68,9 @@ def read_arrays(
     """Read TFRecord files of tf.train.Example into NumPy arrays, one per column, with a row for each record.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [1, 0], "box": [[1, 2, 3, 4], [5, 6, 7, 8]]}, "boxes.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"label": [1, 0], "box": [[1, 2, 3, 4], [5, 6, 7, 8]]}, "boxes.tfrecord"
+    ... )
     >>> arrays = tfr.read_arrays("boxes.tfrecord")
     >>> arrays["box"].shape, arrays["label"].dtype
     ((2, 4), dtype('int64'))
@@ -78,7 +80,9 @@ def read_arrays(
     >>> box[1]
     array([5, 6, 7, 8])
     >>> _ = tfr.write_tfrecord({"t": [[1, 2, 3], [4], [5, 6]]}, "texts.tfrecord")
-    >>> texts = tfr.read_arrays("texts.tfrecord", max_length=2, pad_to=2, pad_value={"t": -1})
+    >>> texts = tfr.read_arrays(
+    ...     "texts.tfrecord", max_length=2, pad_to=2, pad_value={"t": -1}
+    ... )
     >>> texts["t"].tolist(), texts["t/length"]
     ([[1, 2], [4, -1], [5, 6]], array([2, 1, 2]))
 
@@ -313,7 +317,7 @@ def _fill_rows(column: ColumnArrays, target: Array, begin: int) -> None:
         if len(shape) < shapes.shape[1]:
             raise _mismatch(column.name, f"[rows, {', '.join('?' * shapes.shape[1])}]", rows.values.dtype, target)
         if rows.valid is not None:
-            reason = "it has no value, which an array of out= cannot represent"
+            reason = "it has no value, and an array of out= cannot mark missing values"
             raise RowFault(int(rows.valid.argmin()), reason, feature=column.name, error=SchemaError)
         bad = (shapes != shape[: shapes.shape[1]]).any(axis=1)
         if bad.any():

@@ -206,7 +206,7 @@ class ColumnRepresentation:
         if self.decoder is not None:
             return self.decoder.rows(array, self.options.thread_count, self.layout)
         if (row := missing_step(array, self.field)) is not None:
-            reason = "an item of its list has no value, which an array cannot represent"
+            reason = "an item of its list has no value, and an array cannot mark missing values"
             advice = "read it with read_table, which returns null, or exclude it with columns="
             raise self._fault(row, reason, "a value", hint=advice, error=DecodeError)
         rows = to_rows(array, self.field, missing=self.may_lack)
@@ -288,7 +288,7 @@ class ColumnRepresentation:
     def _refuse_missing(self, valid: Array | None, representation: str, *, maskable: bool = True) -> None:
         if valid is None or (maskable and self.options.missing == "mask"):
             return
-        reason = f"it has no value, which {representation} cannot represent"
+        reason = f"it has no value, and {representation} cannot mark missing values"
         advice = 'pass ragged="object", which has None'
         if maskable:
             advice = 'pass missing="mask", or declare a default with schema='

@@ -270,11 +270,11 @@ def explode(
     as_json: bool,
     **keywords: Any,
 ) -> None:
-    """Write one record for each step of the episodes in files, or for each value of other lists side by side.
+    """Write a record for each step of episodes, or item of lists.
 
-    Each has the columns of its episode, with the values of the step, and two more: the number of the episode (record)
-    and of the step in it (step). TARGET may be a CSV, JSON, Parquet or Arrow file. Use - as SOURCE or TARGET for
-    standard input or output.
+    Lists that are named by --lists are taken side by side, as the boxes of an image. Each record has the columns of its
+    episode, with the values of the step, and two more: the number of the episode (record) and of the step (step).
+    TARGET may be a CSV, JSON, Parquet or Arrow file. Use - as SOURCE or TARGET for standard input or output.
     """
     from tfrecord_io.read.explode import explode as explode_rows
 
@@ -294,10 +294,11 @@ def explode(
 )
 @options(*_OF_ROWS)
 def implode(sources: tuple[str, ...], target: str, lists: list[str] | None, as_json: bool, **keywords: Any) -> None:
-    """Write one record with lists for consecutive records that differ in these columns only: the way back from explode.
+    """Gather consecutive records into lists: undo explode.
 
-    The columns record and step, which explode adds, are left out. TARGET may be a JSON, Parquet or Arrow file. Use - as
-    SOURCE or TARGET for standard input or output.
+    Records that differ in the columns of the lists only become one record. The columns record and step, which explode
+    adds, are left out. TARGET may be a JSON, Parquet or Arrow file. Use - as SOURCE or TARGET for standard input or
+    output.
     """
     from tfrecord_io.read.implode import implode as implode_rows
 

@@ -42,7 +42,9 @@ def embed_files(
 
     >>> import tfrecord_io as tfr
     >>> _ = open("a.txt", "w").write("some text")
-    >>> stream = tfr.formats.embed_files({"label": [1], "path": ["a.txt"]}, columns={"text": "path"})
+    >>> stream = tfr.formats.embed_files(
+    ...     {"label": [1], "path": ["a.txt"]}, columns={"text": "path"}
+    ... )
     >>> _ = tfr.write_tfrecord(stream, "texts.tfrecord")
     >>> tfr.read_table("texts.tfrecord").to_pylist()
     [{'label': 1, 'path': 'a.txt', 'text': b'some text'}]

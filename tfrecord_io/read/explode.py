@@ -49,7 +49,9 @@ def explode(
     """Turn each row, such as an episode, into a row for each item of its lists, such as a step.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"id": ["a", "b"], "steps/reward": [[0.5, 1.0], [2.0]]}, "runs.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"id": ["a", "b"], "steps/reward": [[0.5, 1.0], [2.0]]}, "runs.tfrecord"
+    ... )
     >>> steps = tfr.explode(tfr.dataset("runs.tfrecord")).read_all()
     >>> steps.select(["record", "step", "id", "steps/reward"]).to_pylist()[1]
     {'record': 0, 'step': 1, 'id': 'a', 'steps/reward': 1.0}

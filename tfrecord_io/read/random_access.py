@@ -678,7 +678,9 @@ def open_random(
     a disk, and with several range requests at a time from a bucket.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3], "word": ["a", "b", None]}, "words.tfrecord", write_index=True)
+    >>> _ = tfr.write_tfrecord(
+    ...     {"x": [1, 2, 3], "word": ["a", "b", None]}, "words.tfrecord", write_index=True
+    ... )
     >>> with tfr.open_random("words.tfrecord") as records:
     ...     len(records), records[-1], records[[1, 0, 1]]["word"].to_pylist()
     (3, {'x': 3, 'word': None}, ['b', 'a', 'b'])

@@ -47,7 +47,12 @@ def scalar(
     """A column of single values.
 
     >>> import tfrecord_io as tfr
-    >>> tfr.Schema({"label": tfr.scalar("int32", default=0), "price": tfr.scalar("float32", feature="PRICE")})
+    >>> tfr.Schema(
+    ...     {
+    ...         "label": tfr.scalar("int32", default=0),
+    ...         "price": tfr.scalar("float32", feature="PRICE"),
+    ...     }
+    ... )
     Schema of 2 columns
       label  int32  default 0
       price  float  feature PRICE

@@ -26,7 +26,9 @@ def decode_json_example(json_examples: Any) -> Any:
     """Convert Examples in JSON to serialized Examples, like ``tf.io.decode_json_example``.
 
     >>> import tfrecord_io as tfr
-    >>> payload = tfr.io.decode_json_example('{"features": {"feature": {"x": {"int64List": {"value": ["1", 2]}}}}}')
+    >>> payload = tfr.io.decode_json_example(
+    ...     '{"features": {"feature": {"x": {"int64List": {"value": ["1", 2]}}}}}'
+    ... )
     >>> tfr.decode_example(payload)
     {'x': array([1, 2])}
 

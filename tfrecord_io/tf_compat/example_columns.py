@@ -51,7 +51,13 @@ def decode_examples(
     """Decode a column of serialized Examples or SequenceExamples: of a log, of messages, of a Parquet file.
 
     >>> import pyarrow as pa, tfrecord_io as tfr
-    >>> log = pa.array([tfr.encode_example({"user": 3, "query": b"shoes"}), None, tfr.encode_example({"user": 4})])
+    >>> log = pa.array(
+    ...     [
+    ...         tfr.encode_example({"user": 3, "query": b"shoes"}),
+    ...         None,
+    ...         tfr.encode_example({"user": 4}),
+    ...     ]
+    ... )
     >>> tfr.io.decode_examples(log).to_pydict()
     {'query': ['shoes', None, None], 'user': [3, None, 4]}
 
@@ -121,7 +127,9 @@ def encode_examples(
     """Encode a table as a column of serialized Examples, one for each row: for messages, requests and databases.
 
     >>> import tfrecord_io as tfr
-    >>> messages = tfr.io.encode_examples({"user": [3, 4], "query": ["shoes", "hats"]}, embed_schema=False)
+    >>> messages = tfr.io.encode_examples(
+    ...     {"user": [3, 4], "query": ["shoes", "hats"]}, embed_schema=False
+    ... )
     >>> messages.type
     DataType(binary)
     >>> tfr.decode_example(messages[1].as_py())

@@ -62,8 +62,14 @@ def parse_example(
     """Parse serialized Examples by a feature description, like ``tf.io.parse_example``.
 
     >>> import tfrecord_io as tfr
-    >>> batch = [tfr.encode_example({"label": 3, "name": b"cat"}), tfr.encode_example({"name": [b"a", b"dog"]})]
-    >>> features = {"label": tfr.io.FixedLenFeature([], "int64", -1), "name": tfr.io.VarLenFeature("string")}
+    >>> batch = [
+    ...     tfr.encode_example({"label": 3, "name": b"cat"}),
+    ...     tfr.encode_example({"name": [b"a", b"dog"]}),
+    ... ]
+    >>> features = {
+    ...     "label": tfr.io.FixedLenFeature([], "int64", -1),
+    ...     "name": tfr.io.VarLenFeature("string"),
+    ... }
     >>> parsed = tfr.io.parse_example(batch, features)
     >>> parsed["label"]
     array([ 3, -1])

@@ -63,7 +63,9 @@ def parse_sequence_example(
 
     >>> import tfrecord_io as tfr
     >>> clips = {"id": [7, 8], "frames": [[[1, 2], [3, 4]], [[5, 6]]]}
-    >>> batch = tfr.io.encode_examples(clips, record_type="sequence_example", embed_schema=False)
+    >>> batch = tfr.io.encode_examples(
+    ...     clips, record_type="sequence_example", embed_schema=False
+    ... )
     >>> context, lists, lengths = tfr.io.parse_sequence_example(
     ...     batch,
     ...     {"id": tfr.io.FixedLenFeature([], "int64")},
@@ -170,7 +172,9 @@ def parse_single_sequence_example(
     """Parse a serialized SequenceExample by feature descriptions, like ``tf.io.parse_single_sequence_example``.
 
     >>> import tfrecord_io as tfr
-    >>> (record,) = tfr.io.encode_examples({"words": [[["a", "dog"], ["barks"]]]}, record_type="sequence_example")
+    >>> (record,) = tfr.io.encode_examples(
+    ...     {"words": [[["a", "dog"], ["barks"]]]}, record_type="sequence_example"
+    ... )
     >>> context, lists = tfr.io.parse_single_sequence_example(
     ...     record.as_py(), sequence_features={"words": tfr.io.RaggedFeature("string")}
     ... )

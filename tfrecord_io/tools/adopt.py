@@ -68,7 +68,9 @@ def adopt(
     ...     _ = tfr.write_tfrecord({"user": [day, 7]}, path, embed_schema=False)
     >>> tfr.adopt("from_spark").records
     4
-    >>> _ = tfr.write_tfrecord({"user": [9], "day": [3]}, "from_spark", mode="append", partition_by="day")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"user": [9], "day": [3]}, "from_spark", mode="append", partition_by="day"
+    ... )
     >>> tfr.delete("from_spark", filters=[("day", "==", 1)]).folders
     ('day=1',)
     >>> tfr.read_table("from_spark").to_pylist()

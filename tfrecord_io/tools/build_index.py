@@ -77,7 +77,11 @@ def build_index(
     it, and `open_random` takes the offsets from it.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [3, 1], "image": [b"...", b"..."]}, "labeled.tfrecord", embed_schema=False)
+    >>> _ = tfr.write_tfrecord(
+    ...     {"label": [3, 1], "image": [b"...", b"..."]},
+    ...     "labeled.tfrecord",
+    ...     embed_schema=False,
+    ... )
     >>> [index.records for index in tfr.build_index("labeled.tfrecord", columns=["label"])]
     [2]
     >>> with tfr.open_random("labeled.tfrecord") as records:

@@ -64,7 +64,9 @@ def dedupe(
     `memory_bytes` go through temporary files in the folder that ``TMPDIR`` names.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"id": [1, 2, 1, 3], "price": [10, 20, 30, 40]}, "prices.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"id": [1, 2, 1, 3], "price": [10, 20, 30, 40]}, "prices.tfrecord"
+    ... )
     >>> tfr.dedupe("prices.tfrecord", "latest.tfrecord", by="id", keep="last").records
     3
     >>> tfr.read_table("latest.tfrecord").to_pylist()

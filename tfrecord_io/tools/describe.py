@@ -344,7 +344,9 @@ def describe(
     """Describe every column of the records.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2, None], "word": ["a", "b", "a"]}, "words.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"x": [1, 2, None], "word": ["a", "b", "a"]}, "words.tfrecord"
+    ... )
     >>> tfr.describe("words.tfrecord").columns[0].maximum
     2
 

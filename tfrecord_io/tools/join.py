@@ -45,7 +45,9 @@ def join(
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"id": [1, 2, 3], "text": ["a", "b", "c"]}, "texts.tfrecord")
     >>> scores = {"id": [3, 1], "score": [0.5, 0.25]}
-    >>> _ = tfr.write_tfrecord(tfr.join("texts.tfrecord", scores, on="id"), "scored.tfrecord", float64="raw")
+    >>> _ = tfr.write_tfrecord(
+    ...     tfr.join("texts.tfrecord", scores, on="id"), "scored.tfrecord", float64="raw"
+    ... )
     >>> tfr.read_tfrecord("scored.tfrecord")
        id text  score
     0   1    a   0.25

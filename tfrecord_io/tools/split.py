@@ -219,7 +219,9 @@ def split(
     the part of each record takes a byte of memory.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": list(range(10)), "label": ["cat", "dog"] * 5}, "pets.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"x": list(range(10)), "label": ["cat", "dog"] * 5}, "pets.tfrecord"
+    ... )
     >>> parts = tfr.split("pets.tfrecord", "parts", fractions=[0.8, 0.1, 0.1], seed=1)
     >>> {name: report.records for name, report in parts.items()}
     {'train': 8, 'validation': 1, 'test': 1}

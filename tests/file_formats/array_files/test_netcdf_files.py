@@ -98,7 +98,7 @@ def test_stored_values_keep_their_fill_and_their_units(tmp_path: Path) -> None:
         (np.ones(2, "f2"), {}, "feature 'x': NetCDF has no type for float16"),
         (np.zeros(2, "M8[Y]"), {}, "feature 'x': NetCDF has no type for datetime64[Y]; convert to HDF5 or Zarr"),
         (np.zeros(2, "m8[ps]"), {}, "feature 'x': NetCDF has no type for timedelta64[ps]"),
-        ([[1], [1, 2]], {}, "feature 'x': its lists have several lengths"),
+        ([[1], [1, 2]], {}, "feature 'x': its lists differ in length"),
         ([1, None], {}, "record 1: feature 'x': it has no value"),
         (["a", "b\0"], {}, "record 1: feature 'x': a text has a NUL"),
         ([1, 2], {"flag": True}, "feature 'x': its attribute 'flag' is neither text nor a number"),

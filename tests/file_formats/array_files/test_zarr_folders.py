@@ -86,7 +86,7 @@ def test_shards_arrays_without_a_group_and_buckets(tmp_path: Path) -> None:
 def test_targets_that_cannot_be_written(tmp_path: Path) -> None:
     for data, reason in (
         ({"x": [1, None]}, "has no value"),
-        ({"x": [[1], [1, 2]]}, "several lengths"),
+        ({"x": [[1], [1, 2]]}, "differ in length"),
         ({"a": [1], "a/b": [2]}, "name of a column, and of a group"),
         ({"../x": [1]}, "its name cannot be that of an array"),
     ):

@@ -1,4 +1,4 @@
-"""How many requests a dataset in a bucket takes to write: the budget on the page about buckets."""
+"""How many requests a dataset in a bucket takes to write: the budget in dev/performance.md."""
 
 from __future__ import annotations
 

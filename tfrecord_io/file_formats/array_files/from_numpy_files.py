@@ -112,7 +112,9 @@ def open_idx(
     """Read IDX files, the format of MNIST, as a stream of record batches, like `open_npy`.
 
     >>> import tfrecord_io as tfr
-    >>> _ = open("t10k-labels-idx1-ubyte", "wb").write(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1]))
+    >>> _ = open("t10k-labels-idx1-ubyte", "wb").write(
+    ...     bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1])
+    ... )
     >>> tfr.formats.open_idx("t10k-labels-idx1-ubyte").read_all().to_pydict()
     {'label': [7, 2, 1]}
 
@@ -157,7 +159,9 @@ def open_npz(path: Path, *, storage_options: StorageLike | None = None) -> Array
     """Read an ``.npz`` archive, or a folder of archives with one row each, as a stream of record batches.
 
     >>> import numpy as np, tfrecord_io as tfr
-    >>> np.savez("pairs.npz", features=np.zeros((2, 3), np.float32), labels=np.array([1, 0]))
+    >>> np.savez(
+    ...     "pairs.npz", features=np.zeros((2, 3), np.float32), labels=np.array([1, 0])
+    ... )
     >>> tfr.formats.open_npz("pairs.npz").schema.names
     ['features', 'labels']
     >>> with tfr.open_writer("all.tfrecord") as writer:

@@ -161,7 +161,9 @@ def write_npz(
     The files are read once to find the shapes, and once for each group of columns of up to 64 MiB.
 
     >>> import numpy as np, tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": np.eye(3), "y": np.arange(3)}, "pair.tfrecord", float64="raw")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"x": np.eye(3), "y": np.arange(3)}, "pair.tfrecord", float64="raw"
+    ... )
     >>> tfr.formats.write_npz("pair.tfrecord", "pair.npz").columns
     ('x', 'y')
     >>> sorted(np.load("pair.npz"))
@@ -398,10 +400,10 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
         dtype = None if is_nested else numpy_dtype(array.type)
         if dtype is None or dtype.kind not in "mM":  # missing times are NaT
             record = _record(reader, row + array.is_null().index(True).as_py())
-            reason = "it has no value, which an array cannot represent"
+            reason = "it has no value, and an array cannot mark missing values"
             raise EncodeError(reason, feature=column, record=record, hint=_MISSING, hint_cli=_MISSING_CLI)
     if (missing := missing_step(array, field)) is not None:
-        reason = "an item of its list has no value, which an array cannot represent"
+        reason = "an item of its list has no value, and an array cannot mark missing values"
         raise EncodeError(
             reason, feature=column, record=_record(reader, row + missing), hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI
         )
@@ -498,7 +500,7 @@ def require_one_shape(values: Array | Ragged, name: str, title: str) -> Array:
         return values
     shape = values.common_shape()
     if shape is None and len(values):
-        reason = f"its lists have several lengths, which an array of {title} has not"
+        reason = f"its lists differ in length, and an array of {title} has one length for all"
         raise EncodeError(
             reason,
             feature=name,

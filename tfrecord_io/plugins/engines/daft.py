@@ -26,7 +26,9 @@ def to_daft(dataset: ScanHolder, *, max_bytes: int = PIECE_BYTES) -> daft.DataFr
     """A Daft DataFrame, whose scan tasks read the pieces on any machine.
 
     >>> import daft, tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord"
+    ... )
     >>> letters = tfr.dataset("letters.tfrecord").to_daft()
     >>> letters.where(daft.col("label") == 3).select("name").to_pydict()
     {'name': ['a', 'c']}

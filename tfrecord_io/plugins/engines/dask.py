@@ -31,7 +31,9 @@ def to_dask(dataset: ScanHolder, *, npartitions: int | None = None, max_bytes: i
     """A Dask DataFrame, whose partitions any worker reads by itself.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord"
+    ... )
     >>> letters = tfr.dataset("letters.tfrecord").to_dask(npartitions=2)
     >>> letters["label"].sum().compute()
     np.int64(7)

@@ -42,10 +42,16 @@ def register_spark(session: sql.SparkSession) -> None:
     >>> import os, sys, tfrecord_io as tfr
     >>> from pyspark.sql import SparkSession
     >>> os.environ["PYSPARK_PYTHON"] = sys.executable  # the Python of the workers
-    >>> spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    >>> spark = (
+    ...     SparkSession.builder.master("local[1]")
+    ...     .config("spark.ui.enabled", "false")
+    ...     .getOrCreate()
+    ... )
     >>> tfr.register_spark(spark)
     >>> _ = tfr.write_tfrecord({"label": [3, 1, 3]}, "letters.tfrecord")
-    >>> spark.read.format("tfrecord").load(os.path.abspath("letters.tfrecord")).filter("label = 3").count()
+    >>> spark.read.format("tfrecord").load(os.path.abspath("letters.tfrecord")).filter(
+    ...     "label = 3"
+    ... ).count()
     2
     >>> spark.stop()
 

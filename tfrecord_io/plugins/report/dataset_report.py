@@ -110,7 +110,9 @@ def report(
     from all records of files that are not larger than `sample_bytes`.
 
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3, 3], "word": ["a", "b", "a", None]}, "words.tfrecord")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"x": [1, 2, 3, 3], "word": ["a", "b", "a", None]}, "words.tfrecord"
+    ... )
     >>> report = tfr.report("words.tfrecord", "words.html")
     >>> report.statistics[0].features[0].numbers.mean
     2.25

@@ -71,7 +71,9 @@ def read_events(
     >>> loss = bytes.fromhex("09000000000065da41 1007 2a0d0a0b 0a046c6f7373 150000003f")
     >>> with tfr.RecordWriter("events.out.tfevents.1") as writer:
     ...     writer.write(loss)
-    >>> tfr.formats.read_events("events.out.tfevents.1").select(["tag", "step", "value"]).to_pylist()
+    >>> tfr.formats.read_events("events.out.tfevents.1").select(
+    ...     ["tag", "step", "value"]
+    ... ).to_pylist()
     [{'tag': 'loss', 'step': 7, 'value': 0.5}]
 
     Parameters

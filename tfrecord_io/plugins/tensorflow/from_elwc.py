@@ -328,10 +328,17 @@ def open_elwc(
     >>> import tfrecord_io as tfr
     >>> def field(number, content):
     ...     return bytes([number << 3 | 2, len(content)]) + content
-    >>> examples = [tfr.encode_example({"document": name, "clicks": n}) for name, n in [(b"a", 3), (b"b", 0)]]
+    >>> examples = [
+    ...     tfr.encode_example({"document": name, "clicks": n})
+    ...     for name, n in [(b"a", 3), (b"b", 0)]
+    ... ]
     >>> with tfr.RecordWriter("ranking.tfrecord") as writer:
-    ...     writer.write(b"".join(field(1, e) for e in examples) + field(2, tfr.encode_example({"query": b"shoes"})))
-    >>> tfr.formats.open_elwc("ranking.tfrecord").read_all().to_pylist()  # doctest: +NORMALIZE_WHITESPACE
+    ...     writer.write(
+    ...         b"".join(field(1, e) for e in examples)
+    ...         + field(2, tfr.encode_example({"query": b"shoes"}))
+    ...     )
+    >>> lists = tfr.formats.open_elwc("ranking.tfrecord").read_all()
+    >>> lists.to_pylist()  # doctest: +NORMALIZE_WHITESPACE
     [{'clicks': 3, 'document': 'a', 'position': 0, 'query': 'shoes', 'record': 0},
      {'clicks': 0, 'document': 'b', 'position': 1, 'query': 'shoes', 'record': 0}]
 

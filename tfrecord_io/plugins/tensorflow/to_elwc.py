@@ -52,7 +52,11 @@ def write_elwc(
     """Write rows as lists of TensorFlow Ranking (ExampleListWithContext), a record for the rows of a list.
 
     >>> import tfrecord_io as tfr
-    >>> rows = {"query": ["shoes", "shoes", "tea"], "document": ["a", "b", "c"], "clicks": [3, 0, 2]}
+    >>> rows = {
+    ...     "query": ["shoes", "shoes", "tea"],
+    ...     "document": ["a", "b", "c"],
+    ...     "clicks": [3, 0, 2],
+    ... }
     >>> tfr.formats.write_elwc(rows, "ranking.tfrecord", by="query").records
     2
     >>> tfr.formats.open_elwc("ranking.tfrecord").read_all().to_pylist()[2]

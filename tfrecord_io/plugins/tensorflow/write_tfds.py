@@ -59,8 +59,12 @@ def write_tfds(
 
     >>> import tfrecord_io as tfr
     >>> labels = {"label": ["cat", "dog"]}
-    >>> _ = tfr.formats.write_tfds({"n": [1, 2, 3], "label": [0, 1, 0]}, "out/mine/1.0.0", class_names=labels)
-    >>> _ = tfr.formats.write_tfds({"n": [4], "label": [1]}, "out/mine/1.0.0", split="test", class_names=labels)
+    >>> _ = tfr.formats.write_tfds(
+    ...     {"n": [1, 2, 3], "label": [0, 1, 0]}, "out/mine/1.0.0", class_names=labels
+    ... )
+    >>> _ = tfr.formats.write_tfds(
+    ...     {"n": [4], "label": [1]}, "out/mine/1.0.0", split="test", class_names=labels
+    ... )
     >>> tfr.read_table(tfr.dataset("out/mine", split="train[1:]+test"))["n"].to_pylist()
     [2, 3, 4]
 

@@ -77,11 +77,23 @@ def open_coco(
     >>> coco = {
     ...     "images": [{"id": 7, "file_name": "1.jpg", "width": 40, "height": 20}],
     ...     "categories": [{"id": 18, "name": "dog"}],
-    ...     "annotations": [{"id": 1, "image_id": 7, "category_id": 18, "bbox": [10, 5, 20, 10], "area": 150}],
+    ...     "annotations": [
+    ...         {
+    ...             "id": 1,
+    ...             "image_id": 7,
+    ...             "category_id": 18,
+    ...             "bbox": [10, 5, 20, 10],
+    ...             "area": 150,
+    ...         }
+    ...     ],
     ... }
     >>> json.dump(coco, open("instances.json", "w"))
-    >>> _ = tfr.write_tfrecord(tfr.formats.open_coco("instances.json", images="pets"), "pets.tfrecord")
-    >>> table = tfr.read_table("pets.tfrecord", columns=["image/object/bbox/x*", "image/object/class/*"])
+    >>> _ = tfr.write_tfrecord(
+    ...     tfr.formats.open_coco("instances.json", images="pets"), "pets.tfrecord"
+    ... )
+    >>> table = tfr.read_table(
+    ...     "pets.tfrecord", columns=["image/object/bbox/x*", "image/object/class/*"]
+    ... )
     >>> table.to_pylist()  # doctest: +NORMALIZE_WHITESPACE
     [{'image/object/bbox/xmin': [0.25], 'image/object/bbox/xmax': [0.75],
       'image/object/class/text': ['dog'], 'image/object/class/label': [18]}]

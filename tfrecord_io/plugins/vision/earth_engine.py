@@ -61,7 +61,9 @@ def read_earth_engine(
     >>> affine = {"doubleMatrix": [30, 0, 500_000, 0, -30, 4_100_000]}
     >>> mixer = {"projection": {"crs": "EPSG:32610", "affine": affine}}
     >>> mixer |= {"patchDimensions": [2, 2], "patchesPerRow": 2, "totalPatches": 2}
-    >>> _ = tfr.write_tfrecord({"B4": [[0.0, 1, 2, 3], [4.0, 5, 6, 7]]}, "image.tfrecord.gz")
+    >>> _ = tfr.write_tfrecord(
+    ...     {"B4": [[0.0, 1, 2, 3], [4.0, 5, 6, 7]]}, "image.tfrecord.gz"
+    ... )
     >>> image = tfr.formats.read_earth_engine("image.tfrecord.gz", mixer)
     >>> image["B4"].values.tolist()
     [[0.0, 1.0, 4.0, 5.0], [2.0, 3.0, 6.0, 7.0]]
@@ -136,7 +138,12 @@ def write_earth_engine(
     """Write an xarray Dataset as patches, in the order of a mixer file: what ``earthengine upload image`` takes.
 
     >>> import numpy as np, tfrecord_io as tfr, xarray as xr
-    >>> mixer = {"projection": {"crs": "EPSG:4326", "affine": {"doubleMatrix": [1, 0, 0, 0, -1, 0]}}}
+    >>> mixer = {
+    ...     "projection": {
+    ...         "crs": "EPSG:4326",
+    ...         "affine": {"doubleMatrix": [1, 0, 0, 0, -1, 0]},
+    ...     }
+    ... }
     >>> mixer |= {"patchDimensions": [2, 1], "patchesPerRow": 2, "totalPatches": 4}
     >>> classes = xr.Dataset({"class": (("y", "x"), np.arange(8).reshape(2, 4))})
     >>> tfr.formats.write_earth_engine(classes, "predictions.tfrecord.gz", mixer).records

@@ -64,7 +64,9 @@ def open_image_folder(
     >>> for name in ["photos/cat/1.png", "photos/dog/1.png"]:
     ...     os.makedirs(os.path.dirname(name))
     ...     Image.new("RGB", (4, 3)).save(name)
-    >>> tfr.write_tfrecord(tfr.formats.open_image_folder("photos"), "photos.tfrecord").records
+    >>> tfr.write_tfrecord(
+    ...     tfr.formats.open_image_folder("photos"), "photos.tfrecord"
+    ... ).records
     2
     >>> table = tfr.read_table("photos.tfrecord", columns=["!image/encoded"])
     >>> table.to_pylist()[1]  # doctest: +NORMALIZE_WHITESPACE

@@ -83,9 +83,14 @@ def open_voc(
     >>> Image.new("RGB", (40, 20)).save("labelled/1.jpg")
     >>> box = "<bndbox><xmin>10</xmin><ymin>5</ymin><xmax>30</xmax><ymax>15</ymax></bndbox>"
     >>> with open("labelled/1.xml", "w") as file:
-    ...     _ = file.write(f"<annotation><filename>1.jpg</filename><object><name>dog</name>{box}</object></annotation>")
+    ...     _ = file.write(
+    ...         "<annotation><filename>1.jpg</filename>"
+    ...         f"<object><name>dog</name>{box}</object></annotation>"
+    ...     )
     >>> _ = tfr.write_tfrecord(tfr.formats.open_voc("labelled"), "labelled.tfrecord")
-    >>> table = tfr.read_table("labelled.tfrecord", columns=["image/object/bbox/x*", "image/object/class/*"])
+    >>> table = tfr.read_table(
+    ...     "labelled.tfrecord", columns=["image/object/bbox/x*", "image/object/class/*"]
+    ... )
     >>> table.to_pylist()  # doctest: +NORMALIZE_WHITESPACE
     [{'image/object/bbox/xmin': [0.25], 'image/object/bbox/xmax': [0.75],
       'image/object/class/text': ['dog'], 'image/object/class/label': [1]}]

@@ -71,7 +71,11 @@ def write_image_folder(
 
     >>> import os
     >>> import tfrecord_io as tfr
-    >>> data = {"image/encoded": [b"GIF89a", b"BM"], "image/filename": ["a/1.gif", "b/1.bmp"], "label": [0, 1]}
+    >>> data = {
+    ...     "image/encoded": [b"GIF89a", b"BM"],
+    ...     "image/filename": ["a/1.gif", "b/1.bmp"],
+    ...     "label": [0, 1],
+    ... }
     >>> _ = tfr.write_tfrecord(data, "two.tfrecord")
     >>> tfr.formats.write_image_folder("two.tfrecord", "two").records
     2
@@ -163,7 +167,11 @@ def write_file_folder(
 
     >>> import os
     >>> import tfrecord_io as tfr
-    >>> data = {"audio": [b"RIFF....WAVE", b"fLaC"], "key": ["yes/1.wav", "no/1.flac"], "label": [1, 0]}
+    >>> data = {
+    ...     "audio": [b"RIFF....WAVE", b"fLaC"],
+    ...     "key": ["yes/1.wav", "no/1.flac"],
+    ...     "label": [1, 0],
+    ... }
     >>> _ = tfr.write_tfrecord(data, "words.tfrecord")
     >>> tfr.formats.write_file_folder("words.tfrecord", "words", filename="key").records
     2

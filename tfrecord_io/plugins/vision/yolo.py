@@ -74,8 +74,13 @@ def open_yolo(
     (None, None)
     >>> Image.new("RGB", (40, 20)).save("coco8/images/1.jpg")
     >>> _ = open("coco8/labels/1.txt", "w").write("1 0.5 0.5 0.5 0.5\\n")
-    >>> rows = tfr.formats.open_yolo("coco8", class_names=["cat", "dog"]).read_all().to_pylist()
-    >>> rows[0]["image/object/bbox/xmin"], rows[0]["image/object/class/text"], rows[0]["image/object/class/label"]
+    >>> table = tfr.formats.open_yolo("coco8", class_names=["cat", "dog"]).read_all()
+    >>> rows = table.to_pylist()
+    >>> (
+    ...     rows[0]["image/object/bbox/xmin"],
+    ...     rows[0]["image/object/class/text"],
+    ...     rows[0]["image/object/class/label"],
+    ... )
     ([0.25], ['dog'], [2])
 
     Parameters
