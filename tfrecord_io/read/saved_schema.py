@@ -12,6 +12,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +27,9 @@ from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.schema.column_features import FEATURE_LIST
 from tfrecord_io.schema.field import CONTEXT, CONVERSION_ERRORS
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, existing_files
 from tfrecord_io.storage.filesystem.locate import is_remote
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.column_folder import ColumnFolder
 from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.paths.manifest import sidecar_entries
@@ -38,7 +40,7 @@ _MAX_BYTES = 16 * MIB  # as of an embedded schema
 _MOST_NAME_BYTES = 255
 _CHECKED_RECORDS = 16  # of a read, to compare with the fingerprint
 _SAMPLE_BYTES = 4 * MIB
-_MOST_NAMED = 4
+_MOST_NAMED, _MOST_LOOKED_UP = 4, 4
 _KINDS = {kind.name.lower(): kind for kind in Kind if kind is not Kind.NONE}
 _PARTS = (CONTEXT, FEATURE_LIST)
 
@@ -176,21 +178,22 @@ def find_saved_schema(sources: Sequence[Source]) -> SavedSchema | None:
     """
     if not sources or any(source.is_file_object or source.pipe is not None for source in sources):
         return None
-    places: dict[tuple[str, str], Source] = {}
-    for source in sources:
-        places.setdefault(place_of_schema(source), source)
+    folders = _Folders(lists=len(sources) > _MOST_LOOKED_UP)
+    found: dict[tuple[str, str], SavedSchema | None] = {}  # by directory and name
     first: SavedSchema | None = None
-    folders = _Folders(len(places))
-    for number, ((parent, stem), source) in enumerate(places.items()):
-        if number and first is None and source.remote is not None and source.beside is None:
+    for source in sources:
+        if found and first is None and source.remote is not None and source.beside is None:
             continue
-        found = folders.find(source, parent, stem)
-        if number and (found and found.schema) != (first and first.schema):
-            paths = [None if schema is None else schema.path for schema in (first, found)]
-            named = " and ".join(f"'{printable(path)}'" for path in paths if path is not None)
+        place = place_of_schema(source) if folders.may_have(source) else ("", "")
+        if place in found:
+            continue
+        found[place] = saved = None if place == ("", "") else folders.find(source, *place)
+        first = saved if len(found) == 1 else first
+        if (saved and saved.schema) != (first and first.schema):
+            paths = [printable(schema.path) for schema in (first, saved) if schema is not None]
+            named = " and ".join(f"'{path}'" for path in paths)
             warn_of_schema(f"{named}: not used, as some of the files have another saved schema or none; pass schema=")
             return None
-        first = found if not number else first
     return first
 
 
@@ -201,43 +204,76 @@ def place_of_schema(source: Source) -> tuple[str, str]:
 
 
 class _Folders:
-    """Looks for saved schemas in directories, and reads each file once."""
+    """Looks for saved schemas in directories, and reads each file once.
 
-    def __init__(self, places: int) -> None:
-        self._lists = places > _MOST_NAMED  # directories of a disk, in place of many looks
-        self._listings: dict[str, Mapping[str, Entry]] = {}
+    If it `lists`, directories of a disk are listed, in place of many looks.
+    """
+
+    def __init__(self, *, lists: bool) -> None:
+        self._lists = lists
+        self._may_have: dict[str, bool] = {}  # by directory
+        self._found: dict[str, Mapping[str, Entry]] = {}  # the saved schemas of a directory
+        self._beside: dict[int, Mapping[str, Entry]] = {}  # those of a listing of a bucket
         self._read: dict[str, SavedSchema | None] = {}
 
+    def may_have(self, source: Source) -> bool:
+        """False if there is no saved schema in the directories where that of a file may be."""
+        fs, name = source.location
+        if not self._lists:
+            return fs.can_list
+        parent = name[: name.rfind("/") + 1]
+        if parent not in self._may_have:
+            self._may_have[parent] = fs.can_list and any(entries for _, entries in self._look(source, ()))
+        return self._may_have[parent]
+
     def find(self, source: Source, parent: str, stem: str) -> SavedSchema | None:
-        fs, _ = source.location
-        if not fs.can_list:
-            return None
-        names = [FileName.saved_schema(stem), FileName.saved_schema()]
-        names = [name for name in dict.fromkeys(names) if len(os.fsencode(name)) <= _MOST_NAME_BYTES]
-        roots = ColumnFolder.roots_of(parent)[::-1]
-        for depth, folder in enumerate((parent, *roots)):
-            is_listed = source.beside is not None and depth <= len(source.partitions)
-            entries = source.beside if is_listed and source.beside is not None else self._entries(fs, folder, names)
-            for name in names if not depth else (FileName.saved_schema(),):
+        """The saved schema of a file."""
+        names = [name for name in (FileName.saved_schema(stem), FileName.saved_schema()) if _is_short(name)]
+        for folder, entries in self._look(source, names):
+            for name in names if folder == parent else (FileName.saved_schema(),):
                 entry = entries.get(folder + name)
-                if entry is not None and not entry.directory:
-                    if entry.name not in self._read:
-                        self._read[entry.name] = read_saved_schema(fs, entry, source)
-                    if (saved := self._read[entry.name]) is not None:
-                        return saved
+                if entry is None or entry.directory:
+                    continue
+                if entry.name not in self._read:
+                    self._read[entry.name] = read_saved_schema(source.location[0], entry, source)
+                if (saved := self._read[entry.name]) is not None:
+                    return saved
         return None
 
-    def _entries(self, fs: FileSystem, folder: str, names: Sequence[str]) -> Mapping[str, Entry]:
-        """The saved schemas of a directory, or on a disk those of these names."""
-        if not self._lists and not is_remote(fs):
-            return sidecar_entries(fs, [folder + name for name in names], "")
-        if folder not in self._listings:
-            if is_remote(fs):
-                found = sidecar_entries(fs, [folder + name for name in names], folder + FileName.SCHEMA_PREFIX)
+    def _look(self, source: Source, names: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Entry]]]:
+        """Each directory where a schema may be, with those that it has; of a disk, if not listed, of these names."""
+        fs, name = source.location
+        parent = name[: name.rfind("/") + 1]
+        for depth, folder in enumerate((parent, *ColumnFolder.roots_of(parent)[::-1])):
+            if source.beside is not None and depth <= len(source.partitions):
+                yield folder, self._in_listing(source.beside)
+            elif not self._lists and not is_remote(fs):
+                yield folder, sidecar_entries(fs, [folder + name for name in names], "")
             else:
-                found = {folder + entry.basename: entry for entry in fs.listing(folder)}
-            self._listings[folder] = found
-        return self._listings[folder]
+                if folder not in self._found:
+                    self._found[folder] = _saved_schemas_in(fs, folder, names)
+                yield folder, self._found[folder]
+
+    def _in_listing(self, beside: Mapping[str, Entry]) -> Mapping[str, Entry]:
+        if id(beside) not in self._beside:
+            saved = {name: entry for name, entry in beside.items() if f"/{FileName.SCHEMA_PREFIX}" in f"/{name}"}
+            self._beside[id(beside)] = saved
+        return self._beside[id(beside)]
+
+
+def _is_short(name: str) -> bool:
+    return len(os.fsencode(name)) <= _MOST_NAME_BYTES
+
+
+def _saved_schemas_in(fs: FileSystem, folder: str, names: Sequence[str]) -> Mapping[str, Entry]:
+    """The saved schemas of a directory; of a bucket that must not be listed, those of these names."""
+    prefix = folder + FileName.SCHEMA_PREFIX
+    with suppress(PermissionError):
+        entries = fs.beginning(prefix) if isinstance(fs, FsspecFileSystem) else None
+        return {entry.name: entry for entry in (fs.glob(f"{prefix}*", len(folder)) if entries is None else entries)}
+    with suppress(PermissionError):
+        return existing_files(fs, [folder + name for name in names])
+    return {}
 
 
 def has_named_types(document: Any) -> bool:
