@@ -134,7 +134,7 @@ def _save_schema(path: str | list[str], as_json: bool, format: str | None, keywo
             raise click.UsageError(f"--save saves the schema of whole files for all calls: it takes no {name}")
     saved, target = schema_text.save_schema(path, keywords)
     text = f"{counted(len(saved), 'column')} saved: {printable(target, 1024)}"
-    output.print_result(as_json, {"path": target, "schema": saved.names}, text=text)
+    output.print_result(as_json, {"path": target, "columns": saved.names}, text=text)
 
 
 @inspection(

@@ -51,7 +51,11 @@ def save_for_path(schema: Schema, path: str | os.PathLike[str], options: ScanOpt
     embedded = next(first_contents(sources, options), None)
     if embedded is not None:
         reason = f"'{printable(embedded[1])}' states the schema of the files, which goes before a saved one"
-        raise SchemaError(reason, hint="pass schema= or schema_overrides= to calls", hint_cli="pass --type")
+        raise SchemaError(
+            reason,
+            hint="pass schema= or schema_overrides= to calls",
+            hint_cli="commands such as tfr convert take --type",
+        )
     fingerprint = _fingerprint(sources, options)
     features = {name for _, name in fingerprint.kinds}
     if features.isdisjoint(column.name for column in plan_columns(schema).columns):
