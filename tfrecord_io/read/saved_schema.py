@@ -138,8 +138,8 @@ class SavedSchema:
     def fits(self, reader: ChunkReader, options: ScanOptions) -> bool:
         """True if the first records that a reader reads are such as it was made for; else with a warning."""
         chunks = sample_features(reader, options, _CHECKED_RECORDS)
-        if not any(chunk.rows for chunk in chunks):
-            return True
+        if not any(chunk.rows for chunk in chunks) or any(chunk.revision is not None for chunk in chunks):
+            return True  # nothing to compare, or an embedded schema, which the read finds
         parts = (CONTEXT,) if options.record_type == "example" else _PARTS
         texts = self.fingerprint.differences(Fingerprint.of_chunks(chunks), parts=parts)
         if texts:
