@@ -17,8 +17,8 @@ import pytest
 
 import tfrecord_io as tfr
 from extras import EXTRAS, library
-from tfrecord_io.adapters.libraries import ADAPTERS
 from tfrecord_io.errors import MissingDependencyError, needs
+from tfrecord_io.libraries import ADAPTERS
 from tfrecord_io.public_names import SHOWN_IN, public_names
 
 # A package imports from strictly lower floors only. A new top-level package or module gets its floor here.
@@ -27,9 +27,10 @@ FLOORS = {
     for floor, units in enumerate(
         [
             "errors typing public_names registry display progress background closing options _native",
-            "format",
-            "compression",
-            "storage engine call_errors",
+            "format call_errors",
+            "compression libraries",
+            "engine",
+            "storage",
             "schema",
             "arrow",
             "index",
@@ -395,8 +396,8 @@ _OTHER_NAMES_OF_FILES = {
     "format/format_registry": "formats of other files, on a lower floor",
     "plugins/vision/earth_engine": "tiles of an image",
     "schema/formats/tfds_info": "a template of TFDS",
-    "tools/compact": "a message",
-    "tools/delete": "a message",
+    "write/compact_shards": "a message",
+    "write/delete_rows": "a message",
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.storage.filesystem import retries
-from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.tools.clean import clean
 
 ROWS: dict[str, Any] = {"n": list(range(200)), "pad": [b"p" * 3000] * 200}
 

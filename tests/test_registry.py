@@ -26,11 +26,11 @@ import tfrecord_io as tfr
 from extras import EXTRAS
 from installed import install
 from tfrecord_io import typing
-from tfrecord_io.adapters.libraries import ADAPTERS, Adapter
 from tfrecord_io.cli.command_group import all_commands
 from tfrecord_io.compression import CODECS, INFER, Codec
 from tfrecord_io.errors import needs
 from tfrecord_io.format.format_registry import FORMATS, keys, option_names, own_options
+from tfrecord_io.libraries import ADAPTERS, Adapter
 from tfrecord_io.options import Options, ReadOptions
 from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.public_names import SHOWN_IN, public_names
@@ -350,7 +350,7 @@ def test_the_documentation_has_every_compression(codec: Codec) -> None:
 
 def test_an_adapter_of_another_package_is_a_method_of_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = """
-from tfrecord_io.adapters.libraries import Adapter
+from tfrecord_io.libraries import Adapter
 
 def to_columns(dataset, *, upper=False):
     names = dataset.schema.names
@@ -360,9 +360,7 @@ ADAPTER = Adapter("columns", methods=("to_columns",), module="columns_of_tfrecor
 """
     install(tmp_path, "columns_of_tfrecord", code, "tfrecord_io.adapters", {"columns": "columns_of_tfrecord:ADAPTER"})
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(
-        "tfrecord_io.adapters.libraries.ADAPTERS", Registry("adapter", Adapter, ADAPTERS.core, ADAPTERS.group)
-    )
+    monkeypatch.setattr("tfrecord_io.libraries.ADAPTERS", Registry("adapter", Adapter, ADAPTERS.core, ADAPTERS.group))
     tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
     dataset: Any = tfr.dataset(tmp_path / "a.tfrecord")
     assert dataset.to_columns(upper=True) == ["X"]
@@ -379,7 +377,7 @@ class TestAdapters:
         own = {name: module for name, module in found.items() if ".adapters." in module or ".plugins." in module}
         rows = {name: row.home for row in ADAPTERS.own for name in row.methods}
         advice = [f"    {name} = {name}  # of {home}" for name, home in rows.items() if own.get(name) != home]
-        advice += [f"    {name}: without a row in adapters/libraries.py" for name in own.keys() - rows.keys()]
+        advice += [f"    {name}: without a row in libraries.py" for name in own.keys() - rows.keys()]
         assert own == rows, "lazy_dataset.py, class Dataset:\n" + "\n".join(advice)
 
     @pytest.mark.plugins("engines")

@@ -109,7 +109,7 @@ class Removed:
 sys.meta_path.insert(0, Removed())
 import tfrecord_io as tfr
 from click.testing import CliRunner
-from tfrecord_io.adapters.libraries import ADAPTERS
+from tfrecord_io.libraries import ADAPTERS
 from tfrecord_io.cli.command_group import all_commands
 from tfrecord_io.registry import OWN, load_point
 from tfrecord_io.format.format_registry import FORMATS

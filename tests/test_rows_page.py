@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tfrecord_io.adapters.libraries import Adapter
 from tfrecord_io.compression import Codec
 from tfrecord_io.format.dtypes import Dtype
 from tfrecord_io.format.format_registry import Format
+from tfrecord_io.libraries import Adapter
 from tfrecord_io.options.on_damage import OnDamage
 from tfrecord_io.options.operators import Operator
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 from tfrecord_io.adapters.duckdb import to_duckdb
 from tfrecord_io.adapters.grain import to_grain
 from tfrecord_io.adapters.hf import to_hf
-from tfrecord_io.adapters.libraries import PluginMethod, added_method
 from tfrecord_io.adapters.polars import to_polars
 from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
@@ -25,6 +24,7 @@ from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
+from tfrecord_io.libraries import PluginMethod, added_method
 from tfrecord_io.options import INT64_MAX, Limits, check_integer
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.options.did_you_mean import unknown_attribute
@@ -466,7 +466,7 @@ class Dataset(_Shown):
             state=state,
         )
 
-    # By adapters: a line for each row of adapters/libraries.py -------------------------------------------------------
+    # By adapters: a line for each row of libraries.py ----------------------------------------------------------------
 
     to_polars = to_polars
     to_duckdb = to_duckdb

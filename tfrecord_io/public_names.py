@@ -85,9 +85,9 @@ _HOMES: dict[str, dict[str, str]] = {
         "read.suggest_types": "Suggestion",
         "schema.field": "Field",
         "schema.inferred_schema": "InferredSchema",
-        "tools.delete": "DeleteReport",
         "training.iterator": "ArrayIterator",
         "typing": "Progress",
+        "write.delete_rows": "DeleteReport",
         "write.writer": "WriteReport Writer",
     },
 }

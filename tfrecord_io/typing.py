@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from tfrecord_io.read.suggest_types import Suggestion as Suggestion
     from tfrecord_io.schema.field import Field as Field
     from tfrecord_io.schema.inferred_schema import InferredSchema as InferredSchema
-    from tfrecord_io.tools.delete import DeleteReport as DeleteReport
     from tfrecord_io.training.iterator import ArrayIterator as ArrayIterator
+    from tfrecord_io.write.delete_rows import DeleteReport as DeleteReport
     from tfrecord_io.write.writer import Writer as Writer
     from tfrecord_io.write.writer import WriteReport as WriteReport
 

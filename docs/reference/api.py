@@ -18,8 +18,8 @@ from typing import Any, ForwardRef, NamedTuple
 import click
 
 import tfrecord_io
-from tfrecord_io.adapters.libraries import ADAPTERS
 from tfrecord_io.cli import tfr
+from tfrecord_io.libraries import ADAPTERS
 from tfrecord_io.public_names import SHOWN_IN, public_names
 
 LIST = Path(__file__).with_name("api.md")

@@ -33,7 +33,7 @@ from tfrecord_io.storage.write.atomic_local import LocalPlace
 from tfrecord_io.storage.write.atomic_remote import S3Output
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.place_remote import ClaimedPlace, ConditionalPlace
-from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.tools.clean import clean
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "buckets.md"
 COLUMNS = (

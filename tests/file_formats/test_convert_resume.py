@@ -23,7 +23,7 @@ from servers import Bucket
 from suites.resumed_datasets import contents
 from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.tools.clean import clean
 from transfers import convert_flat
 
 TARGETS = [row for row in FORMATS.own if row.plan and row.is_target]

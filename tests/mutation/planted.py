@@ -321,7 +321,7 @@ SECOND_FAULTS = [  # planted later, at random functions
         "take(pa.array(numbers_of_batch))",
     ),
     Fault(
-        "tools/copied_records.py",
+        "write/copied_records.py",
         "features that end with their record are none",
         "ended[2 + position + values[ended] <= lengths[ended]]",
         "ended[2 + position + values[ended] < lengths[ended]]",

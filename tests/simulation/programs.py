@@ -30,7 +30,7 @@ from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.write import atomic_remote
 from tfrecord_io.tools.build_index import check_indexes
-from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.tools.clean import clean
 from tfrecord_io.write.distributed import DistributedWriter
 
 _ALL = timedelta(days=-40_000)  # older than the end of all clocks

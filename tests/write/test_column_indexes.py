@@ -17,7 +17,7 @@ from limited import set_limits
 from reading_modes import matching_records_only
 from servers import Bucket
 from tfrecord_io.index import column_index
-from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.tools.clean import clean
 
 TABLE = pa.table({"n": range(40), "word": ["a", "b"] * 20, "list": [[1, 2]] * 40})
 

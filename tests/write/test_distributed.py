@@ -24,7 +24,7 @@ from rounds import COMPLETE, each_step
 from servers import Bucket
 from tfrecord_io.errors import PrecisionWarning
 from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.tools.clean import clean
 from tfrecord_io.write.distributed import DistributedWriter
 
 pytestmark = pytest.mark.matrix

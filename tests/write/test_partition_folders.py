@@ -29,7 +29,7 @@ from rounds import COMPLETE, rounds
 from servers import Bucket
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.storage.paths.column_folder import ColumnFolder
-from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.tools.clean import clean
 from tfrecord_io.write.partition_folders import PartitionFolders
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=20) | st.sampled_from(

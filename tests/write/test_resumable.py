@@ -19,7 +19,7 @@ from rounds import each_step
 from servers import Bucket
 from suites.resumed_datasets import contents
 from tfrecord_io.storage.write.resume_journal import ResumeJournal
-from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.tools.clean import clean
 from transfers import convert_flat
 
 ROWS = {0: 30, 1: 20, 2: 50}  # of each source

@@ -213,7 +213,7 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
         explanation = dataset(path, **keywords).explain()
         output.print_result(as_json, explanation.to_dict(), explanation)
         return
-    from tfrecord_io.tools.describe import HEADINGS
+    from tfrecord_io.arrow.output.column_statistics import HEADINGS
     from tfrecord_io.tools.describe import describe as describe_files
 
     source = read_from(path, keywords, describe_files)
@@ -313,7 +313,7 @@ def clean(path: str, as_json: bool, **keywords: Any) -> None:
     listed, too, as S3 does not tell which program started an upload.
     """
     from tfrecord_io.cli import output
-    from tfrecord_io.tools.leftovers import clean as find_leftovers
+    from tfrecord_io.tools.clean import clean as find_leftovers
 
     leftovers = find_leftovers(path, **keywords)
     names = ("path", "upload", "started", "bytes")

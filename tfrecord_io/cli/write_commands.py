@@ -297,8 +297,8 @@ def compact(path: str, as_json: bool, **keywords: Any) -> None:
     Records are copied as bytes, in their order. The new shards replace the small ones in one step.
     """
     from tfrecord_io.cli import output
-    from tfrecord_io.tools.compact import CompactReport
     from tfrecord_io.tools.compact import compact as compact_files
+    from tfrecord_io.write.compact_shards import CompactReport
 
     report = compact_files(
         path, progress=True, **{name: value for name, value in keywords.items() if value is not None}

@@ -15,13 +15,13 @@ from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import read_files, reader_threads
 from tfrecord_io.options import LIMITS
 from tfrecord_io.options.file_options import FileOptions
 from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.files_below import read_files, reader_threads
 from tfrecord_io.storage.paths.safe_names import join_below, leads_out, links_out
 from tfrecord_io.typing import MissingFiles, Path, StorageLike, TableLike
 

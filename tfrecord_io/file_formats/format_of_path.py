@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 
 from tfrecord_io.errors import CorruptRecordError, for_cli, printable, secret_url, warn
-from tfrecord_io.file_formats.files_below import has_image
 from tfrecord_io.format import format_registry as formats
 from tfrecord_io.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys, load
 from tfrecord_io.options import StorageOptions, TransferOptions
@@ -17,6 +16,7 @@ from tfrecord_io.read.dataset_splits import tfds_format
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import FileName, Kind, ShardName
+from tfrecord_io.storage.paths.files_below import has_image
 from tfrecord_io.storage.paths.manifest import Manifests
 from tfrecord_io.storage.paths.plain_files import tfds_descriptions
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory, other_files, record_files

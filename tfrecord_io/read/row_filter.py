@@ -25,7 +25,9 @@ from tfrecord_io.options.operators import BY_SYMBOL
 from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.schema.column_selection import entries_of
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
@@ -279,3 +281,24 @@ def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
     ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0)), dtype=np.int64)
     counts = np.diff(np.concatenate(([0], np.cumsum(hits)))[np.concatenate(([0], ends))])
     return pa.array(counts > 0, mask=np.asarray(lists.is_null()))
+
+
+def files_in_folders(filters: Any, manifest: Manifest, version: ManifestVersion) -> tuple[ManifestFile, ...]:
+    """Select the files of a manifest in the folders that meet a condition on partition columns.
+
+    Raises
+    ------
+    FeatureNotFoundError
+        The condition names another column.
+    """
+    sources = []
+    for file in manifest.files:
+        shard = ManifestShard(version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=None, watched=False)
+        partitions = ColumnFolder.pairs_in(f"/{file.path}", "/")
+        sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=partitions))
+    if not sources:
+        return ()
+    columns = PartitionColumns.from_folders(sources)
+    condition = RowFilter.for_schema(filters, pa.schema(columns.fields))
+    possible = {source.path for source in condition.possible(sources, columns)}
+    return tuple(file for file in manifest.files if file.path in possible)

@@ -14,7 +14,6 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import INT64_MAX, MIB, check_integer, check_names
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.tools.copied_records import CopiedRecords
 from tfrecord_io.tools.row_hashes import HASH, row_hashes, run_starts
 from tfrecord_io.tools.split_assignment import LEFT_OUT, each_key, write_labelled
 from tfrecord_io.typing import (
@@ -29,6 +28,7 @@ from tfrecord_io.typing import (
     StorageLike,
     Unset,
 )
+from tfrecord_io.write.copied_records import CopiedRecords
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 

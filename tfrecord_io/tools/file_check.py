@@ -29,11 +29,11 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion
 from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
 from tfrecord_io.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, equal_types, unpack
+from tfrecord_io.storage.copies.file_transfer import Stopped
 from tfrecord_io.storage.read.held_content import is_small
 from tfrecord_io.storage.read.random_access_file import open_plain, open_random_access
 from tfrecord_io.storage.read.source import HeldContent, Source, SummedFile, checksum
 from tfrecord_io.tools.build_index import compare_index
-from tfrecord_io.tools.file_transfer import Stopped
 
 MOST_PROBLEMS = 100  # that are kept for each file
 _OF_RECORDS = frozenset({"frames", "records", "compression", "images"})  # parts of which a problem is a region

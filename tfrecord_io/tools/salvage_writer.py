@@ -48,8 +48,8 @@ from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import make_parent, open_publication
 from tfrecord_io.storage.write.change import change_of
 from tfrecord_io.storage.write.publication import Publication, WrittenShard
-from tfrecord_io.tools.record_outputs import say_published
 from tfrecord_io.write.frame_sink import FrameSink, try_add_prefix
+from tfrecord_io.write.record_outputs import say_published
 from tfrecord_io.write.sharded_sink import SchemaUnion
 
 _MOST_SHARDS = 1_000_000  # of a family without a manifest, of which missing ones are looked for

@@ -23,8 +23,6 @@ from tfrecord_io.options import INT64_MAX, MIB, check_integer
 from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import LEAVES_OUT
-from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
-from tfrecord_io.tools.record_outputs import RecordOutput, record_outputs
 from tfrecord_io.tools.split import exact_fraction
 from tfrecord_io.tools.split_assignment import random_labels, write_labelled
 from tfrecord_io.typing import (
@@ -39,6 +37,8 @@ from tfrecord_io.typing import (
     StorageLike,
     Unset,
 )
+from tfrecord_io.write.copied_records import CopiedRecords, Frames, selected
+from tfrecord_io.write.record_outputs import RecordOutput, record_outputs
 from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 

@@ -21,8 +21,6 @@ from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.paths.file_names import FileName, ShardName, ShardSpec
 from tfrecord_io.storage.write.atomic import new_parent
-from tfrecord_io.tools.copied_records import CopiedRecords
-from tfrecord_io.tools.record_outputs import record_outputs
 from tfrecord_io.tools.split_assignment import (
     MOST_PARTS,
     group_labels,
@@ -43,6 +41,8 @@ from tfrecord_io.typing import (
     StorageLike,
     Unset,
 )
+from tfrecord_io.write.copied_records import CopiedRecords
+from tfrecord_io.write.record_outputs import record_outputs
 from tfrecord_io.write.writer import WriteReport
 
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}

@@ -24,8 +24,8 @@ from tfrecord_io.options import Selection, check_integer
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.registry import listed
-from tfrecord_io.tools.copied_records import CopiedRecords, Frames, selected
-from tfrecord_io.tools.record_outputs import record_outputs
+from tfrecord_io.write.copied_records import CopiedRecords, Frames, selected
+from tfrecord_io.write.record_outputs import record_outputs
 from tfrecord_io.write.writer import WriteReport
 
 T = TypeVar("T")

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.arrow.output.column_statistics import temporal_value
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics
 from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics
 from tfrecord_io.plugins.report.number_statistics import SampleLimits
-from tfrecord_io.tools.describe import temporal_value
 
 
 def examined(path: Path, **keywords: object) -> DatasetStatistics:

@@ -12,7 +12,7 @@ import tfrecord_io as tfr
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.storage.paths.column_folder import ColumnFolder
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.tools.clean import clean
 
 FILES = [
     "label=cat/part-0.tfrecord",

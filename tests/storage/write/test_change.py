@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.storage.copies.copied_dataset import Copy, plan
 from tfrecord_io.storage.filesystem.interface import LocalFileSystem
 from tfrecord_io.storage.paths.manifest import NO_CONTENT, Manifest, ManifestFile
 from tfrecord_io.storage.paths.resolve_output import resolve_output
@@ -18,7 +19,6 @@ from tfrecord_io.storage.write.change import Append, Change, Overwrite, ReplaceF
 from tfrecord_io.storage.write.old_files import OldFiles
 from tfrecord_io.storage.write.publication import Publication
 from tfrecord_io.storage.write.replacement import NewShard, ReplaceShards
-from tfrecord_io.tools.copied_dataset import Copy, plan
 from tfrecord_io.write.sharded_sink import SchemaUnion
 
 MOST_ATTRIBUTES = 18

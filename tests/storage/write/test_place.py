@@ -18,7 +18,7 @@ from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 from tfrecord_io.storage.write.atomic import place_of
 from tfrecord_io.storage.write.place import Place
-from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.tools.clean import clean
 
 
 @pytest.fixture(params=["disk", "s3", "gcs", "azure"])

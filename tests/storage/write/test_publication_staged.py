@@ -21,7 +21,7 @@ from tfrecord_io.read.resolve_source import plan_source
 from tfrecord_io.storage.write import place_remote
 from tfrecord_io.storage.write.place_remote import RemotePlace
 from tfrecord_io.storage.write.publication import Publication
-from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.tools.clean import clean
 
 
 def write(fs: Any, path: str, value: int, mode: Any = "overwrite") -> None:

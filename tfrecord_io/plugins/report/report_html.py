@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.arrow.output.column_statistics import temporal_value
 from tfrecord_io.display import byte_size, counted, shape_ranges, short
 from tfrecord_io.errors import printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics
@@ -19,7 +20,6 @@ from tfrecord_io.plugins.report.drift import FeatureDrift
 from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, convert_to_one_unit, nanoseconds_of
 from tfrecord_io.plugins.report.media import MediaSample
 from tfrecord_io.plugins.report.number_statistics import QUANTILES, Histogram, NumberStatistics, edges_of, histogram
-from tfrecord_io.tools.describe import temporal_value
 
 _LARGE, _SMALL = 1e7, 1e-4  # numbers beyond them have an exponent
 _SEPARATED = 10_000

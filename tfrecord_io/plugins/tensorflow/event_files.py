@@ -12,7 +12,6 @@ from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.file_formats.files_below import list_folder
 from tfrecord_io.file_formats.format_of_path import is_directory
 from tfrecord_io.format.dtypes import extension_of
 from tfrecord_io.format.protobuf import message_classes, parse_message
@@ -22,6 +21,7 @@ from tfrecord_io.options import Options, StorageOptions, check_progress
 from tfrecord_io.options.on_damage import checked_on_error, without_report
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.record_reader import RecordReader
+from tfrecord_io.storage.paths.files_below import list_folder
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import total
 from tfrecord_io.typing import OnError, Path, ProgressLike, StorageLike

@@ -29,21 +29,15 @@ from tfrecord_io.arrow.image_header import (
     pillow,
     png_chunks,
 )
+from tfrecord_io.arrow.input.row_batches import row_batches
 from tfrecord_io.errors import DecodeError, SchemaError, for_cli, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import (
-    LeftOut,
-    find_folder,
-    read_files,
-    reader_threads,
-    row_batches,
-    shuffle_files,
-)
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.options.on_damage import on_damage
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
+from tfrecord_io.storage.paths.files_below import LeftOut, find_folder, read_files, reader_threads, shuffle_files
 from tfrecord_io.storage.paths.safe_names import join_below, leads_out, links_out
 from tfrecord_io.typing import InvalidBoxes, Path
 

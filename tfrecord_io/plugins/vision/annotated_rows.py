@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import ImageHeader, image_header
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
-from tfrecord_io.file_formats.files_below import LeftOut, check_class_names
 from tfrecord_io.format.companions import stated_by
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import FRACTIONS, LABEL, OBJECT, StatedClass, classes_of, is_fraction
@@ -28,6 +27,7 @@ from tfrecord_io.plugins.vision.to_folder import (
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.storage.paths.files_below import LeftOut, check_class_names
 from tfrecord_io.storage.paths.safe_names import name_fault
 
 _BOX = ("bbox/xmin", "bbox/xmax", "bbox/ymin", "bbox/ymax")

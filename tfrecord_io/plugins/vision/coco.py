@@ -15,7 +15,6 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import LeftOut
 from tfrecord_io.format.foreign_files import looks_like
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.file_options import AnnotationOptions
@@ -30,6 +29,7 @@ from tfrecord_io.plugins.vision.masks_and_keypoints import (
     pixels,
 )
 from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.files_below import LeftOut
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 

@@ -12,10 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import image_header, pillow
+from tfrecord_io.arrow.input.row_batches import row_batches
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import (
+from tfrecord_io.options.file_options import FolderOptions
+from tfrecord_io.options.options_base import check_choice
+from tfrecord_io.storage.paths.files_below import (
     IMAGE_SUFFIXES,
     TABLE_NAME,
     Folder,
@@ -26,12 +29,9 @@ from tfrecord_io.file_formats.files_below import (
     list_images,
     read_files,
     reader_threads,
-    row_batches,
     shuffle_files,
     warn_of_others,
 )
-from tfrecord_io.options.file_options import FolderOptions
-from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.typing import OnFileError, Path, StorageLike
 
 _IMAGE = [

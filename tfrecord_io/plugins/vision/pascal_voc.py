@@ -16,14 +16,6 @@ import pyarrow as pa
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import (
-    Folder,
-    check_class_names,
-    find_folder,
-    list_folder,
-    list_images,
-    warn_of_others,
-)
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.plugins.vision.annotated_images import (
@@ -37,6 +29,14 @@ from tfrecord_io.plugins.vision.annotated_images import (
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_DIGITS, pixels_in
 from tfrecord_io.plugins.vision.vision_rows import VOC
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
+from tfrecord_io.storage.paths.files_below import (
+    Folder,
+    check_class_names,
+    find_folder,
+    list_folder,
+    list_images,
+    warn_of_others,
+)
 from tfrecord_io.storage.paths.safe_names import join_below, name_fault
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import InvalidBoxes, OnFileError, Path, StorageLike

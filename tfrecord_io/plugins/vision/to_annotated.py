@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.image_header import image_header
 from tfrecord_io.errors import DecodeError, printable
-from tfrecord_io.file_formats.files_below import REMOTE_READERS
 from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass, remove_orientation
@@ -40,6 +39,7 @@ from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.resolve_source import Files
 from tfrecord_io.read.scan import Scan, unwrap_scans
 from tfrecord_io.storage.filesystem.locate import is_url
+from tfrecord_io.storage.paths.files_below import REMOTE_READERS
 from tfrecord_io.storage.paths.resolve_output import other_suffix
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder

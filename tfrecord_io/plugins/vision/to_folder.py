@@ -17,7 +17,6 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.background import ordered
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, warn
-from tfrecord_io.file_formats.files_below import IMAGE_SUFFIXES, REMOTE_READERS, TABLE_NAME
 from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.foreign_files import IMAGES, TIFF_MAGIC
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
@@ -32,6 +31,7 @@ from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
 from tfrecord_io.storage.filesystem.locate import is_url
+from tfrecord_io.storage.paths.files_below import IMAGE_SUFFIXES, REMOTE_READERS, TABLE_NAME
 from tfrecord_io.storage.paths.safe_names import name_fault
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.new_folder import NewFolder, new_folder

@@ -12,15 +12,6 @@ from tfrecord_io.arrow.image_header import pillow
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import DecodeError, needs, printable
 from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.file_formats.files_below import (
-    IMAGE_SUFFIXES,
-    Folder,
-    FolderFile,
-    find_folder,
-    is_hidden_file,
-    list_images,
-    warn_of_others,
-)
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.file_options import AnnotationOptions
 from tfrecord_io.options.options_base import check_choice
@@ -37,6 +28,15 @@ from tfrecord_io.plugins.vision.annotated_images import (
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.file_names import natural_key
+from tfrecord_io.storage.paths.files_below import (
+    IMAGE_SUFFIXES,
+    Folder,
+    FolderFile,
+    find_folder,
+    is_hidden_file,
+    list_images,
+    warn_of_others,
+)
 from tfrecord_io.storage.paths.safe_names import join_below, leads_out, links_out, name_fault
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike

@@ -6,12 +6,10 @@ import errno
 import glob
 import hashlib
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
-
-import pyarrow as pa
 
 from tfrecord_io.background import ordered
 from tfrecord_io.display import and_more
@@ -220,7 +218,6 @@ def classes(folder: Folder, labels: bool | None, class_names: Sequence[str] | No
 T = TypeVar("T")
 
 REMOTE_READERS = 16
-_BATCH_ROWS = 4096
 
 
 def reader_threads(threads: int | None, *filesystems: FileSystem | None) -> int:
@@ -290,30 +287,6 @@ class LeftOut:
         """Warn, if anything is left out."""
         if self.count:
             warn(f"{printable(path)}: {self}", DamagedDataWarning)
-
-
-def row_batches(rows: Iterable[tuple[Sequence[Any], int]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Group rows, given with their sizes in bytes, into batches: a row that reaches the limit ends its batch.
-
-    >>> schema = pa.schema({"n": pa.int64()})
-    >>> [batch["n"].to_pylist() for batch in row_batches([([1], 1), ([2], 64 << 20), ([3], 1)], schema)]
-    [[1, 2], [3]]
-    """
-    batch: list[Sequence[Any]] = []
-    size = 0
-    for row, row_bytes in rows:
-        batch.append(row)
-        size += row_bytes
-        if size >= LIMITS.file_batch_bytes or len(batch) == _BATCH_ROWS:
-            yield _batch(batch, schema)
-            batch, size = [], 0
-    if batch:
-        yield _batch(batch, schema)
-
-
-def _batch(rows: list[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 IMAGE_SUFFIXES = tuple(suffix for suffixes in IMAGES.values() for suffix in suffixes)

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.arrow.output.column_statistics import DISTINCT_LIMIT, ColumnAccumulator, ColumnSummary
 from tfrecord_io.display import short
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.testing.tensor_encoding_suite import tensor_column
-from tfrecord_io.tools.describe import DISTINCT_LIMIT, ColumnAccumulator, ColumnSummary
 
 
 def summary(array: pa.Array, pieces: int = 1) -> ColumnSummary:

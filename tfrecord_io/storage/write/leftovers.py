@@ -19,9 +19,8 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import CorruptRecordError, hide_secrets, printable, warn
-from tfrecord_io.options import Options
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.progress import logger
 from tfrecord_io.storage.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
@@ -32,9 +31,7 @@ from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, Kind
 from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.atomic_remote import unfinished_uploads
-from tfrecord_io.typing import StorageLike
 
-DAY = timedelta(days=1)
 LEFT = frozenset({Kind.TEMPORARY, Kind.PART, Kind.CONDITION, Kind.JOURNAL, Kind.CLAIM})
 """What no finished writer leaves, whatever a manifest says."""
 
@@ -52,38 +49,11 @@ class Leftover:
     _remove: Callable[[], None] = field(repr=False, compare=False)
 
 
-@check_keywords
-def clean(
-    path: str | os.PathLike[str],
-    *,
-    remove: bool = False,
-    older_than: timedelta = DAY,
-    storage_options: StorageLike | None = None,
+def clean_leftovers(
+    path: str | os.PathLike[str], storage: StorageOptions, *, remove: bool, older_than: timedelta
 ) -> list[Leftover]:
-    """Find and optionally remove what killed writers left behind, the oldest first.
-
-    >>> import os, tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> open(f"{folder}/.a.tfrecord.0123456789abcdef.tmp", "wb").close()
-    >>> [os.path.basename(leftover.path) for leftover in clean(folder, older_than=timedelta(0))]
-    ['.a.tfrecord.0123456789abcdef.tmp']
-
-    `path` is a folder, searched recursively; on S3, a bucket or a prefix of keys. Shards that were uploaded but not
-    published are found in folders, and what ``convert(resume=True)`` has written before it stopped: without it, the
-    next call converts all files again. What is younger than `older_than` may belong to a running writer. S3 does not
-    say which program began an upload, so all uploads below `path` are listed; Google Cloud Storage and Azure remove
-    unfinished uploads after a week, and they are not listed here.
-
-    Raises
-    ------
-    FileNotFoundError
-        The folder or bucket does not exist.
-    NotADirectoryError, PermissionError
-        `path` is a file, or must not be read; a folder below it that must not be read is a warning.
-    ValueError
-        A web server: nothing is written there.
-    """
-    fs, name = locate(path, Options(storage_options=storage_options).storage)
+    """Find what killed writers left behind, the oldest first, and `remove` it; see `tfrecord_io.tools.clean`."""
+    fs, name = locate(path, storage)
     if not isinstance(fs, FsspecFileSystem):
         candidates = _local_files(name)
     elif not fs.can_list:

@@ -25,14 +25,14 @@ from limited import set_limits
 from messages import published_by
 from servers import Bucket, Web, around_requests
 from tfrecord_io.options import MIB, StorageOptions
+from tfrecord_io.storage.copies import copy_files as copy_module
+from tfrecord_io.storage.copies import store_copy
+from tfrecord_io.storage.copies.file_transfer import Traffic
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve_output import identity
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.publication import Publication
-from tfrecord_io.tools import copy as copy_module
-from tfrecord_io.tools import store_copy
-from tfrecord_io.tools.file_transfer import Traffic
 
 pytestmark = pytest.mark.matrix
 
@@ -157,9 +157,9 @@ def test_a_missing_folder_is_an_error_with_a_reason(s3: Bucket, tmp_path: Path, 
 
 def test_a_store_copies_large_objects_in_parts(s3: Bucket) -> None:
     from tfrecord_io.options import StorageOptions
+    from tfrecord_io.storage.copies import store_copy
     from tfrecord_io.storage.filesystem.locate import locate
     from tfrecord_io.storage.paths.resolve import resolve_inputs
-    from tfrecord_io.tools import store_copy
 
     content = os.urandom(12 * MIB)
     s3.fs.pipe_file(f"{s3.name}/a.tfrecord", content)

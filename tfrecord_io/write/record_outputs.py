@@ -13,8 +13,8 @@ from tfrecord_io.options.write import CopyOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.storage.paths.resolve_output import check_outside, directory_of_folders
 from tfrecord_io.storage.write.atomic import new_parent
-from tfrecord_io.tools.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.column_indexes import check_indexed
+from tfrecord_io.write.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import Sink, add_prefix
 from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pyarrow as pa
-
 from tfrecord_io.errors import CorruptRecordError, hide_secrets
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.row_filter import RowFilter
-from tfrecord_io.schema.formats.tfds_info import FEATURES, INFO
+from tfrecord_io.registry import TFDS_FEATURES, TFDS_INFO
+from tfrecord_io.storage.copies.copied_dataset import Listing
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.os_errors import replaced_error
@@ -33,12 +30,14 @@ from tfrecord_io.storage.paths.resolve import list_directory, other_files, recor
 from tfrecord_io.storage.paths.resolve_output import without_query
 from tfrecord_io.storage.paths.sniff_files import files_with_records
 from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
-from tfrecord_io.tools.copied_dataset import Listing
-from tfrecord_io.tools.leftovers import LEFT
+from tfrecord_io.storage.write.leftovers import LEFT
 
 _LOOKUPS = 3
-_OF_TFDS = (FEATURES, INFO)
+_OF_TFDS = (TFDS_FEATURES, TFDS_INFO)
 _LABELS = ".labels.txt"  # names of classes, of TFDS
+
+ChooseFiles = Callable[[Manifest, ManifestVersion], tuple[ManifestFile, ...]]
+"""Chooses the files of a dataset to copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +77,11 @@ class FoundDataset:
                     index_sources.append((name, source_of(self.fs, entry)))
         return index_sources
 
-    def matching(self, filters: Any) -> FoundDataset:
-        """Select the files in the folders that meet a condition."""
-        matching_files = matching(self.manifest, filters, self.version)
-        manifest = replace(self.manifest, files=matching_files, sources_without_rows=())
-        return replace(self, manifest=manifest, is_part=len(matching_files) < len(self.manifest.files))
+    def chosen(self, choose: ChooseFiles) -> FoundDataset:
+        """Select a part of the files."""
+        chosen_files = choose(self.manifest, self.version)
+        manifest = replace(self.manifest, files=chosen_files, sources_without_rows=())
+        return replace(self, manifest=manifest, is_part=len(chosen_files) < len(self.manifest.files))
 
 
 @dataclass(slots=True)
@@ -184,7 +183,7 @@ def _is_companion(name: str) -> bool:
 
 def is_found_by(name: str) -> bool:
     """True if readers find a dataset by this file, which is copied last: TFDS's info, or a manifest."""
-    return name == INFO or FileName.of_path(name).kind is Kind.MANIFEST
+    return name == TFDS_INFO or FileName.of_path(name).kind is Kind.MANIFEST
 
 
 def _find_files(found: Found, path: Any, storage: StorageOptions, shards: dict[tuple[str, str], list[Source]]) -> None:
@@ -264,27 +263,6 @@ def _is_of_writer(path: str) -> bool:
         return True
     is_added = file.shard is not None and bool(file.shard.id) and not file.is_sidecar
     return (file.kind is Kind.STAGED or is_added) and ColumnFolder.has_only(path, "")
-
-
-def matching(manifest: Manifest, filters: Any, version: ManifestVersion) -> tuple[ManifestFile, ...]:
-    """Select the files of a manifest in the folders that meet a condition on partition columns.
-
-    Raises
-    ------
-    FeatureNotFoundError
-        The condition names another column.
-    """
-    sources = []
-    for file in manifest.files:
-        shard = ManifestShard(version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=None, watched=False)
-        partitions = ColumnFolder.pairs_in(f"/{file.path}", "/")
-        sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=partitions))
-    if not sources:
-        return ()
-    columns = PartitionColumns.from_folders(sources)
-    condition = RowFilter.for_schema(filters, pa.schema(columns.fields))
-    possible = {source.path for source in condition.possible(sources, columns)}
-    return tuple(file for file in manifest.files if file.path in possible)
 
 
 def known_manifest(fs: FileSystem, listing: Listing, name: str) -> tuple[Manifest | None, ManifestVersion | None]:

@@ -9,11 +9,11 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.options import DEFAULT_STORAGE
+from tfrecord_io.storage.copies.copied_files import Found
+from tfrecord_io.storage.copies.copy_files import FileCopyOptions, _list_target, _place, _Target
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.tools.copied_files import Found
-from tfrecord_io.tools.copy import _Keywords, _list_target, _place, _Target
 
 
 def target_of(folder: Path, found: Found, written: set[str] | None = None, **keywords: Any) -> _Target:
@@ -21,8 +21,10 @@ def target_of(folder: Path, found: Found, written: set[str] | None = None, **key
     fs, name = locate(path, DEFAULT_STORAGE)
     directory, found = _place(path, fs, name, found)
     listing = _list_target(fs, directory, found, all_files=False)
-    options, written = _Keywords(**keywords), set() if written is None else written
-    return _Target(path=path, fs=fs, directory=directory, listing=listing, options=options, written=written)
+    options, written = FileCopyOptions(**keywords), set() if written is None else written
+    return _Target(
+        path=path, fs=fs, directory=directory, listing=listing, options=options, choose=None, written=written
+    )
 
 
 @pytest.fixture

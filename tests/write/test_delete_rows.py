@@ -28,7 +28,7 @@ from servers import Bucket
 from stopped_steps import stopping
 from tfrecord_io.cli import tfr as group
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.tools.clean import clean
 
 
 def payloads(path: Any) -> list[bytes]:

@@ -23,7 +23,7 @@ class Adapter:
     methods : tuple of str
         Functions of `module` that are methods of `Dataset`: the first argument is the dataset.
     module : str
-        The module that defines them, if it is not the one of this name in this folder.
+        The module that defines them, if it is not the one of this name in `adapters`.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Adapter:
     @property
     def home(self) -> str:
         """The module that defines the calls."""
-        return self.module or f"{__package__}.{self.name}"
+        return self.module or f"{__package__}.adapters.{self.name}"
 
 
 CORE = (

@@ -15,8 +15,8 @@ import pytest
 
 import tfrecord_io as tfr
 from copy_stores import STORES, TABLE, Store, copied, data
+from tfrecord_io.storage.copies.copied_dataset import plan
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
-from tfrecord_io.tools.copied_dataset import plan
 
 pytestmark = pytest.mark.matrix
 

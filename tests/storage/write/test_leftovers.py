@@ -21,7 +21,7 @@ from counted_calls import calls
 from servers import Bucket, Web, around_requests
 from tfrecord_io.cli import tfr as command
 from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.tools.leftovers import DAY, clean
+from tfrecord_io.tools.clean import DAY, clean
 
 NOW = timedelta(0)
 

@@ -1,0 +1,144 @@
+"""Compaction: small neighbouring shards of a dataset are joined; its rows and their order stay.
+
+The joined shards replace the small ones by one replacement of the manifest (`tfrecord_io.storage.write.replacement`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from tfrecord_io.compression import CODECS
+from tfrecord_io.display import counted
+from tfrecord_io.errors import printable
+from tfrecord_io.options import check_integer
+from tfrecord_io.options.write import CopyOptions
+from tfrecord_io.storage.paths.manifest import NO_CONTENT, ManifestFile
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.storage.write.publication import WrittenShard
+from tfrecord_io.storage.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
+from tfrecord_io.write.column_indexes import ColumnIndexes
+from tfrecord_io.write.copied_records import CopiedRecords
+from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published
+from tfrecord_io.write.record_outputs import RecordOutput
+from tfrecord_io.write.writer import WriteReport
+
+_ONE_DATASET = (
+    "compact joins the shards of one dataset with a manifest (_MANIFEST.json), in which it "
+    "replaces them at once; merge writes the records of any files to one file, or to the "
+    "shards of a new dataset"
+)
+
+
+def compact_shards(path: str | os.PathLike[str], options: CopyOptions, max_shard_bytes: int) -> WriteReport:
+    """Join small neighbouring shards of a dataset, as long as they have at most so many bytes together."""
+    max_shard_bytes = check_integer("max_shard_bytes", max_shard_bytes, 1)
+    sources = resolve_inputs(path, options.storage)
+    dataset = ReplaceableDataset(manifest_of(sources, path, "compacted", _ONE_DATASET), path, "compacted")
+    by_path = {dataset.path_of(source): source for source in sources}
+    runs = _joined_runs(dataset.manifest.files, by_path, max_shard_bytes)
+    if not runs:
+        return CompactReport(
+            path=os.fspath(path), records=0, bytes=0, compression=dataset.manifest.compression, columns=(), rounded={}
+        )
+    compaction = dataset.replacement([NewShard.joined(run) for run in runs])
+    indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction.publication).resolve_columns()
+    groups = {new: [by_path[file.path] for file in run] for new, run in zip(compaction.paths, runs, strict=True)}
+    copied = CopiedRecords(path, options, groups)
+    with ExitStack() as undo:
+        undo.callback(compaction.publication.discard)
+        sinks = _write(copied, compaction, options, undo)
+        published = compaction.publication.publish([shard for _, shard in sinks], NO_CONTENT)
+        undo.pop_all()
+    files = tuple(sink.file for sink, _ in sinks)
+    with indexes_of_published():
+        for sink, _ in sinks:
+            sink.publish_indexes()
+        indexes.write({file.path: file.records for file in files})
+    published.warn_of_left()
+    records, size = sum(file.records for file in files), sum(file.bytes for file in files)
+    compression, columns = dataset.manifest.compression, copied.schema.columns
+    joined = sum(map(len, runs))
+    return CompactReport(
+        path=os.fspath(path),
+        records=records,
+        bytes=size,
+        compression=compression,
+        columns=columns,
+        rounded={},
+        files=files,
+        joined=joined,
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class CompactReport(WriteReport):
+    """Report of a compaction: the shards written, in place of `joined` smaller ones."""
+
+    joined: int = 0
+
+    def _line(self, size: str, done: str = "") -> str:
+        if not self.files:
+            return f"{printable(self.path)}: nothing to join"
+        files = f"{self.joined:,} files joined into {len(self.files):,}"
+        return f"{printable(self.path)}: {files}, {counted(self.records, 'record')}, {size}"
+
+
+def _write(
+    copied: CopiedRecords, compaction: Replacement, options: CopyOptions, undo: ExitStack
+) -> list[tuple[FrameSink, WrittenShard]]:
+    """Write the joined shards, one after the other."""
+    frames = copied.frames()
+    name, block = next(frames, (None, None))
+    sinks = []
+    for index, shard_name in enumerate(compaction.paths):
+        sink = _open_sink(compaction.open(index), options)
+        undo.callback(sink.discard)
+        output = RecordOutput(sink.path, copied.schema, options, sink)
+        while name == shard_name and block is not None:
+            output.write(block)
+            name, block = next(frames, (None, None))
+        output.finish()
+        shard = compaction.written_shard(
+            index, records=sink.records, size=sink.bytes, crc32c=sink.crc32c, output=sink.output
+        )
+        sinks.append((sink, shard))
+        compaction.publication.store(shard)
+    return sinks
+
+
+def _joined_runs(
+    files: Sequence[ManifestFile], chosen: Container[str], max_shard_bytes: int
+) -> list[list[ManifestFile]]:
+    """Decide which of the chosen files are joined: neighbours in a folder, as many as `max_shard_bytes` allows."""
+    runs: list[list[ManifestFile]] = []
+    last: dict[str, list[ManifestFile]] = {}  # by folder
+    sizes: dict[str, int] = {}  # of these
+    for file in files:
+        folder = os.path.dirname(file.path)
+        run = last.get(folder, [])
+        if file.path not in chosen:
+            last.pop(folder, None)
+        elif run and sizes[folder] + file.bytes <= max_shard_bytes:
+            run.append(file)
+            sizes[folder] += file.bytes
+        else:
+            last[folder], sizes[folder] = [file], file.bytes
+            runs.append(last[folder])
+    return [run for run in runs if len(run) > 1]
+
+
+def _open_sink(output: OutputFile, options: CopyOptions) -> FrameSink:
+    """Open the sink of a joined shard, in the compression of the first shard that it replaces."""
+    codec = CODECS.of_path(output.path)
+    return FrameSink(
+        output.path,
+        options.storage,
+        compression=None if codec is None else codec.name,
+        write_index=options.write_index,
+        threads=options.thread_count,
+        output=output,
+    )

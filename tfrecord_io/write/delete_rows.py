@@ -1,0 +1,417 @@
+"""Remove rows from a dataset: files without matching rows stay, other files are dropped or rewritten.
+
+The rows are found by the names of folders, then by column indexes; of the other files, the columns of the condition are
+read. Records that stay are copied as bytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.background import ordered
+from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import ReplacedError, printable
+from tfrecord_io.format.framing import FRAME_BYTES
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX
+from tfrecord_io.index.find_index import find_again, open_columns, unless_stale, warn_of_stale
+from tfrecord_io.index.known_counts import KnownCounts
+from tfrecord_io.index.record_index import SUFFIX
+from tfrecord_io.options import ScanOptions, Selection
+from tfrecord_io.options.filters import condition_of
+from tfrecord_io.progress import ProgressMeter, logger
+from tfrecord_io.read.build_column_index import index_columns
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.index_search import column_search
+from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.reader import open_as_it_is
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.embedded import embedded_content, field_bytes
+from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.column_folder import ColumnFolder
+from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, ShardName
+from tfrecord_io.storage.paths.manifest import NO_CONTENT, find_sidecars
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
+from tfrecord_io.storage.read.random_access_file import open_random_access
+from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.storage.write.atomic import place_of
+from tfrecord_io.storage.write.publication import PublishedDataset, WrittenShard
+from tfrecord_io.storage.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
+from tfrecord_io.write.copied_records import Frames, selected
+from tfrecord_io.write.frame_sink import FrameSink, add_prefix, indexes_of_published
+
+_MOST_FILES = 8  # that are read at a time
+_WITHOUT_MANIFEST = (
+    "delete changes one file, or the shards of one dataset with a manifest (_MANIFEST.json), "
+    "in one step; tfr.adopt writes a manifest for files that have none"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class DeleteReport(Report):
+    """Rows and files deleted, or to be deleted in a dry run.
+
+    Attributes
+    ----------
+    path : str
+    records : int
+        The rows that were removed.
+    kept : int
+        The rows that remain.
+    bytes : int
+        The bytes of the files that were removed: dropped, or rewritten.
+    written_bytes : int
+        The bytes of the files that were written; 0 with `dry_run`.
+    dropped : tuple of str
+        Files that had no other rows.
+    rewritten : tuple of str
+        Files that were rewritten without the rows, under the names that they had.
+    folders : tuple of str
+        Folders of the dataset in which no file remains.
+    dry_run : bool
+        Nothing was changed.
+    """
+
+    path: str
+    records: int
+    kept: int
+    bytes: int
+    written_bytes: int
+    dropped: tuple[str, ...]
+    rewritten: tuple[str, ...]
+    folders: tuple[str, ...]
+    dry_run: bool
+
+    def _summary(self) -> Summary:
+        verb = "would be removed" if self.dry_run else "removed"
+        parts = [f"{counted(self.records, 'record')} {verb}", f"{self.kept:,} kept"]
+        parts += [f"{counted(len(self.dropped), 'file')} dropped"] * bool(self.dropped)
+        parts += [f"{counted(len(self.folders), 'folder')} dropped"] * bool(self.folders)
+        parts += [f"{counted(len(self.rewritten), 'file')} rewritten"] * bool(self.rewritten)
+        parts += [f"{byte_size(self.bytes)} replaced by {byte_size(self.written_bytes)}"] * (not self.dry_run)
+        rows = [
+            [printable(name, LINE_WIDTH), what] for what in ("dropped", "rewritten") for name in getattr(self, what)
+        ]
+        return Summary(f"{printable(self.path)}: {', '.join(parts)}", ("file", "change"), rows, paths=("file",))
+
+
+def delete_rows(path: str | os.PathLike[str], filters: Any, options: ScanOptions, *, dry_run: bool) -> DeleteReport:
+    """Remove the rows of a dataset, or of one file, that meet a condition; with `dry_run`, only find them."""
+    if filters is None:
+        raise TypeError("filters=None: expected the condition of the rows to remove")
+    sources = resolve_inputs(path, options.storage)
+    is_alone = len(sources) == 1 and sources[0].shard is None
+    if is_alone and sources[0].is_pipe:
+        raise ValueError(f"{printable(sources[0].path)}: delete replaces a regular file, and this is a pipe")
+    if is_alone and KnownCounts(options, is_checked=False).record_count(sources[0], None) is not None:
+        text = f"'{printable(sources[0].path)}': a description of TFDS states how many records the file has"
+        raise ValueError(f"{text}; write the dataset again without these rows, by tfr.formats.write_tfds")
+    dataset = None
+    if is_alone:
+        _refuse_shard(sources[0], options)
+    else:
+        version = manifest_of(sources, path, "changed by delete", _WITHOUT_MANIFEST)
+        dataset = ReplaceableDataset(version, path, "deleted")
+    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
+        deletion = _Deletion(os.fspath(path), sources, options, dataset=dataset, meter=meter, dry_run=dry_run)
+        deletion.find(filters)
+        if not dry_run:
+            deletion.apply()
+    return deletion.report()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """A file with rows to remove."""
+
+    source: Source
+    rows: Array  # their numbers, ascending
+    count: int  # of all rows
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.rows) == self.count
+
+
+class _Deletion:
+    """Removes rows from the files of a dataset: finds them, and drops or rewrites the files.
+
+    Without a `dataset`, `sources` is one file without a manifest. `meter` counts a file that is to be rewritten
+    then, all others once they were searched.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        sources: list[Source],
+        options: ScanOptions,
+        *,
+        dataset: ReplaceableDataset | None,
+        meter: ProgressMeter,
+        dry_run: bool,
+    ) -> None:
+        self._path, self._sources, self._options, self._dataset = path, sources, options, dataset
+        self._meter, self._dry_run = meter, dry_run
+        self._dropped: list[_Found] = []
+        self._rewritten: list[_Found] = []
+        self._records = sum(source.shard.records for source in sources if source.shard is not None)
+        self._written_bytes = 0
+
+    # ---- the rows
+
+    def find(self, filters: Any) -> None:
+        """Find the rows that fulfil the condition, in each file."""
+        condition = condition_of(filters)
+        in_folders = PartitionColumns.from_folders(self._sources).names
+        is_of_folders = self._dataset is not None and set(condition.columns) <= set(in_folders)
+        options = self._options if is_of_folders else replace(self._options, sample="all")  # types of all rows
+        planned = plan_scan(self._sources, options, Selection((), condition), only_sample=True)
+        scan = planned.close()
+        assert scan.row_filter is not None
+        possible = scan.row_filter.possible(self._sources, scan.partitions)
+        is_possible = set(map(id, possible))
+        self._meter.advance(sum(source.size or 0 for source in self._sources if id(source) not in is_possible))
+        files_with_rows = map(partial(self._in_folder, scan), possible) if is_of_folders else self._in(scan, possible)
+        for file_rows in files_with_rows:
+            if self._dry_run or not len(file_rows.rows) or file_rows.is_whole:
+                self._meter.advance(file_rows.source.size or 0)
+            if file_rows.source.shard is not None:
+                file_rows.source.shard.check_records(file_rows.count, file_rows.source.path)
+            else:
+                self._records = file_rows.count
+            if len(file_rows.rows):
+                (self._dropped if file_rows.is_whole else self._rewritten).append(file_rows)
+        numbers = {id(source): number for number, source in enumerate(self._sources)}
+        for files in (self._dropped, self._rewritten):  # those that were read are behind those with an index
+            files.sort(key=lambda file_rows: numbers[id(file_rows.source)])
+        left = 0 if self._dataset is None else len(self._dataset.manifest.files) - len(self._dropped)
+        if self._dropped and not left:  # a dataset has a shard, and a file stays a file
+            self._rewritten.append(self._dropped.pop(0))
+
+    @staticmethod
+    def _in_folder(scan: Scan, source: Source) -> _Found:
+        """All rows of a file, or none, by its folder."""
+        assert scan.row_filter is not None
+        assert source.shard is not None
+        (is_whole,) = scan.row_filter.mask(column_search(scan, scan.row_filter).constants(source)).to_pylist()
+        return _Found(source, np.arange(source.shard.records if is_whole else 0), source.shard.records)
+
+    def _in(self, scan: Scan, sources: Sequence[Source]) -> Iterator[_Found]:
+        """The rows of each file: by its column index, or the columns of the condition are read."""
+        assert scan.row_filter is not None
+        to_read = []
+        for source, match in zip(sources, column_search(scan, scan.row_filter).files(sources), strict=True):
+            if match is not None and not match.is_doubtful and (match.exact or not len(match.records)):
+                yield _Found(source, match.records, len(match.index))
+            else:
+                to_read.append(source)
+        files = max(1, min(_MOST_FILES, len(to_read)))
+        threads = max(1, self._options.thread_count // files)
+        yield from ordered((partial(self._read, scan, source, threads) for source in to_read), files, "delete")
+
+    @staticmethod
+    def _read(scan: Scan, source: Source, threads: int) -> _Found:
+        assert scan.row_filter is not None
+        count, rows = 0, [np.empty(0, np.int64)]
+        file = scan.without_filter().with_sources([source]).with_options(threads=threads, progress=False)
+        with open_as_it_is(file) as reader:
+            for batch in reader:
+                rows.append(scan.row_filter.rows(batch, np.arange(count, count + len(batch))))
+                count += len(batch)
+        return _Found(source, np.concatenate(rows), count)
+
+    # ---- the files
+
+    def apply(self) -> None:
+        """Drop and rewrite files, in one step; then remake the indexes of the rewritten files."""
+        if not self._dropped and not self._rewritten:
+            return
+        removed = sum(len(file_rows.rows) for file_rows in (*self._dropped, *self._rewritten))
+        sources = [file_rows.source for file_rows in self._rewritten]
+        columns = _indexed_columns(sources)
+        published: PublishedDataset | None = None
+        with ExitStack() as undo:
+            replacement = None if self._dataset is None else self._replacement_in(self._dataset)
+            if replacement is not None:
+                undo.callback(replacement.publication.discard)
+            sinks, shards = self._write(replacement, undo)
+            if replacement is None:
+                sinks[0].commit()
+            else:
+                published = replacement.publication.publish(shards, NO_CONTENT)
+            undo.pop_all()
+        logger.info("removed: %s, %s", self._path, counted(removed, "record"))
+        self._written_bytes = sum(sink.bytes for sink in sinks)
+        with indexes_of_published("the rows are removed"):
+            for sink in sinks if published is not None else ():
+                sink.publish_indexes()
+            self._rebuild(sinks, columns)
+        if published is not None:
+            published.warn_of_left()
+
+    def _replacement_in(self, dataset: ReplaceableDataset) -> Replacement:
+        """Begin to replace the rewritten files, and to take out the dropped ones."""
+        files = {file.path: file for file in dataset.manifest.files}
+        new = [
+            NewShard((files[dataset.path_of(found.source)],), found.count - len(found.rows))
+            for found in self._rewritten
+        ]
+        return dataset.replacement(new, [files[dataset.path_of(found.source)] for found in self._dropped])
+
+    def _write(self, replacement: Replacement | None, undo: ExitStack) -> tuple[list[FrameSink], list[WrittenShard]]:
+        """Rewrite the files, one after the other."""
+        sinks: list[FrameSink] = []
+        shards: list[WrittenShard] = []
+        has_index = [index is not None for index in find_sidecars([f.source for f in self._rewritten], (SUFFIX,))]
+        for number, compression, (data, sizes) in self._frames():
+            if number == len(sinks):
+                self._complete(replacement, sinks, shards)
+                sinks.append(self._open_sink(replacement, number, compression, write_index=has_index[number]))
+                undo.callback(sinks[-1].discard)
+            if len(sizes):
+                sinks[-1].write(sinks[-1].prepare(data, len(sizes), sinks[-1].records))
+        self._complete(replacement, sinks, shards)
+        return sinks, shards
+
+    def _complete(self, replacement: Replacement | None, sinks: list[FrameSink], shards: list[WrittenShard]) -> None:
+        """Complete the last file, which is published with the others."""
+        if not sinks:
+            return
+        sink, file_rows = sinks[-1], self._rewritten[len(sinks) - 1]
+        sink.finish()
+        if replacement is not None:
+            shard = replacement.written_shard(
+                len(shards), records=sink.records, size=sink.bytes, crc32c=sink.crc32c, output=sink.output
+            )
+            shards.append(shard)
+            replacement.publication.store(shard)
+        elif sink.records != file_rows.count - len(file_rows.rows):
+            text = f"it has {sink.records + len(file_rows.rows)} records, and had {file_rows.count} before"
+            raise OSError(
+                errno.EBUSY, f"{text}: it was changed meanwhile, and nothing is deleted", file_rows.source.path
+            )
+
+    def _open_sink(
+        self, replacement: Replacement | None, number: int, compression: str | None, *, write_index: bool
+    ) -> FrameSink:
+        output = None if replacement is None else replacement.open(number)
+        return FrameSink(
+            self._rewritten[number].source.path if output is None else output.path,
+            self._options.storage,
+            compression=compression,
+            write_index=write_index,
+            threads=self._options.thread_count,
+            output=output,
+        )
+
+    def _frames(self) -> Iterator[tuple[int, str | None, Frames]]:
+        """The records that stay, with the number of their file and its compression; of each file at least once."""
+        sources = [file_rows.source for file_rows in self._rewritten]
+        prefix = b""  # for the next record: the schema of the first one, which is removed
+        with (
+            SourcePrefetcher(sources) as prefetched,
+            closing(BlockWalker.from_options(prefetched, self._options, progress=self._meter)) as walker,
+        ):
+            for frames in walker.intact_frames():
+                data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
+                rows, stay = self._rewritten[walker.number].rows, np.ones(len(sizes), bool)
+                begin, end = rows.searchsorted([walker.record, walker.record + len(sizes)])
+                stay[rows[begin:end] - walker.record] = False
+                if walker.record == 0:
+                    content = None if stay[0] else embedded_content(data[: int(sizes[0])])
+                    prefix = b"" if content is None else field_bytes(content)
+                kept_frames = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
+                if prefix and stay.any():
+                    kept_frames, prefix = _prefixed(kept_frames, prefix, sources[walker.number].path), b""
+                yield walker.number, walker.opened.compression, kept_frames
+
+    def _rebuild(self, sinks: Sequence[FrameSink], columns: Sequence[tuple[str, ...] | None]) -> None:
+        """Write the column indexes of the new files."""
+        paths: dict[tuple[str, ...], list[str]] = {}
+        for sink, names in zip(sinks, columns, strict=True):
+            if names is not None and sink.records:
+                paths.setdefault(names, []).append(sink.path)
+        options = replace(self._options, on_error="raise", progress=False)
+        files = {source.path: source for source in resolve_sources(self._path, options)} if paths else {}
+        for names, index_paths in paths.items():  # a column may be in other files of the dataset only
+            # Files that are missing here have been replaced by another writer.
+            if rewritten := [files[path] for path in index_paths if path in files]:
+                index_columns(rewritten, names, options, is_optional=True)
+
+    def report(self) -> DeleteReport:
+        """The report of the deletion, or of a dry run."""
+        files_with_rows = [*self._dropped, *self._rewritten]
+        removed = sum(len(file_rows.rows) for file_rows in files_with_rows)
+        folders: tuple[str, ...] = ()
+        if self._dataset is not None:
+            gone = {self._dataset.path_of(file_rows.source) for file_rows in self._dropped}
+            left = {os.path.dirname(file.path) for file in self._dataset.manifest.files if file.path not in gone}
+            folders = tuple(dict.fromkeys(f for f in map(os.path.dirname, sorted(gone)) if f not in left))
+        return DeleteReport(
+            path=self._path,
+            records=removed,
+            kept=self._records - removed,
+            bytes=sum(file_rows.source.size or 0 for file_rows in files_with_rows),
+            written_bytes=self._written_bytes,
+            dropped=tuple(file_rows.source.path for file_rows in self._dropped),
+            rewritten=tuple(file_rows.source.path for file_rows in self._rewritten),
+            folders=folders,
+            dry_run=self._dry_run,
+        )
+
+
+def _refuse_shard(source: Source, options: ScanOptions) -> None:
+    """Raise ValueError if a manifest names this file, which was given by its own path."""
+    fs, name = locate(source.path, options.storage)
+    folder = name[: len(name) - len(name.rpartition("/")[2])]
+    shard = ShardName.parse(name.removeprefix(folder))
+    stems = dict.fromkeys([DIRECTORY_STEM, DIRECTORY_STEM if shard is None else shard.stem])
+    places = [(folder, stem) for stem in stems]
+    places += [(root, DIRECTORY_STEM) for root in ColumnFolder.roots_of(folder)]
+    for directory, stem in places:
+        manifest = place_of(fs, directory, stem).find()
+        if manifest is not None and name.removeprefix(directory) in manifest.paths:
+            where = printable(fs.display_path(directory + FileName.manifest(stem)))
+            text = f"'{printable(source.path)}': '{where}' names this file: pass the path of the dataset"
+            raise ValueError(f"{text}, or of its folder, which loses its rows in one step")
+
+
+def _prefixed(frames: Frames, prefix: bytes, path: str) -> Frames:
+    """Put the embedded schema into the first record, unless it has a schema already."""
+    data, sizes = frames
+    first = data[: int(sizes[0])]
+    if embedded_content(first) is not None:
+        return frames
+    framed = np.frombuffer(add_prefix(prefix, first, path), np.uint8)
+    return np.concatenate([framed, data[int(sizes[0]) :]]), np.concatenate([[len(framed)], sizes[1:]])
+
+
+def _indexed_columns(sources: Sequence[Source]) -> list[tuple[str, ...] | None]:
+    """The columns of the column index of each file; None without an index, or with a stale one."""
+
+    def names(source: Source, index: Source) -> tuple[str, ...]:
+        with open_random_access(source) as file, open_columns(index, source, file) as (columns, _):
+            return columns.names
+
+    def names_now(source: Source, index: Source | None) -> tuple[str, ...] | None:
+        try:
+            return None if index is None else names(source, index)
+        except (FileNotFoundError, ReplacedError):
+            latest = find_again(source, COLUMNS_SUFFIX)
+            return None if latest is None else names(source, latest)
+
+    pairs = zip(sources, find_sidecars(sources, (COLUMNS_SUFFIX,)), strict=True)
+    columns_and_warnings = [unless_stale(partial(names_now, *pair)) for pair in pairs]
+    warn_of_stale(text for _, text in columns_and_warnings)
+    return [columns for columns, _ in columns_and_warnings]
