@@ -204,7 +204,8 @@ class Dataset(_Shown):
     schema : pyarrow.Schema
         Of the selected columns.
     schema_source : str
-        "schema=", "embedded", "features.json", "companions" (companion features make bytes tensors) or "inferred".
+        "schema=", "embedded", "saved" (`Schema.save`), "features.json", "companions" (companion features make bytes
+        tensors) or "inferred".
     files : list of str
         In the order of reading.
     bytes : int or None
@@ -217,7 +218,7 @@ class Dataset(_Shown):
 
     @property
     def schema_source(self) -> str:
-        """Where the schema comes from: "schema=", "embedded", "features.json", "companions" or "inferred"."""
+        """Where the schema comes from: "schema=", "embedded", "saved", "features.json", "companions" or "inferred"."""
         return self._held.schema_source
 
     @property

@@ -76,7 +76,7 @@ METHODS = {
     "RecordReader": "close",
     "RecordWriter": "write flush close",
     "Schema": "names types field select from_arrow from_json from_feature_description from_tfx from_tfds "
-    "to_arrow to_json to_feature_description to_tfx to_python",
+    "to_arrow to_json to_feature_description to_tfx to_python save",
     "InferredSchema": "strict",
     "ReadReport": "skipped_table",
     "WriteReport": "skipped_table",

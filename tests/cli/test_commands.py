@@ -44,6 +44,38 @@ def test_head_shows_the_first_records(run, words: Path) -> None:
     assert len(shown.output.strip().splitlines()) == 4  # names, a line, two records
 
 
+def test_a_schema_is_saved_beside_the_files_of_others(run, words: Path, tmp_path: Path) -> None:
+    path = tmp_path / "foreign.tfrecord"
+    sizes = {"height": 2, "width": 2, "label": 1}
+    written(path, [bytes(tfr.encode_example({"image_raw": bytes(range(12)), **sizes}))])
+    stated = "image_raw=tensor(uint8, (height, width, 3))", "label=int8"
+    saved = run("schema", path, "--save", "--type", stated[0], "--type", stated[1])
+    assert saved.exit_code == 0, saved.output
+    assert saved.stdout == f"4 columns saved: {tmp_path}/_SCHEMA-foreign.tfrecord.json\n"
+    shown = json.loads(run("schema", path, "--json").stdout)
+    assert shown["source"] == "saved"
+    types = {field["name"]: field["type"] for field in shown["fields"]}
+    assert types == {"height": "int64", "image_raw": "tensor<uint8>[2, 2, 3]", "label": "int8", "width": "int64"}
+    assert "'height', 'width', 3" in run("schema", path, "--as", "python").stdout
+    (tmp_path / "_SCHEMA-foreign.tfrecord.json").write_text("{")
+    damaged = run("schema", path)
+    assert damaged.exit_code != 0
+    assert f"write it anew by: tfr schema {path} --save" in damaged.stderr
+    again = run("schema", path, "--save", "--json")
+    assert json.loads(again.stdout)["columns"] == ["height", "image_raw", "label", "width"]
+    for arguments in (
+        ["--type", "label=int8"],
+        ["--save", "--as", "json"],
+        ["--save", words],
+        ["--save", "--split", "a"],
+    ):
+        refused = run("schema", path, *arguments)
+        assert refused.exit_code == 2, refused.output
+    refused = run("schema", "--save", words)
+    assert refused.exit_code != 0
+    assert "states the schema of the files" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("values", "wanted"),
     [(["ant", "bee", "3"], ["3", "ant"]), ([5, -7, 3], ["3", "-7"]), ([b"x", b"y", b"z"], ["z", "x"])],

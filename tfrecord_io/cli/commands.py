@@ -21,6 +21,7 @@ from tfrecord_io.cli.common_options import (
     number,
     options,
     read_from,
+    type_option,
     write_modes,
 )
 from tfrecord_io.cli.process import echo, output_path
@@ -84,16 +85,29 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
         type=click.Choice(SCHEMA_FORMATS),
         help="Print the schema as JSON, or as code or text for pyarrow, TFX, TensorFlow or Python.",
     ),
+    click.option("--save", is_flag=True, help="Save the schema beside files that carry none."),
+    type_option("in the saved schema", "n=int8"),
 )
-def schema(path: str | list[str], as_json: bool, format: str | None, **keywords: Any) -> None:
+def schema(path: str | list[str], as_json: bool, format: str | None, save: bool, **keywords: Any) -> None:
     """Show the columns and their types.
 
-    They come from the schema in the file or, without one, are inferred from its first records.
+    They come from the schema in the file or its manifest, else from the one saved beside it, else from a
+    features.json of TFDS; else they are inferred from its first records.
+
+    With --save, they are written to a file that all commands and calls read from then on: _SCHEMA.json in a
+    directory, _SCHEMA-NAME.json for one file or the shards of a name. It is not used, with a warning, once the
+    first records have other features. --type states what inference cannot know:
+    tfr schema a.tfrecord --save --type "image_raw=tensor(uint8, (height, width, 3))"
     """
     from tfrecord_io.cli import output, schema_text
     from tfrecord_io.schema.column_features import stored_as
     from tfrecord_io.schema.type_names import short_type_name
 
+    if save:
+        _save_schema(path, as_json, format, keywords)
+        return
+    if keywords.pop("schema_overrides") is not None:
+        raise click.UsageError("--type is for the saved schema: pass --save too")
     resolved, source, suggestions = schema_text.resolve_schema(path, format, keywords)
     if format is not None:
         echo(schema_text.schema_text(resolved, format))
@@ -108,6 +122,19 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **keywords:
         value["suggestions"] = [suggestion.to_dict() for suggestion in suggestions]
         lines = [line for suggestion in suggestions for line in suggestion.lines()]
         output.print_result(as_json, value, text=text, table=lambda: output.schema_table(schema), lines=lines)
+
+
+def _save_schema(path: str | list[str], as_json: bool, format: str | None, keywords: dict[str, Any]) -> None:
+    from tfrecord_io.cli import output, schema_text
+
+    if not isinstance(path, str) or path == STDIN:
+        raise click.UsageError("--save takes one PATH: a file, a directory or the shards of a name")
+    for name, value in (("--as", format), ("--split", keywords["split"])):
+        if value is not None:
+            raise click.UsageError(f"--save saves the schema of whole files for all calls: it takes no {name}")
+    saved, target = schema_text.save_schema(path, keywords)
+    text = f"{counted(len(saved), 'column')} saved: {printable(target, 1024)}"
+    output.print_result(as_json, {"path": target, "columns": saved.names}, text=text)
 
 
 @inspection(

@@ -19,6 +19,7 @@ from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.suggest_types import Suggestion, suggest_types
 from tfrecord_io.schema.column_features import ENCODING_KEY, FEATURE_LIST
+from tfrecord_io.schema.column_selection import apply_overrides
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import (
@@ -31,6 +32,7 @@ from tfrecord_io.schema.tensor_types import (
     tensor_value_type,
 )
 from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.tools.save_schema import save_for_path
 
 
 def schema_text(schema: Schema | pa.Schema, format: str) -> str:
@@ -72,6 +74,18 @@ def resolve_schema(
     schema = inferred.strict(schema if source == "embedded" else None)
     schema = schema.select([name for name in schema.names if name not in of_folders])
     return inferred.with_companions(schema) if format == "feature_description" else schema, source, ()
+
+
+def save_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Schema, str]:
+    """Save the schema of files beside them, with the types that ``schema_overrides`` declares, and return its path.
+
+    An older saved schema is not looked at.
+    """
+    options = ReadOptions.from_keywords(keywords)
+    asked = options.for_inspection()
+    scan = plan_scan(resolve_sources(path, asked), asked.of_scan, only_sample=True, uses_saved=False).close()
+    schema = apply_overrides(scan.features, options.schema_overrides or {})
+    return schema, save_for_path(schema, path, options.of_scan)
 
 
 def _arrow(schema: Schema) -> str:

@@ -39,7 +39,8 @@ class ReadReport(Report):
     files : int
         Files opened.
     schema_source : str
-        "schema=", "embedded", "features.json", "companions" (companion features make bytes tensors) or "inferred".
+        "schema=", "embedded", "saved" (`Schema.save`), "features.json", "companions" (companion features make bytes
+        tensors) or "inferred".
     stopped : str or None
         Why reading ended early, with ``on_error="stop"``.
     skipped : sequence of SkippedRegion

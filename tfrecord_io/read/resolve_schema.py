@@ -67,6 +67,7 @@ from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
     from tfrecord_io.read.inference import SampledNames
+    from tfrecord_io.read.saved_schema import SavedSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +97,20 @@ def plan_scan(
     embedded: EmbeddedSchema | None = None,
     has_united: bool = False,
     keeps_conflicts: bool = False,
+    uses_saved: bool = True,
 ) -> Planned:
     """Choose the schema of a read, and compile it.
 
-    The schema is the first of: ``schema=``, the embedded schema of the files, that of a sidecar file, the one inferred
-    from the values, where bytes with companion features become tensors.
+    The schema is the first of: ``schema=``, the embedded schema of the files or their manifest, the saved schema beside
+    them, the ``features.json`` of TFDS, the one inferred from the values, where bytes with companion features become
+    tensors.
 
     `sources` are the files, as `resolve_sources` finds them. `whole` and `with_index`: see `Scan`.
     `with_evidence`: the evidence for an inferred schema is kept in `Planned.inferred`. `only_sample`: the caller closes
     the plan, nothing behind the sample is read in advance. `embedded` is the embedded schema of the files, if known;
     if `has_united`, it covers all files, or they have none if it is None: it is not looked for. `keeps_conflicts`: a
-    read `for_inspection` has the columns for which the files have no common type, too; it warns of them.
+    read `for_inspection` has the columns for which the files have no common type, too; it warns of them. `uses_saved`:
+    see `find_saved_schema`.
     """
     stated = options, selection
     if options.declares_schema and not takes_payloads(options.record_type) and _has_open_shapes(options):
@@ -118,6 +122,7 @@ def plan_scan(
     how = {"whole": whole, "with_index": with_index, "with_evidence": with_evidence}
     planner = _Planner(tuple(sources), options, selection, **how)
     planner.narrow = None if options is stated[0] else stated
+    planner.uses_saved = uses_saved
     if has_united:
         planner.all_embedded, planner.has_united = embedded, True
     folds = not options.stable_types and (with_evidence or options.schema is None)
@@ -280,6 +285,8 @@ class _Planner:
         self.all_embedded: EmbeddedSchema | None = None
         self.narrow: tuple[ScanOptions, Selection] | None = None  # see `Scan`
         self.has_united = False  # what `_unite_files` found, if it has looked
+        self.uses_saved = True
+        self._saved_fits: bool | None = None  # the first records; None: they were not looked at
 
     @property
     def _reads_all(self) -> bool:
@@ -291,6 +298,21 @@ class _Planner:
     @cached_property
     def _projection(self) -> Projection:
         return Projection(self.selection.columns)
+
+    @cached_property
+    def _saved(self) -> SavedSchema | None:
+        from tfrecord_io.read.saved_schema import find_saved_schema
+
+        return find_saved_schema(self.sources) if self.uses_saved else None
+
+    def _close_shapes(self, schema: Schema) -> Schema:
+        """A saved schema, with the shapes that the first records state where it leaves them open."""
+        options = self.options.changed(schema=schema, schema_overrides=None)
+        if not _has_open_shapes(options):
+            return schema
+        from tfrecord_io.read.resolve_shapes import close_shapes
+
+        return Schema.parse(close_shapes(options, self.sources, partial(_first_chunks, self.sources)).schema)
 
     def plan(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
         """Attempt a plan, with changed assumptions until they hold."""
@@ -341,8 +363,8 @@ class _Planner:
     def _try_plan(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         """Plan the read by the first source of a schema that there is; or return better assumptions, to try again.
 
-        The sources, in this order: the type of records that are no Examples, ``schema=``, the embedded schema,
-        ``features.json``, and inference.
+        The sources, in this order: the type of records that are no Examples, ``schema=``, the embedded schema, the
+        saved schema, ``features.json``, and inference.
         """
         options = self.options
         uses_embedded = options.schema is None
@@ -364,6 +386,13 @@ class _Planner:
             if options.record_type == "example":
                 warn_of_feature_lists(self.sources, options, self.selection.columns, schema)
             return self._plan_schema(reader, ResolvedSchema(schema, "embedded", record_type, embedded))
+        if uses_embedded and (saved := self._saved) is not None:
+            if self._saved_fits is None:
+                self._saved_fits = saved.fits(reader, options)
+                return assumptions  # the records are read again
+            if self._saved_fits:
+                schema = self._override_types(self._close_shapes(saved.schema))
+                return self._plan_schema(reader, ResolvedSchema(schema, "saved", record_type))
         sidecar = find_sidecar_schema(self.sources, options) if uses_embedded else None
         if sidecar is not None:
             resolved = ResolvedSchema(self._override_types(sidecar.schema), "features.json", record_type)

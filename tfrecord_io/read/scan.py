@@ -53,7 +53,7 @@ class ResolvedSchema:
     """The schema of the features, and its source."""
 
     schema: Schema  # of all features that can be read
-    source: str  # "schema=", "embedded", "features.json", "companions", "inferred" or 'record_type="bytes"'
+    source: str  # "schema=", "embedded", "saved", "features.json", "companions", "inferred" or 'record_type="bytes"'
     record_type: RecordType = RecordType.DETECT
     embedded: EmbeddedSchema | None = None  # the one that governs, if `source` is "embedded"
     folded: frozenset[str] = frozenset()  # columns that were inferred to be tensors from their companion features
@@ -236,7 +236,7 @@ class Scan:
 
     @property
     def schema_source(self) -> str:
-        """Where the schema comes from: "schema=", "embedded", "features.json", "companions" or "inferred"."""
+        """Where the schema comes from: "schema=", "embedded", "saved", "features.json", "companions" or "inferred"."""
         return self.resolved.source
 
     @property

@@ -16,7 +16,7 @@ from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.options import Options
 from tfrecord_io.registry import SCHEMAS, load_point
 from tfrecord_io.schema.field import CONTEXT, Field, check_columns
-from tfrecord_io.typing import SchemaLike, StorageLike
+from tfrecord_io.typing import OpenedDataset, Path, SchemaLike, StorageLike
 
 
 class Schema:
@@ -163,6 +163,51 @@ class Schema:
         from tfrecord_io.schema.formats import text_forms
 
         return text_forms.to_json(self.fields, self.metadata, indent)
+
+    @check_keywords
+    def save(self, source: Path | OpenedDataset) -> str:
+        """Save the schema beside files that carry none; from then on all calls read the files with it.
+
+        >>> import tfrecord_io as tfr
+        >>> with tfr.RecordWriter("ages.tfrecord") as writer:
+        ...     writer.write(tfr.encode_example({"age": 30, "name": b"Ada"}))
+        >>> tfr.Schema({"age": "uint8", "name": "binary"}).save("ages.tfrecord")
+        '_SCHEMA-ages.tfrecord.json'
+        >>> tfr.read_table("ages.tfrecord").schema.field("age").type
+        DataType(uint8)
+
+        A saved schema comes after ``schema=`` and a schema that files or their manifest carry, and before a
+        ``features.json`` of TFDS and the types that are inferred. ``schema="infer"`` ignores it. It says which columns
+        there are, as ``schema=`` does.
+
+        Parameters
+        ----------
+        source : str, PathLike or Dataset
+            What the schema is for: a directory (``_SCHEMA.json`` in it, also for its folders of columns), the shards of
+            a name (``train@*`` or a glob: ``_SCHEMA-train.json``), or one file (``_SCHEMA-a.tfrecord.json``). A dataset
+            brings its ``storage_options``.
+
+        Returns
+        -------
+        str
+            The path of the saved schema; an older one is replaced.
+
+        Raises
+        ------
+        SchemaError
+            The files carry a schema, there are no records, or none has a feature of the schema.
+        ValueError
+            The files are neither those of a directory nor the shards of one name.
+
+        Notes
+        -----
+        With it goes a fingerprint of the first records: names and kinds of features. Records with a new feature, or
+        with values of another kind, or without a feature that all had, are read as if no schema was saved, with a
+        `SchemaWarning`. Only the first records of a read are compared, without their values, sizes and numbers of
+        values; rows may be appended.
+        """
+        path: str = load_point(SCHEMAS, "saved").save(self, source)
+        return path
 
     def to_python(self) -> str:
         """Source code that makes this schema.

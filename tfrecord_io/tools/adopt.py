@@ -21,8 +21,9 @@ def adopt(
     rows can be appended, ``mode="overwrite_partitions"``, `delete` and `compact` work, and readers see one version of
     the dataset. Reading gives the same rows as before.
 
-    The schema of the dataset is the one that covers the embedded schemas of the files; if none has one, it is inferred
-    from all records. Folders such as ``day=2026-01-01/`` become its partition columns.
+    The schema of the dataset is the one that covers the embedded schemas of the files; if none has one, it is the one
+    saved beside them (`Schema.save`), else it is inferred from all records. Folders such as ``day=2026-01-01/`` become
+    its partition columns.
 
     >>> import os
     >>> import tfrecord_io as tfr

@@ -11,6 +11,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.background import ordered
 from tfrecord_io.compression import CODECS
 from tfrecord_io.errors import printable, secret_url
@@ -24,8 +25,10 @@ from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embed
 from tfrecord_io.read.inference import inferred_schema
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.schema.embedded import embedded_schema, pack
+from tfrecord_io.read.saved_schema import find_saved_schema
+from tfrecord_io.schema.embedded import embedded_schema, pack, unpack
 from tfrecord_io.schema.inferred_type import Observation, join_columns
+from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.column_folder import ColumnFolder
 from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, ShardName, ShardSpec, new_id
@@ -173,14 +176,41 @@ def _schema(
             return None, names
         schemas = {content for content, _ in contents}
         return (schemas.pop() if len(schemas) == 1 else pack(embedded.schema, embedded.dictionaries)), names
-    return _infer_schema(filled, options)
+    return _saved_schema(filled, options) or _infer_schema(filled, options)
+
+
+def _saved_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[bytes | None, tuple[str, ...]] | None:
+    """The schema that is saved beside the files, if it fits them.
+
+    It is None where a manifest cannot say all of it, such as other names of columns, or where records have more
+    features: each read looks for it then.
+    """
+    saved = find_saved_schema(sources)
+    if saved is None or plan_scan(sources, options, only_sample=True).close().resolved.source != "saved":
+        return None
+    content, names = pack(embedded_schema(saved.schema.to_arrow()), {}), tuple(saved.schema.names)
+    if Schema.parse(unpack(content).schema) != saved.schema:
+        return None, names
+    seen, _ = _observe_all(sources, replace(options, schema="infer"))
+    declared = {column.name for column in plan_columns(saved.schema).columns}
+    return content if seen.keys() <= declared else None, names
 
 
 def _infer_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[bytes | None, tuple[str, ...]]:
-    """Infer the schema from all records, one file at a time, to bound memory.
+    """Infer the schema from all records.
 
     The schema is None where companion features make tensors, or a file beside them describes features: each read looks
     for these.
+    """
+    seen, is_plain = _observe_all(sources, options)
+    schema = inferred_schema(seen, options, {})
+    return pack(embedded_schema(schema.to_arrow()), {}) if is_plain and sources else None, tuple(schema.names)
+
+
+def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[dict[str, Observation], bool]:
+    """What all records show of their features, and whether nothing but that decides their types.
+
+    One file is decoded at a time, to bound memory.
     """
     seen: dict[str, Observation] = {}
     inferring, is_plain = replace(options, sample="all", progress=False), True
@@ -192,5 +222,4 @@ def _infer_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[byte
         resolved = scan.resolved
         is_plain &= resolved.source == "inferred" and not resolved.companions
         seen = join_columns(seen, resolved.observations)
-    schema = inferred_schema(seen, inferring, {})
-    return pack(embedded_schema(schema.to_arrow()), {}) if is_plain and sources else None, tuple(schema.names)
+    return seen, is_plain

@@ -69,12 +69,14 @@ def test_files_beside_the_shards(stem: str, id: str) -> None:
     manifest, journal = FileName.parse(FileName.manifest(stem)), FileName.parse(FileName.journal(stem))
     assert (manifest.kind, manifest.dataset, manifest.id) == (Kind.MANIFEST, stem, "")
     assert (journal.kind, journal.dataset, journal.id) == (Kind.JOURNAL, stem, "")
+    schema = FileName.parse(FileName.saved_schema(stem))
+    assert (schema.kind, schema.dataset, schema.id, schema.is_of_tool) == (Kind.SCHEMA, stem, "", True)
     claim, condition = FileName.of_path(f"bucket/{FileName.claim(stem, id)}"), FileName.parse(FileName.condition(id))
     assert (claim.kind, claim.dataset, claim.id) == (Kind.CLAIM, stem, id)
     assert (condition.kind, condition.dataset, condition.id) == (Kind.CONDITION, None, id)
     temporary = FileName.parse(FileName.temporary(stem))
     assert temporary.kind is Kind.TEMPORARY
-    assert all(file.is_hidden for file in (manifest, journal, condition, temporary))
+    assert all(file.is_hidden for file in (manifest, journal, schema, condition, temporary))
 
 
 def test_a_claim_is_one_in_a_folder_of_claims_alone() -> None:
@@ -103,7 +105,8 @@ def test_no_name_is_of_two_kinds(id: str, number: int, stem: str) -> None:
     assert [FileName.parse(name).shard is not None for name in names] == [False] * 6 + [True]
 
 
-BASES = ["train", "_x", ".x", "part", "a-b", "model.data", "_MANIFEST", "_RESUME-a", "_0123456789abcdef", "a.gz"]
+BASES = ["train", "_x", ".x", "part", "a-b", "model.data", "_MANIFEST", "_SCHEMA", "_RESUME-a"]
+BASES += ["_0123456789abcdef", "a.gz"]
 NUMBERS_IN_NAMES = ["", "-00000", "-00000-of-00001", "-00000-0123456789abcdef", "-1"]
 ENDS = ["", *FileName.SIDECAR_SUFFIXES, *WRITTEN_SUFFIXES, ".tfrecord.gz"]
 ENDS += [".staged", ".claim", ".condition", ".tmp", ".INDEX"]
@@ -113,6 +116,7 @@ ENDS += [".staged", ".claim", ".condition", ".tmp", ".INDEX"]
 def test_a_name_is_of_the_first_kind_that_it_has_the_form_of(base: str) -> None:
     """Names of users can have several forms; the parts of a name do not depend on its kind."""
     of_writers = {Kind.TEMPORARY, Kind.STAGED, Kind.PART, Kind.CONDITION, Kind.JOURNAL, Kind.MANIFEST, Kind.CLAIM}
+    of_writers.add(Kind.SCHEMA)
     for name in (base + number + end for number in NUMBERS_IN_NAMES for end in ENDS):
         file = FileName.parse(name)
         assert file.is_hidden == name.startswith(("_", "."))

@@ -163,7 +163,7 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
         found.files.append((name, source_of(fs, entry)))
         indexes = [index for index in FileName.all_indexes(name) if index in entries]
         found.others += [(index, source_of(fs, entries[index])) for index in indexes]
-    companions = [name for name in entries if name in _OF_TFDS or name.endswith(_LABELS)]
+    companions = [name for name in entries if _is_companion(name)]
     if all_files:
         everything = {entry.name[below:]: entry for entry in everything_below(fs, directory)}
         entries = {**everything, **entries}
@@ -174,6 +174,11 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
         companions = [name for name in everything if name not in taken_names and not _is_of_writer(name)]
     companions.sort(key=lambda name: (is_found_by(name), name))
     found.others += [(name, source_of(fs, entries[name])) for name in companions]
+
+
+def _is_companion(name: str) -> bool:
+    """True if a file describes the data of its directory: a saved schema, or a file of TFDS."""
+    return name in _OF_TFDS or name.endswith(_LABELS) or FileName.of_path(name).kind is Kind.SCHEMA
 
 
 def is_found_by(name: str) -> bool:

@@ -29,6 +29,7 @@ _MANIFEST = re.compile(r"_MANIFEST(?:-(?P<stem>.+))?\.json", re.DOTALL)
 _STAGED = re.compile(f"_{_ID}-{_NUMBER}(?:-{_NUMBER})?[.]staged")
 _PART = re.compile(f"_{_ID}-{_NUMBER}(?:-{_NUMBER})?[.]json")
 _JOURNAL = re.compile(r"_RESUME-(?P<stem>.+)\.json", re.DOTALL)
+_SCHEMA = re.compile(r"_SCHEMA(?:-(?P<stem>.+))?\.json", re.DOTALL)
 _CLAIMS, _CLAIM_SUFFIX = "_APPEND-", ".claim"
 _CLAIM = re.compile(f"{_ID}[.]claim")
 _CONDITION = re.compile(f"_{_ID}[.]condition")
@@ -47,7 +48,9 @@ _NUMBERED_MIDDLE = re.compile("-[0-9]{5}")
 _HADOOP = ("part", "part-r", "part-m")  # the stems of the files that Hadoop and Spark write
 _DIGITS = re.compile("[0-9]+")
 _END = "\0\0"  # of a part of a path, in `natural_key`: before all that may follow there
-_OF_TOOL = re.compile(r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|RESUME-.*|.*\.staged)", re.DOTALL)
+_OF_TOOL = re.compile(
+    r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|SCHEMA(-.*)?\.json|RESUME-.*|.*\.staged)", re.DOTALL
+)
 _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
 _SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+))(?P<suffix>(?:\.[^@/]*)?)", re.DOTALL)
 
@@ -256,6 +259,7 @@ class Kind(Enum):
     CONDITION = "the object by which a bucket is asked whether it heeds conditions"
     JOURNAL = "the journal of a conversion that can be resumed"
     MANIFEST = "the manifest of a dataset"
+    SCHEMA = "the saved schema of files that have none of their own"
     CLAIM = "the claim of a writer that adds to a dataset, in a folder of claims"
     INDEX = "the index of a file of records"
     HIDDEN = "a file without data, of another tool"
@@ -291,6 +295,7 @@ class FileName:
         *(".json", ".txt", ".pbtxt", ".classes", ".md5"),
     )
     MANIFEST_PATTERN: ClassVar = "_MANIFEST*.json"
+    SCHEMA_PREFIX: ClassVar = "_SCHEMA"  # of all saved schemas
 
     name: str
     folder: str = ""
@@ -324,6 +329,15 @@ class FileName:
         ('_MANIFEST.json', '_MANIFEST-train.json')
         """
         return "_MANIFEST.json" if stem == DIRECTORY_STEM else f"_MANIFEST-{stem}.json"
+
+    @classmethod
+    def saved_schema(cls, stem: str = DIRECTORY_STEM) -> str:
+        """The name of the saved schema of a file or of the shards of a dataset; by default of a whole directory.
+
+        >>> FileName.saved_schema(), FileName.saved_schema("train"), FileName.saved_schema("a.tfrecord")
+        ('_SCHEMA.json', '_SCHEMA-train.json', '_SCHEMA-a.tfrecord.json')
+        """
+        return f"{cls.SCHEMA_PREFIX}.json" if stem == DIRECTORY_STEM else f"{cls.SCHEMA_PREFIX}-{stem}.json"
 
     @staticmethod
     def staged(id: str, number: int, part: int | None = None) -> str:
@@ -473,11 +487,14 @@ class FileName:
 
     @property
     def dataset(self) -> str | None:
-        """The dataset of a shard, an index of one, a manifest, a journal or a claim; None for other files."""
+        """The dataset of a shard, an index of one, a manifest, a saved schema, a journal or a claim; else None.
+
+        A saved schema of one file has the name of the file.
+        """
         if self.kind is Kind.CLAIM:
             return self.folder.removeprefix(_CLAIMS)
-        if self.kind is Kind.MANIFEST:
-            match = _MANIFEST.fullmatch(self.name)
+        if self.kind in (Kind.MANIFEST, Kind.SCHEMA):
+            match = (_MANIFEST if self.kind is Kind.MANIFEST else _SCHEMA).fullmatch(self.name)
             return DIRECTORY_STEM if match is None else match["stem"] or DIRECTORY_STEM
         if self.kind is Kind.JOURNAL:
             match = _JOURNAL.fullmatch(self.name)
@@ -506,6 +523,7 @@ _HIDDEN_FORMS = (
     (Kind.CONDITION, _CONDITION),
     (Kind.JOURNAL, _JOURNAL),
     (Kind.MANIFEST, _MANIFEST),
+    (Kind.SCHEMA, _SCHEMA),
 )
 _WITH_ID = frozenset({Kind.STAGED, Kind.PART, Kind.CONDITION, Kind.CLAIM})
 
