@@ -6,6 +6,7 @@ A new row inherits these tests.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -98,6 +99,15 @@ def test_a_row_is_that_of_its_dtype(row: Dtype) -> None:
     assert width * int(np.prod(row.inner)) == row.itemsize
     assert (row.kind == "V") == row.is_extension == (extension_of(row.dtype) is not None)
     assert row.is_extension or row.kind == row.dtype.kind
+
+
+@every_extension
+def test_a_row_is_documented(row: Dtype) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "tensors.md").read_text("utf-8")
+    (line,) = (line for line in page.splitlines() if line.startswith("|") and "`bfloat16`" in line)
+    assert f"`{row.name}`" in line, "docs/howto/tensors.md: add it to the table of dtypes"
+    (refused,) = re.findall(r"`to_tf` refuses\s([^.]*)", page)
+    assert (f"`{row.name}`" in refused) == (not row.is_in_tf_data), "docs/howto/tensors.md: which `to_tf` refuses"
 
 
 @every_extension
