@@ -382,7 +382,7 @@ def test_torch_makes_the_stated_dtype(written: Any, row: Dtype) -> None:
 
 
 @every_extension
-def test_tensors_of_torch_are_written(tmp_path: Path, row: Dtype) -> None:
+def test_torch_tensors_are_written(tmp_path: Path, row: Dtype) -> None:
     torch = pytest.importorskip("torch")
     if row.torch != row.name:
         return
@@ -394,7 +394,7 @@ def test_tensors_of_torch_are_written(tmp_path: Path, row: Dtype) -> None:
 
 
 @every_row
-def test_tensorflow_makes_the_dtype(written: Any, row: Dtype) -> None:
+def test_tf_makes_the_dtype(written: Any, row: Dtype) -> None:
     tf = pytest.importorskip("tensorflow")
     if row.kind in "SU" or row.kind in "Mm":
         return
