@@ -371,13 +371,16 @@ def test_each_encoding_of_arrays_has_a_suite(row: Any) -> None:
 @pytest.mark.skipif(not PAGES.exists(), reason="needs the documentation")
 @pytest.mark.parametrize("codec", CODECS.own, ids=lambda codec: codec.name)
 def test_the_documentation_has_every_compression(codec: Codec) -> None:
-    (row,) = (line for line in (PAGES / "format.md").read_text("utf-8").splitlines() if f'| `"{codec.name}"` |' in line)
+    lines = (PAGES / "format.md").read_text("utf-8").splitlines()
+    row = next((line for line in lines if f'| `"{codec.name}"` |' in line), "")
+    assert row, "docs/format.md: add a row to the table of compressions"
     assert f"| {', '.join(f'`{suffix}`' for suffix in codec.suffixes)} |" in row
     assert ("**not TensorFlow**" in row) == (not codec.tensorflow)
     needed = codec.requirement.replace("tfrecord_io", ".")  # of a clone, as on all pages
     assert (f"pip install '{needed}'" if needed else "") in row
     rows = (PAGES / "howto" / "damaged-files.md").read_text("utf-8").splitlines()
-    assert any(line.startswith("| ") and codec.name in line.split("|")[1] for line in rows)
+    is_told = any(line.startswith("| ") and codec.name in line.split("|")[1] for line in rows)
+    assert is_told, "docs/howto/damaged-files.md: add to the table what damage takes"
     assert f" {codec.name}" in (ROOT / "README.md").read_text("utf-8").lower(), (
         "name it in the README, among the others"
     )
