@@ -17,6 +17,8 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from border import PUBLIC, public
+from tfrecord_io.options.on_damage import by_number, names_of
+from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS, written_encodings
 
 TABLE = pa.table({"n": [1, 2, 3], "x": [[1.5], [], [2.5, 3.5]], "s": ["a", "b", "c"]})
 REFUSED = (tfr.TFRecordError, ValueError, TypeError, OSError, ImportError)  # those that are documented
@@ -122,6 +124,43 @@ def test_a_choice_works_or_says_what_it_needs(place: None, name: str, keyword: s
             refused = error
     assert refused is None or str(refused)
     assert not isinstance(refused, TypeError) or keyword in str(refused) or "needs" in str(refused)
+
+
+ENCODINGS = {row.name: row.rules for row in TENSOR_ENCODINGS.own}
+# Lists of values in docstrings that do not follow from a type.
+LISTED = {
+    ("open_random", "on_error"): names_of(by_number),
+    ("Field", "encoding"): tuple(ENCODINGS),
+    ("tensor", "encoding"): tuple(name for name, rules in ENCODINGS.items() if rules.dtype_kinds),
+}
+
+
+def test_docstrings_list_the_values_of_each_keyword() -> None:
+    """Lists such as ``{"raise", "stop"}``, of keywords whose values the type has, or a table."""
+    advice = []
+    for name in PUBLIC:
+        doc = inspect.getdoc(public(name)) or ""
+        for keyword, text in re.findall(r'^(\w+) : .*?\{((?:"|None)[^}\n]*)\}', doc, re.MULTILINE):
+            parameters = inspect.signature(public(name)).parameters
+            annotation = str(parameters[keyword].annotation) if keyword in parameters else ""
+            values = dict.fromkeys(LISTED.get((name, keyword), named(annotation)))
+            listed = literal_eval(f"[{text}]")
+            if values and {*listed} - {None} != {*values} - {None}:
+                shown = ", ".join(f'"{value}"' for value in values if value is not None)
+                advice.append(f"the docstring of {name} needs {keyword} : {{{shown}}}")
+    assert not advice, "\n".join(advice)
+
+
+@pytest.mark.parametrize("encoding", [name for name in written_encodings() if name in ENCODINGS])
+def test_each_encoding_is_documented(encoding: str) -> None:
+    assert f'"{encoding}" (' in (inspect.getdoc(tfr.write_tfrecord) or ""), (
+        "describe it at column_encoding of write_tfrecord"
+    )
+    if ENCODINGS[encoding].dtype_kinds:
+        pages = Path(__file__).parents[1] / "docs"
+        assert f'| `"{encoding}"` |' in (pages / "howto" / "tensors.md").read_text("utf-8"), "add it to its table"
+        (line,) = re.findall("`encoding=` accepts .*", (pages / "schema.md").read_text("utf-8"))
+        assert f'`"{encoding}"`' in line, "add it to the encodings of tensors in docs/schema.md"
 
 
 def test_formats_that_are_only_written_are_no_choice_for_a_source() -> None:

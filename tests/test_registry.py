@@ -312,6 +312,13 @@ def test_docstrings_that_list_suffixes_of_compressions_list_all() -> None:
         assert missing == [], f"the docstring of {name} needs {', '.join(missing)}, where it lists suffixes"
 
 
+@pytest.mark.parametrize("codec", CODECS.own, ids=lambda codec: codec.name)
+def test_docstrings_state_the_levels_of_each_compression(codec: Codec) -> None:
+    stated = rf"{codec.levels[0]} to {codec.levels[-1]} of [^,.]*\b{codec.name}\b"
+    doc = inspect.getdoc(tfr.write_tfrecord) or ""
+    assert re.search(stated, doc), f"the docstring of write_tfrecord needs the levels of {codec.name}"
+
+
 def kinds(registry: Registry[Any]) -> str:
     return f"{registry.kind}s"
 
@@ -331,21 +338,52 @@ def test_names_of_rows_stand_in_their_registry_alone(registry: Registry[Any]) ->
         module = path.relative_to(PACKAGE).as_posix()
         if not module.startswith((*home, *others)) and texts_of(path) & words:
             found[module] = {*texts_of(path)} & words
-    assert found == {}, "loop over the registry"
+    advice = (
+        f"loop over the registry {registry.kind}s, or take the row by its name, or the suffixes that the caller has"
+    )
+    assert found == {}, advice
+
+
+def names_with_suites(suite: str) -> set[str]:
+    """The attribute ``name`` of each class in the files of tests that import a suite."""
+    paths = [path for path in (ROOT / "tests").rglob("test_*.py") if suite in path.read_text("utf-8")]
+    return {name for path in paths for name in re.findall(r'^    name = "(.*)"', path.read_text("utf-8"), re.MULTILINE)}
+
+
+@pytest.mark.parametrize("codec", CODECS.own, ids=lambda codec: codec.name)
+def test_each_compression_has_a_suite(codec: Codec) -> None:
+    assert codec.name in names_with_suites("CodecSuite"), (
+        f'add to tests/compression/ a class that inherits CodecSuite and has name = "{codec.name}"'
+    )
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in TENSOR_ENCODINGS.own if row.rules.dtype_kinds and not row.rules.adaptive],
+    ids=lambda row: row.name,
+)
+def test_each_encoding_of_arrays_has_a_suite(row: Any) -> None:
+    assert row.name in names_with_suites("EncodingSuite"), (
+        f'add to tests/arrow/encodings/ a class that inherits BytesEncodingSuite and has name = "{row.name}"'
+    )
 
 
 @pytest.mark.skipif(not PAGES.exists(), reason="needs the documentation")
 @pytest.mark.parametrize("codec", CODECS.own, ids=lambda codec: codec.name)
 def test_the_documentation_has_every_compression(codec: Codec) -> None:
-    (row,) = (line for line in (PAGES / "format.md").read_text("utf-8").splitlines() if f'| `"{codec.name}"` |' in line)
+    lines = (PAGES / "format.md").read_text("utf-8").splitlines()
+    row = next((line for line in lines if f'| `"{codec.name}"` |' in line), "")
+    assert row, "docs/format.md: add a row to the table of compressions"
     assert f"| {', '.join(f'`{suffix}`' for suffix in codec.suffixes)} |" in row
     assert ("**not TensorFlow**" in row) == (not codec.tensorflow)
     needed = codec.requirement.replace("tfrecord_io", ".")  # of a clone, as on all pages
     assert (f"pip install '{needed}'" if needed else "") in row
     rows = (PAGES / "howto" / "damaged-files.md").read_text("utf-8").splitlines()
-    assert any(line.startswith("| ") and codec.name in line.split("|")[1] for line in rows)
-    extra = codec.requirement.partition("[")[2].rstrip("]")
-    assert not extra or f"| `{extra}` |" in (PAGES / "installation.md").read_text("utf-8")
+    is_told = any(line.startswith("| ") and codec.name in line.split("|")[1] for line in rows)
+    assert is_told, "docs/howto/damaged-files.md: add to the table what damage takes"
+    assert f" {codec.name}" in (ROOT / "README.md").read_text("utf-8").lower(), (
+        "name it in the README, among the others"
+    )
 
 
 def test_an_adapter_of_another_package_is_a_method_of_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,11 +424,13 @@ class TestAdapters:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
         extras = {**project["optional-dependencies"], **EXTRAS}
         names = [row.name for row in ADAPTERS.own if row.name != "pandas"]  # which is a dependency
-        assert set(names) <= set(extras)
+        assert not {*names} - {*extras}, "pyproject.toml: an adapter has an extra of its name, with - for _"
         tested = {re.split(r"[^\w]", text)[0] for text in extras["test"]}
         apart = [name for name in names if re.split(r"[^\w]", extras[name][0])[0] not in tested]
         environments = runpy.run_path(str(ROOT / "dev" / "environment.py"))
-        assert sorted(environments["ADAPTERS"]) == sorted(apart)
+        assert sorted(environments["ADAPTERS"]) == sorted(apart), (
+            "ADAPTERS of dev/environment.py has the adapters whose library is not in the extra `test`"
+        )
 
     def test_the_extra_all_has_every_other(self) -> None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -402,7 +442,24 @@ class TestAdapters:
         paths = [*(ROOT / "docs" / "howto").glob("*.md"), ROOT / "docs" / "quickstart.md"]
         pages = "".join(path.read_text("utf-8") for path in paths)
         for call in (call for row in ADAPTERS.own for call in row.methods):
-            assert f"{call}(" in pages, call
+            assert f"{call}(" in pages, f"show {call} on a page in docs/howto/"
+
+    def test_suites(self) -> None:
+        """The file of tests of each has its class."""
+        paths = [*(ROOT / "tests").rglob("test_*.py")]
+        for row in (row for row in ADAPTERS.own if row.methods):
+            found = [path for path in paths if path.name == f"test_{row.name}.py"]
+            assert any("(AdapterSuite)" in path.read_text("utf-8") for path in found), (
+                f"add tests/adapters/test_{row.name}.py with a class that inherits AdapterSuite"
+            )
+
+
+@pytest.mark.skipif(not PAGES.exists(), reason="needs the documentation")
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_each_extra_is_in_the_table_of_extras(extra: str) -> None:
+    rows = re.findall(r"^\| (`.*?`) \|", (PAGES / "installation.md").read_text("utf-8"), re.MULTILINE)
+    names = {name for row in rows for name in re.findall("`([^`]*)`", row)}
+    assert extra.replace("_", "-") in names, "docs/installation.md: add a row to the table of extras"
 
 
 def test_names_of_extras_are_normalized() -> None:

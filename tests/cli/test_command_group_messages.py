@@ -183,7 +183,7 @@ def test_each_failure_is_a_message(run: Any, broken: None) -> None:
         for made in Path().glob("out*"):
             shutil.rmtree(made) if made.is_dir() else made.unlink()
     assert reported > len(FAILURES) * 3 / 4
-    assert {shlex.split(line)[0] for line in FAILURES} == set(group.commands)
+    assert {shlex.split(line)[0] for line in FAILURES} == set(group.commands), "FAILURES has failures of each command"
 
 
 def test_a_path_like_advice_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

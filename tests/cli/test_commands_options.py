@@ -80,6 +80,11 @@ def test_a_damaged_file_says_how_to_go_on(run: Any, tmp_path: Path, command: Any
         assert "warning: reading stopped early" in stopped.stderr
 
 
+def test_each_command_has_results_as_json() -> None:
+    lacking = [name for name, command in group.commands.items() if "--json" not in options_of(command)]
+    assert not lacking, f"print the results of {', '.join(lacking)} by `output.print_result`, with the option --json"
+
+
 def test_first_sentences_fit_the_line() -> None:
     for name, command in group.commands.items():
         text = command.get_short_help_str(1000)

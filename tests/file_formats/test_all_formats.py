@@ -255,7 +255,9 @@ def test_every_format_of_files_has_a_suite() -> None:
     tested = {suite.name for suite in SUITES}
     elsewhere = {"tfrecord", "elwc", "array_record", "coco", "voc", "yolo", "zarr", "tfds", "lerobot"}
     elsewhere |= {*FOLDERS.values()}
-    assert {row.name for row in FORMATS.own} == tested | elsewhere
+    rows = {row.name for row in FORMATS.own}
+    assert not rows - tested - elsewhere, f"add here, for each of them, a suite: {rows - tested - elsewhere}"
+    assert rows == tested | elsewhere
 
 
 def test_keywords_of_convert_are_options_of_formats_or_its_own() -> None:
@@ -268,7 +270,8 @@ def test_keywords_of_convert_are_options_of_formats_or_its_own() -> None:
 
 
 def test_the_documentation_has_every_format() -> None:
-    """The table of docs/cli.md, and the docstring."""
+    """The table of docs/cli.md, the docstring, and a page of a task."""
+    tasks = "".join(path.read_text("utf-8").lower() for path in (Path(__file__).parents[2] / "docs/howto").glob("*.md"))
     page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
     text = " ".join((tfr.convert.__doc__ or "").split()).replace("`tfrecord_io.", "`")
     folders = {"coco", "voc", "yolo", "images", "files"}  # whose calls are referred to together
@@ -276,7 +279,9 @@ def test_the_documentation_has_every_format() -> None:
     for row in FORMATS.own:
         names, suffixes = (", ".join(f"`{each}`" for each in some) for some in (row.keys, row.suffixes))
         help = re.sub("``|`tfrecord_io\\.", "`", row.help)
-        assert f"| {names} | {suffixes} | {only_one_way(row)} | {help} |" in page, row.name
+        line = f"| {names} | {suffixes} | {only_one_way(row)} | {help} |"
+        assert line in page, f"docs/cli.md: add to the table of formats {line}"
+        assert any(word.lower() in tasks for word in (*row.keys, *row.suffixes)), f"docs/howto/: a page for {row.name}"
         assert row.help.replace("`tfrecord_io.", "`") in text or row.name in folders, row.name
         documented = {*row.keys, *row.suffixes, *(row.reads | row.writes) - of_all}
         assert [name for name in documented if f"``{name}``" not in text] == [], row.name

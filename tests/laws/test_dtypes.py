@@ -6,6 +6,7 @@ A new row inherits these tests.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -17,13 +18,16 @@ import pytest
 from click.testing import CliRunner
 
 import tfrecord_io as tfr
-from protos import content, number, proto
 from records import field, varint
 from tfrecord_io.arrow.tensor_values import from_ndarray, to_cells
 from tfrecord_io.cli import tfr as command
 from tfrecord_io.format.dtypes import DTYPES, Dtype, dtype_name, element, extension_of, row_of_name
 from tfrecord_io.format.feature_types import Kind
 from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS, element_and_shape, tensor_field, written_encodings
+
+pytest.importorskip("ml_dtypes")  # which the environments of few adapters have
+
+from protos import content, number, proto
 
 MADE = ["S3", "U2", "datetime64[us]", "datetime64[D]", "timedelta64[ms]", "timedelta64[ps]"]  # by their names
 ROWS = [*DTYPES.values(), *map(element, MADE)]
@@ -98,6 +102,15 @@ def test_a_row_is_that_of_its_dtype(row: Dtype) -> None:
     assert width * int(np.prod(row.inner)) == row.itemsize
     assert (row.kind == "V") == row.is_extension == (extension_of(row.dtype) is not None)
     assert row.is_extension or row.kind == row.dtype.kind
+
+
+@every_extension
+def test_a_row_is_documented(row: Dtype) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "tensors.md").read_text("utf-8")
+    (line,) = (line for line in page.splitlines() if line.startswith("|") and "`bfloat16`" in line)
+    assert f"`{row.name}`" in line, "docs/howto/tensors.md: add it to the table of dtypes"
+    (refused,) = re.findall(r"`to_tf` refuses\s([^.]*)", page)
+    assert (f"`{row.name}`" in refused) == (not row.is_in_tf_data), "docs/howto/tensors.md: which `to_tf` refuses"
 
 
 @every_extension
@@ -372,7 +385,7 @@ def test_torch_makes_the_stated_dtype(written: Any, row: Dtype) -> None:
 
 
 @every_extension
-def test_tensors_of_torch_are_written(tmp_path: Path, row: Dtype) -> None:
+def test_torch_tensors_are_written(tmp_path: Path, row: Dtype) -> None:
     torch = pytest.importorskip("torch")
     if row.torch != row.name:
         return
@@ -384,7 +397,7 @@ def test_tensors_of_torch_are_written(tmp_path: Path, row: Dtype) -> None:
 
 
 @every_row
-def test_tensorflow_makes_the_dtype(written: Any, row: Dtype) -> None:
+def test_tf_makes_the_dtype(written: Any, row: Dtype) -> None:
     tf = pytest.importorskip("tensorflow")
     if row.kind in "SU" or row.kind in "Mm":
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -24,7 +25,6 @@ from tfrecord_io.options.on_damage import (
     OnDamage,
     Raise,
     Skip,
-    Stop,
     Takes,
     by_number,
     checked_on_error,
@@ -37,6 +37,12 @@ from tfrecord_io.options.on_damage import (
     without_report,
 )
 from tfrecord_io.public_names import SHOWN_IN, public_names
+
+
+def listed(takes: Takes) -> str:
+    """The words of an error for what a call takes, as a regular expression."""
+    return re.escape(f"expected one of {', '.join(map(repr, names_of(takes)))} or a function")
+
 
 FACTS = ("is_strict", "counts_all", "goes_on", "ends_quietly", "hands_over")
 
@@ -53,11 +59,17 @@ def test_types_of_keywords_have_the_names_of_the_classes(literal: str, takes: Ta
 def test_each_class_states_each_fact() -> None:
     """And has its row, unless the value of ``on_error`` is not a name."""
     classes = {value for value in vars(module).values() if isinstance(value, type) and issubclass(value, OnDamage)}
-    assert classes - {OnDamage} == {Raise, Stop, Skip, Collect, Ask, Inspect}
+    named = {type(on_damage(name)) for name in NAMES}
+    assert classes - {OnDamage, Ask, Inspect} == named, "each class but those of callables has its row of _BY_NAME"
     assert OnDamage.__abstractmethods__ == {*FACTS, "accept"}
     for cls in classes - {OnDamage}:
         assert [fact for fact in FACTS if fact not in vars(cls)] == [], cls
-    assert {type(on_damage(name)) for name in NAMES} == {Raise, Stop, Skip, Collect}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_name_is_documented(name: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "errors.md").read_text("utf-8")
+    assert f'| `"{name}"` |' in page, "docs/errors.md: add it to the table of on_error"
 
 
 @pytest.mark.parametrize("missing", [*FACTS, "accept"])
@@ -73,7 +85,7 @@ def test_a_value_that_does_not_exist_is_refused(value: Any) -> None:
     if value is Raise:
         assert isinstance(checked_on_error(value), Ask)  # any callable is asked
         return
-    with pytest.raises(ValueError, match=r"expected one of 'raise', 'stop', 'skip', 'collect' or a function"):
+    with pytest.raises(ValueError, match=listed(takes_all)):
         checked_on_error(value)
 
 
@@ -187,7 +199,8 @@ def damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_without_a_report_refuses_a_dataset_that_collects(damaged: Path, name: str) -> None:
     before = damaged.read_bytes()
-    message = r"on_error='collect': expected one of 'raise'.*'skip' or a function|takes no on_error= of a dataset"
+    refused = "|".join(f"on_error='collect': {listed(takes)}" for takes in (without_report, by_number))
+    message = f"{refused}|takes no on_error= of a dataset"
     with pytest.raises(ValueError, match=message):
         CALLS[name](tfr.dataset(damaged, on_error="collect"))
     assert [path.name for path in damaged.parent.iterdir()] == ["a.tfrecord"]
@@ -210,7 +223,8 @@ def test_a_call_with_a_report_takes_a_dataset_that_collects(damaged: Path, name:
 def test_the_command_refuses_what_a_call_does_not_take() -> None:
     with pytest.raises(ValueError, match="collect") as raised:
         checked_on_error("collect", without_report)
-    assert raised.value.message_cli.startswith("--on-error collect: expected one of 'raise', 'stop', 'skip'")  # type: ignore[attr-defined]
+    message: str = raised.value.message_cli  # type: ignore[attr-defined]
+    assert re.match(f"--on-error collect: {listed(without_report)}", message)
 
 
 def with_on_error() -> dict[str, Callable[..., Any]]:

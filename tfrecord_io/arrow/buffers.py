@@ -21,6 +21,7 @@ from pyarrow import types as t
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.format.dtypes import extension_of
 from tfrecord_io.format.feature_types import Kind, Layout
 from tfrecord_io.schema.types import has_wide_offsets, replace_fields, types_within
 
@@ -245,7 +246,11 @@ def struct_fields(array: pa.StructArray) -> list[pa.Array]:
 
 def writable(values: Array) -> Array:
     """Return the memory as writable: for what was just decoded, which has no other owner. Arrow's imports are not."""
-    return values if values.flags.writeable else np.asarray(_Memory(values))
+    if values.flags.writeable:
+        return values
+    if extension_of(values.dtype) is None:
+        return np.asarray(_Memory(values))
+    return np.asarray(_Memory(values.view(f"u{values.itemsize}"))).view(values.dtype)  # ``<f1`` is no dtype of NumPy
 
 
 class _Memory:

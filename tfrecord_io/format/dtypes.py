@@ -60,7 +60,7 @@ class TensorField:
 class Dtype:
     """A row of the table of dtypes: all that the rest of the library asks about the values of a tensor.
 
-    No attribute has a default, so a new row answers every question, which `test_dtypes.py` asks of all rows.
+    No attribute has a default, so a new row answers every question, which `tests/laws/test_dtypes.py` asks of all rows.
 
     Attributes
     ----------

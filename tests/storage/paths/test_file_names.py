@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from tfrecord_io.registry import WRITTEN_SUFFIXES
 from tfrecord_io.storage.paths.column_folder import ColumnFolder
 from tfrecord_io.storage.paths.file_names import FileName, Kind, ShardName
+from tfrecord_io.storage.write.leftovers import LEFT
 
 NUMBERS = st.integers(0, 10**12) | st.sampled_from([99_999, 100_000, 999_999, 1_000_000])
 IDS = st.binary(min_size=8, max_size=8).map(bytes.hex)
@@ -93,6 +95,51 @@ def test_indexes(stem: str, index: int, id: str) -> None:
         assert (file.kind, file.of, file.id) == (Kind.INDEX, shard, id)
         assert file.dataset == FileName.parse(shard).dataset
         assert file.is_sidecar
+
+
+@dataclass(frozen=True)
+class Named:
+    """A name of a kind, of the dataset "train" if it says so, and what others do with such files."""
+
+    path: str
+    says_dataset: bool
+    says_id: bool
+    is_of_tool: bool  # a glob does not mean it
+    is_left: bool  # `clean` removes it, whatever a manifest says
+
+
+ID = "0123456789abcdef"
+STAGED = FileName.staged(ID, 3)
+KINDS = {
+    Kind.TEMPORARY: Named(FileName.temporary("train"), False, False, True, True),
+    Kind.STAGED: Named(STAGED, False, True, True, False),
+    Kind.PART: Named(FileName.part(STAGED), False, True, True, True),
+    Kind.CONDITION: Named(FileName.condition(ID), False, True, False, True),
+    Kind.JOURNAL: Named(FileName.journal("train"), True, False, True, True),
+    Kind.MANIFEST: Named(FileName.manifest("train"), True, False, True, False),
+    Kind.CLAIM: Named(FileName.claim("train", ID), True, True, False, True),
+    Kind.INDEX: Named(f"train-00008-{ID}.tfrecord.index", True, True, False, False),
+    Kind.HIDDEN: Named("_SUCCESS", False, False, True, False),
+    Kind.SIDECAR: Named("train.json", False, False, False, False),
+    Kind.RECORDS: Named(f"train-00008-{ID}.tfrecord", True, True, False, False),
+    Kind.OTHER: Named("train", False, False, False, False),
+}
+
+
+def test_each_kind_answers_all_questions() -> None:
+    missing = [kind.name for kind in Kind if kind not in KINDS]
+    assert not missing, f"add rows to KINDS for {', '.join(missing)}; a writer's file has a maker in FileName"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_what_the_name_of_a_kind_says(kind: Kind) -> None:
+    named = KINDS[kind]
+    file = FileName.of_path(named.path)
+    assert file.kind is kind
+    assert file.dataset == ("train" if named.says_dataset else None), "FileName.dataset"
+    assert file.id == (ID if named.says_id else ""), "_WITH_ID in storage/paths/file_names.py"
+    assert file.is_of_tool == named.is_of_tool, "_OF_TOOL in storage/paths/file_names.py"
+    assert (kind in LEFT) == named.is_left, "LEFT in storage/write/leftovers.py"
 
 
 @given(IDS, NUMBERS, STEMS)

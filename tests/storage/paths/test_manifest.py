@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,45 @@ def manifests(draw: st.DrawFn) -> Manifest:
 @given(manifests())
 def test_written_manifest_is_read_back(manifest: Manifest) -> None:
     assert parse_manifest(format_manifest(manifest), PATH) == manifest
+
+
+STAGED = f"_{'0a' * 8}-00001.staged"
+# No fact has its default.
+FULL = Manifest(
+    dataset="train",
+    id="0a" * 8,
+    files=(ManifestFile("c=1/train-00000-of-00001", 5, 100, 7, STAGED, SOURCES[0], (SOURCES[0],)),),
+    compression="gzip",
+    schema=b"schema",
+    complete=False,
+    replaces=("c=1/train-00007.tfrecord",),
+    sources_without_rows=(SOURCES[0],),
+    partition_by=("c",),
+    partition_schema=b"types",
+    replaced_ids=("1a" * 8,),
+    staged_before=(STAGED,),
+    metadata=(("a", "b"),),
+)
+
+
+@pytest.mark.parametrize("stated", [FULL, FULL.files[0]], ids=lambda stated: type(stated).__name__)
+def test_each_fact_is_stated(stated: Any) -> None:
+    names = [field.name for field in fields(stated) if getattr(stated, field.name) == field.default]
+    assert not names, f"state {', '.join(names)} in FULL, so that the next tests see what is formatted and parsed"
+
+
+def test_each_fact_is_read_back() -> None:
+    again = parse_manifest(format_manifest(FULL), PATH)
+    lost = [field.name for field in fields(FULL) if getattr(again, field.name) != getattr(FULL, field.name)]
+    assert not lost, f"format and parse {', '.join(lost)} in storage/paths/manifest.py"
+
+
+def test_each_key_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "format.md").read_text("utf-8")
+    made = json.loads(format_manifest(FULL))
+    for key in (*made, *made["files"][0]):
+        assert f"`{key}`" in page, f"docs/format.md: add `{key}` to the table of the manifest"
+        assert f'"{key}"' in (manifest.__doc__ or ""), f'storage/paths/manifest.py: say what "{key}" is'
 
 
 @given(

@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,32 @@ def test_a_change_recognises_its_own_manifest(change: Change, old: OldFiles) -> 
     assert not change.is_in(OLD, OWN_ID, has_shards=True)
     assert not change.is_replaced_in(OLD, OWN_ID)
     assert change.is_replaced_in(replace(OLD, replaced_ids=(OWN_ID,)), OWN_ID)
+
+
+# The fields of a manifest: what identifies it, what a publication settles, what two datasets have in common, and facts.
+OF_PUBLICATION = {"dataset", "id", "files", "complete", "replaces", "replaced_ids", "staged_before"}
+UNITED = {"compression", "schema", "partition_by", "partition_schema"}
+FACTS: dict[str, Any] = {"metadata": (("a", "b"),), "sources_without_rows": ({"path": "a.csv"},)}
+
+
+def test_each_field_of_a_manifest_has_its_rule() -> None:
+    names = {field.name for field in fields(Manifest)} - OF_PUBLICATION - UNITED
+    assert names == {*FACTS}, "give it a value in FACTS, so that the next tests see which changes keep it"
+
+
+@pytest.mark.parametrize("fact", FACTS)
+@pytest.mark.parametrize("name", [name for name in CHANGES if name != "copy"])  # which states that of its source
+def test_a_fact_of_a_dataset_stays_unless_all_of_it_is_replaced(name: str, fact: str, old: OldFiles) -> None:
+    change = CHANGES[name]
+    new = change.next(replace(OLD, **{fact: FACTS[fact]}), OWN, old)
+    assert getattr(new, fact) == (getattr(OWN, fact) if change.rules.replaces_all else FACTS[fact])
+
+
+@pytest.mark.parametrize("fact", FACTS)
+@pytest.mark.parametrize("name", ["whole", "append", "overwrite", "replace folders"])
+def test_a_fact_of_a_writing_is_stated(name: str, fact: str, old: OldFiles) -> None:
+    new = CHANGES[name].next(OLD, replace(OWN, **{fact: FACTS[fact]}), old)
+    assert getattr(new, fact) == FACTS[fact]
 
 
 @pytest.mark.parametrize(("mode", "grows", "cls"), [

@@ -227,6 +227,9 @@ class _Grown(ChangeById):
             replaces=(*manifest.replaces, *sorted(names)),
             partition_by=self.partition_by,
             partition_schema=types,
+            sources_without_rows=(
+                own.sources_without_rows if is_new else (*manifest.sources_without_rows, *own.sources_without_rows)
+            ),
             metadata=own.metadata if is_new else tuple({**dict(manifest.metadata), **dict(own.metadata)}.items()),
         )
         return manifest if new == manifest else new  # no rows add no file
