@@ -13,9 +13,14 @@ import pytest
 import tfrecord_io as tfr
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "train-with-shuffling.md"
-ROWS = re.findall(r"^\| `(\w+)` \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+ROWS = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 CALLS = ["iter_arrays", "to_torch", "to_torch_map", "to_tf", "to_grain", "to_hf"]
-TABLE = {option: dict(zip(CALLS, cells.split(" | "), strict=True)) for option, cells in ROWS if cells.count("|") == 5}
+TABLE = {
+    option: dict(zip(CALLS, cells.split(" | "), strict=True))
+    for options, cells in ROWS
+    if cells.count("|") == 5
+    for option in re.findall(r"\w+", options)
+}
 # Of each option a value, and keywords that it needs.
 VALUES: dict[str, dict[str, Any]] = {
     "batch_size": {"batch_size": 5},

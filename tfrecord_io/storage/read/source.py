@@ -310,6 +310,16 @@ class Source:
             opened.pop_all()
         return file
 
+    def fill_cache(self) -> None:
+        """Download a file that a ``simplecache`` of fsspec lacks."""
+        from tfrecord_io.storage.filesystem.remote import is_cache, reopen_if_forked
+        from tfrecord_io.storage.read.fill_cache import fill_cache  # imports fsspec
+
+        fs = reopen_if_forked(self._fsspec)
+        if is_cache(fs):
+            name, info = self.current_name()
+            fill_cache(fs, name, partial(self._open_stored, info or {}))
+
     def _open_stored(self, info: Mapping[str, Any], fsspec: Any, name: str) -> Raw | None:
         """Open the file below a cache, to be read whole; None if the filesystem's own file object is to be used."""
         size = info.get("size")
