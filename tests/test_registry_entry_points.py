@@ -29,11 +29,14 @@ def test_the_plugins_of_this_package_are_in_one_table() -> None:
 @pytest.mark.parametrize("group", OWN)
 def test_each_point_of_a_plugin_is_there(group: str) -> None:
     for point in own_points(group):
-        assert point.load() is not None
+        if not point.name.startswith("beam."):  # which import Apache Beam
+            assert point.load() is not None
 
 
 @pytest.mark.parametrize("point", own_points(NAMES), ids=lambda point: point.name)
 def test_a_name_of_a_plugin_is_a_public_name(point) -> None:
+    if point.name.startswith("beam."):
+        pytest.importorskip("apache_beam")
     assert attrgetter(point.name)(tfr) is point.load()
 
 

@@ -92,6 +92,7 @@ _HOMES: dict[str, dict[str, str]] = {
     },
 }
 SHOWN_IN = ("formats", "io", "train", "typing", "errors")  # the public modules besides the package
+_OF_LIBRARIES = ("beam",)  # public modules for one library, which `dir` of the package leaves out
 
 # Threads import in turn: numpy and pyarrow import themselves in circles, of which one thread would get half-imported
 # modules while another is inside.
@@ -124,7 +125,7 @@ def attach(shown_in: str, namespace: dict[str, Any]) -> tuple[Callable[[str], An
     prefix, more = (f"{shown_in}.", ()) if shown_in else ("", (*SHOWN_IN, "__version__"))
 
     def __getattr__(name: str) -> Any:
-        if name in more:
+        if name in more or (not shown_in and name in _OF_LIBRARIES):
             return import_module(f"{PACKAGE}.{name}")
         point = None if name in core or name.startswith("_") else find_point(NAMES, prefix + name)
         if name not in core and point is None:
