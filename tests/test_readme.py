@@ -97,7 +97,7 @@ def test_its_commands_run_in_a_fresh_environment(tmp_path: Path) -> None:
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert {language for language, _ in blocks} == {"sh", "python", "text", "console"}
     program = ""
-    for language, block in blocks:
+    for language, block in sorted(blocks, key=lambda block: block[0] != "sh"):  # the first program stands above them
         if language == "python":  # each continues those before it
             program += block
             for path in place.iterdir():
