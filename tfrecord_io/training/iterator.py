@@ -352,7 +352,8 @@ def iter_arrays(
     {'t': array([[1, 2, 3, 4], [5, 6, 0, 0]]),
      't/segment_ids': array([[1, 1, 1, 2], [1, 1, 0, 0]], dtype=int32),
      't/positions': array([[0, 1, 2, 0], [0, 1, 0, 0]], dtype=int32)}
-    >>> for batch in tfr.iter_arrays(texts, batch_size=1, bucket_by="t", bucket_sizes=[1, 3]):
+    >>> options = {"bucket_by": "t", "bucket_sizes": [1, 3]}
+    >>> for batch in tfr.iter_arrays(texts, batch_size=1, **options):
     ...     print(batch["t"].tolist(), batch["t/length"])
     [[1, 2, 3]] [3]
     [[5, 6, 0]] [2]
