@@ -336,7 +336,7 @@ def iter_arrays(
     """Iterate over TFRecord files in batches of NumPy arrays, shuffled, for several epochs and workers.
 
     >>> import tfrecord_io as tfr
-    >>> ten, texts = "ten.tfrecord", "texts.tfrecord"
+    >>> ten, ids = "ten.tfrecord", "ids.tfrecord"
     >>> _ = tfr.write_tfrecord({"x": list(range(10))}, ten)
     >>> epoch = tfr.iter_arrays(ten, batch_size=4, shuffle_buffer=8, seed=1)
     >>> [len(batch["x"]) for batch in epoch]
@@ -346,14 +346,13 @@ def iter_arrays(
     >>> again = tfr.iter_arrays(ten, batch_size=4, shuffle_buffer=8, seed=1, state=state)
     >>> all((next(again)["x"] == batch["x"]).all() for batch in batches)
     True
-    >>> _ = tfr.write_tfrecord({"t": [[1, 2, 3], [4], [5, 6]]}, texts)
-    >>> packed = tfr.iter_arrays(texts, batch_size=2, pack={"t": 4})
+    >>> _ = tfr.write_tfrecord({"t": [[1, 2, 3], [4], [5, 6]]}, ids)
+    >>> packed = tfr.iter_arrays(ids, batch_size=2, pack={"t": 4})
     >>> next(packed)  # doctest: +NORMALIZE_WHITESPACE
     {'t': array([[1, 2, 3, 4], [5, 6, 0, 0]]),
      't/segment_ids': array([[1, 1, 1, 2], [1, 1, 0, 0]], dtype=int32),
      't/positions': array([[0, 1, 2, 0], [0, 1, 0, 0]], dtype=int32)}
-    >>> options = {"bucket_by": "t", "bucket_sizes": [1, 3]}
-    >>> for batch in tfr.iter_arrays(texts, batch_size=1, **options):
+    >>> for batch in tfr.iter_arrays(ids, batch_size=1, bucket_by="t", bucket_sizes=[1, 3]):
     ...     print(batch["t"].tolist(), batch["t/length"])
     [[1, 2, 3]] [3]
     [[5, 6, 0]] [2]
