@@ -78,7 +78,7 @@ class TestTF(AdapterSuite):
 
     @pytest.mark.parametrize("name", ["int", "text", "list"])
     def test_a_missing_value_needs_a_mask(self, path: Path, name: str) -> None:
-        with pytest.raises(Exception, match="no value, which"):
+        with pytest.raises(Exception, match="no value, and"):
             list(self.open(path).select([name]).to_tf(batch_size=4))
 
 
