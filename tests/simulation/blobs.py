@@ -12,7 +12,7 @@ from typing import Any
 from adlfs import AzureBlobFileSystem
 from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceModifiedError, ResourceNotFoundError
-from azure.storage.blob import BlobBlock, BlobProperties
+from azure.storage.blob import BlobBlock, BlobProperties, ContainerProperties
 from azure.storage.blob.aio import BlobPrefix
 from bucket import READ_FAULTS, WRITE_FAULTS, Bucket, Object, Refused
 from fsspec.asyn import AsyncFileSystem
@@ -211,6 +211,11 @@ class _Container(_Client):
                 yield _Status(status)
 
         return answers()
+
+    async def get_container_properties(self, **_: Any) -> ContainerProperties:
+        properties = ContainerProperties()
+        properties.name = self._container
+        return properties
 
     async def list_blobs(self, name_starts_with: str = "", **_: Any) -> AsyncIterator[BlobProperties]:
         found, _ = self._made(f"list {name_starts_with}", lambda now: self._bucket.listed(name_starts_with, ""))
