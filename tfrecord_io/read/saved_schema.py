@@ -29,7 +29,6 @@ from tfrecord_io.schema.field import CONTEXT, CONVERSION_ERRORS
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, existing_files
 from tfrecord_io.storage.filesystem.locate import is_remote
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.column_folder import ColumnFolder
 from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.paths.manifest import sidecar_entries
@@ -269,7 +268,7 @@ def _saved_schemas_in(fs: FileSystem, folder: str, names: Sequence[str]) -> Mapp
     """The saved schemas of a directory; of a bucket that must not be listed, those of these names."""
     prefix = folder + FileName.SCHEMA_PREFIX
     with suppress(PermissionError):
-        entries = fs.beginning(prefix) if isinstance(fs, FsspecFileSystem) else None
+        entries = fs.beginning(prefix) if is_remote(fs) else None
         return {entry.name: entry for entry in (fs.glob(f"{prefix}*", len(folder)) if entries is None else entries)}
     with suppress(PermissionError):
         return existing_files(fs, [folder + name for name in names])

@@ -12,8 +12,7 @@ from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.registry import TFDS_FEATURES, TFDS_INFO
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem
-from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.filesystem.locate import is_remote, locate
 from tfrecord_io.storage.paths.column_folder import ColumnFolder
 from tfrecord_io.storage.paths.file_names import FileName, natural_key
 from tfrecord_io.storage.paths.resolve import has_magic, list_directory
@@ -130,7 +129,7 @@ class Directory:
 
         In a store it takes one request. Without permission to list a bucket, access to absent objects is denied, too.
         """
-        if isinstance(self._fs, FsspecFileSystem) and self._fs.is_object_store:
+        if is_remote(self._fs) and self._fs.is_object_store:
             return self._fs.content(self._join(name))
         entry = self._fs.entry(self._join(name))
         return None if entry is None or entry.directory else read_whole(self._fs, entry)

@@ -15,8 +15,7 @@ from tfrecord_io.format.format_registry import FORMATS
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.registry import WRITTEN_SUFFIXES
 from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
-from tfrecord_io.storage.filesystem.locate import check_writable, locate, path_text
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.filesystem.locate import check_writable, is_remote, locate, path_text
 from tfrecord_io.storage.paths.column_folder import ColumnFolder
 from tfrecord_io.storage.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardName, ShardSpec
 from tfrecord_io.storage.paths.manifest import is_dataset
@@ -248,7 +247,7 @@ def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:
 
 def identity(fs: FileSystem, name: str) -> tuple[Any, str]:
     """What distinguishes filesystems, and the name of a file or directory there, without a slash at its end."""
-    if not isinstance(fs, FsspecFileSystem):
+    if not is_remote(fs):
         return None, os.path.realpath(name)
     protocol = fs.fsspec.protocol
     options = getattr(fs.fsspec, "storage_options", None) or {}

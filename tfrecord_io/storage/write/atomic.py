@@ -18,8 +18,7 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.options.options_base import check_mode
 from tfrecord_io.storage import system
 from tfrecord_io.storage.filesystem.interface import FileSystem
-from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.filesystem.locate import is_remote, locate
 from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.paths.resolve_output import Output, no_output_path
 from tfrecord_io.storage.write.atomic_local import LocalPlace, create_directories, open_local, remove_directories
@@ -71,7 +70,7 @@ def open_named(
 
     An upload takes about `upload_bytes` of memory.
     """
-    if not isinstance(fs, FsspecFileSystem):
+    if not is_remote(fs):
         return open_local(name, exclusive=exclusive, model=model)
     from tfrecord_io.storage.write.atomic_remote import UploadMemory, open_remote  # imports fsspec
 
@@ -81,13 +80,13 @@ def open_named(
 
 def is_local(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> bool:
     """True if a path is that of a local file."""
-    return not isinstance(locate(path, storage)[0], FsspecFileSystem)
+    return not is_remote(locate(path, storage)[0])
 
 
 def file_status(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> os.stat_result | None:
     """The owner and mode of a local file; None if it does not exist or is remote."""
     fs, name = locate(path, storage)
-    if isinstance(fs, FsspecFileSystem):
+    if is_remote(fs):
         return None
     try:
         return os.stat(system.current.full_name(name))
@@ -98,7 +97,7 @@ def file_status(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> os.stat
 def make_parent(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> tuple[str, ...]:
     """Make the directory of a local file; buckets have none. Returns the directories this made, the deepest first."""
     fs, name = locate(path, storage)
-    return () if isinstance(fs, FsspecFileSystem) else create_directories(os.path.dirname(name))
+    return () if is_remote(fs) else create_directories(os.path.dirname(name))
 
 
 @contextmanager
@@ -142,7 +141,7 @@ def directory_of(output: Output, storage: StorageOptions) -> tuple[FileSystem, s
 def place_of(fs: FileSystem, directory: str, stem: str) -> Place:
     """The place of the dataset `stem`; `directory` ends with a slash."""
     manifest = directory + FileName.manifest(stem)
-    if isinstance(fs, FsspecFileSystem):
+    if is_remote(fs):
         from tfrecord_io.storage.write.place_remote import remote_place  # imports fsspec
 
         return remote_place(fs, directory, manifest)
