@@ -293,9 +293,10 @@ class RemoteRandomAccessFile(RandomAccessFile):
         if len(readers) < len(spans):  # filesystems that handle one call at a time
             from tfrecord_io.storage.filesystem.remote import unwrap  # imports fsspec
 
-            self._source.fill_cache()
             fs, _ = self._source.remote or (None, "")
-            fs, name = unwrap(fs, self._source.current_name()[0])
+            stored_name, info = self._source.current_name()
+            self._source.fill_cache(stored_name, info)
+            fs, name = unwrap(fs, stored_name)
             return [answer_to(partial(self._range, fs, name, begin, end), self.path) for begin, end in spans]
         for reader, (begin, end) in zip(readers, spans, strict=True):
             reader.request(end - begin)

@@ -282,7 +282,6 @@ class Source:
         from tfrecord_io.storage.filesystem.google import decoded_address, is_encoded
         from tfrecord_io.storage.filesystem.os_errors import stale_error
         from tfrecord_io.storage.filesystem.remote import can_list, is_cache, reopen_if_forked, unwrap
-        from tfrecord_io.storage.read.fill_cache import fill_cache  # imports fsspec
         from tfrecord_io.storage.read.range_requests import check_version
         from tfrecord_io.storage.read.web_response import open_response
 
@@ -290,8 +289,7 @@ class Source:
         now = self.current_name()[0] if again else name  # of a shard, another one once its writer has renamed it
         with ExitStack() as opened:
             try:
-                if is_cache(fs):
-                    fill_cache(fs, now, partial(self._open_stored, info))
+                self.fill_cache(now, info)
                 if is_encoded(info):
                     file = open_response(*decoded_address(*unwrap(fs, now)))
                 else:
@@ -310,14 +308,14 @@ class Source:
             opened.pop_all()
         return file
 
-    def fill_cache(self) -> None:
-        """Download a file that a ``simplecache`` of fsspec lacks."""
+    def fill_cache(self, name: str, info: Mapping[str, Any] | None) -> None:
+        """Download the file of this name and description, if it is in a ``simplecache`` of fsspec that lacks it."""
         from tfrecord_io.storage.filesystem.remote import is_cache, reopen_if_forked
-        from tfrecord_io.storage.read.fill_cache import fill_cache  # imports fsspec
 
         fs = reopen_if_forked(self._fsspec)
         if is_cache(fs):
-            name, info = self.current_name()
+            from tfrecord_io.storage.read.fill_cache import fill_cache
+
             fill_cache(fs, name, partial(self._open_stored, info or {}))
 
     def _open_stored(self, info: Mapping[str, Any], fsspec: Any, name: str) -> Raw | None:
