@@ -11,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 KERNEL := build/kernel/.installed
-CPP := $(wildcard tfrecord_io/_native/*.cc tfrecord_io/_native/*.h tfrecord_io/_native/*.inc)
+CPP := $(wildcard tfrecord_io/bytes/_native/*.cc tfrecord_io/bytes/_native/*.h tfrecord_io/bytes/_native/*.inc)
 FUZZ_CPP := $(wildcard tests/fuzz/*.cc tests/fuzz/*.h)
 TESTS := $(KERNEL) $(VENV)/.test
 
@@ -62,7 +62,7 @@ wheel-test: $(VENV)/.dev ## the tests with the wheel that is built from the sdis
 
 conformance: TFRECORD_IO_TESTS := storm
 conformance: $(KERNEL) .venv-conformance/.installed ## against TensorFlow
-	TFRECORD_IO_CONFORMANCE=1 .venv-conformance/bin/pytest -n $(JOBS) --dist worksteal tests/conformance tests/engine/test_wire.py tests/engine/test_equivalence.py $(PYTEST_ARGS)
+	TFRECORD_IO_CONFORMANCE=1 .venv-conformance/bin/pytest -n $(JOBS) --dist worksteal tests/conformance tests/bytes/engine/test_wire.py tests/bytes/engine/test_equivalence.py $(PYTEST_ARGS)
 
 simulate: $(TESTS) ## simulated programs of writers and readers: N=10000 FIRST=0 WORLDS=s3,kms,gcs,azure,plain,disk; SEED=17 repeats one
 	$(BIN)/python tests/simulation/runs.py $(if $(SEED),--replay "$(SEED)",--number $(or $(N),10000) --seed $(or $(FIRST),0) --worlds $(or $(WORLDS),s3$(comma)kms$(comma)gcs$(comma)azure$(comma)plain$(comma)disk))
@@ -114,7 +114,7 @@ release-check: ## what must hold before a release, with a table at its end
 	$(PYTHON) .ci/release_check.py
 
 clean: ## remove environments and what was built
-	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tfrecord_io/_native/_kernel*.so tfrecord_io/_native/_kernel.pyi
+	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tfrecord_io/bytes/_native/_kernel*.so tfrecord_io/bytes/_native/_kernel.pyi
 
 # ---- what the targets need
 comma := ,

@@ -30,7 +30,7 @@ def faults_of_wheel(name: str, files: list[str]) -> list[str]:
     found = []
     if name.endswith("-none-any.whl"):
         found.append("is for all platforms, and would be installed in place of the sdist")
-    if not any(re.fullmatch(r"tfrecord_io/_native/_kernel\..*(so|pyd)", file) for file in files):
+    if not any(re.fullmatch(r"tfrecord_io/bytes/_native/_kernel\..*(so|pyd)", file) for file in files):
         found.append("has no kernel")
     found += [f"lacks {each}" for each in LICENCES if not any(f.endswith(f".dist-info/licenses/{each}") for f in files)]
     return found

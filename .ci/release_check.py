@@ -32,7 +32,7 @@ STEPS = [
     Step(
         "api",
         "make test-full "
-        "PYTEST_ARGS='tests/test_public_api.py tests/test_registry.py tests/end_to_end/test_older_versions.py'",
+        "PYTEST_ARGS='tests/test_public_api.py tests/base/test_registry.py tests/end_to_end/test_older_versions.py'",
         "the public interface, and files of older versions",
     ),
     Step("docs", "make docs", "the site: links, search, 404"),

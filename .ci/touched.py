@@ -16,14 +16,14 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "dev"))
 from environment import ADAPTERS  # noqa: E402
 
-KERNEL = r"tfrecord_io/(_native|engine|format)/|tests/(engine|fuzz)/|CMakeLists\.txt$"
+KERNEL = r"tfrecord_io/bytes/(_native|engine|format)/|tests/(bytes/engine|fuzz)/|CMakeLists\.txt$"
 RULES = {  # by command, which files it is run for
-    "make test-full STORM=1 PYTEST_ARGS=tests/engine": KERNEL,
+    "make test-full STORM=1 PYTEST_ARGS=tests/bytes/engine": KERNEL,
     "dev/bench .venv -m benchmarks.guard": KERNEL,
     "make test-full STORM=1 PYTEST_ARGS=tests/simulation": r"tests/simulation/",
     "make fuzz SECONDS=60": KERNEL,
-    "make conformance": r"tfrecord_io/(_native|engine|format|tf_compat|plugins/tensorflow)/|tests/conformance/",
-    "make wheel-test PYTEST_ARGS='tests/test_importing.py tests/test_layout.py tests/engine/test_golden.py'": (
+    "make conformance": r"tfrecord_io/(bytes/(_native|engine|format)|apps/tf_compat|plugins/tensorflow)/|tests/conformance/",
+    "make wheel-test PYTEST_ARGS='tests/test_importing.py tests/test_layout.py tests/bytes/engine/test_golden.py'": (
         r"pyproject\.toml$|CMakeLists\.txt$|\.ci/wheel|docs/reference/(stub|backend)\.py$"
     ),
     "make test-full STORM=1 PYTEST_ARGS=tests/plugins/engines/test_dask_distributed.py": (
@@ -36,7 +36,7 @@ RULES = {  # by command, which files it is run for
 def rules() -> dict[str, str]:
     """Map each command to the pattern of the files that it is run for."""
     adapters = {
-        f"make test-adapters ONLY={name}": rf"(tfrecord_io|tests)/(adapters|plugins/\w+)/(test_)?{name}(_\w+)?\.py$"
+        f"make test-adapters ONLY={name}": rf"(tfrecord_io|tests)/(apps/adapters|plugins/\w+)/(test_)?{name}(_\w+)?\.py$"
         for name in ADAPTERS
     }
     return {**RULES, **adapters}

@@ -24,7 +24,7 @@ def crc_functions() -> dict[str, Any]:
     """Hardware implementations of CRC32C; the fastest counts."""
     import crc32c
 
-    from tfrecord_io.engine.select import get_engine
+    from tfrecord_io.bytes.engine.select import get_engine
 
     return {"crc32c": crc32c.crc32c, "kernel": get_engine().crc32c}
 
@@ -85,7 +85,7 @@ class HeaderHop(_Bytes):
     name = "header hop"
 
     def run(self, setting: tuple[()]) -> int:
-        from tfrecord_io.engine.select import get_engine
+        from tfrecord_io.bytes.engine.select import get_engine
 
         frames, fault = get_engine().scan(self.data, check_crc=False)
         assert fault is None
@@ -103,8 +103,8 @@ class Kernel(_Bytes):
 
 def decode(data: Any) -> int:
     """Decode records into columns; returns their number."""
-    from tfrecord_io.engine.contract import Plan
-    from tfrecord_io.engine.select import get_engine
+    from tfrecord_io.bytes.engine.contract import Plan
+    from tfrecord_io.bytes.engine.select import get_engine
 
     decoder = get_engine().decoder(Plan())
     decoder.expect(len(data))
@@ -158,8 +158,8 @@ class KernelEncode(_Bytes):
     name = "kernel"
 
     def __init__(self, workload: Workload) -> None:
-        from tfrecord_io.engine.contract import Plan
-        from tfrecord_io.engine.select import get_engine
+        from tfrecord_io.bytes.engine.contract import Plan
+        from tfrecord_io.bytes.engine.select import get_engine
 
         super().__init__(workload)
         engine = get_engine()

@@ -49,8 +49,8 @@ def measure(name: str) -> float:
     """The ratio of one workload."""
     import crc32c
 
-    from tfrecord_io.engine.contract import Plan
-    from tfrecord_io.engine.select import get_engine
+    from tfrecord_io.bytes.engine.contract import Plan
+    from tfrecord_io.bytes.engine.select import get_engine
 
     engine, data = get_engine(), framed(name)
     copy = np.empty_like(data)

@@ -23,14 +23,14 @@ from benchmarks.workloads import WORKLOADS
 
 CORES = (2, 16, 64)
 PARALLEL = (
-    "tfrecord_io.engine.native:NativeDecoder.feed",
-    "tfrecord_io.engine.native:NativeDecoder.feed_file",
-    "tfrecord_io.storage.read.source:OpenPlainFile.read_into",
-    "tfrecord_io.compression.stream:PlainStream.readinto",
+    "tfrecord_io.bytes.engine.native:NativeDecoder.feed",
+    "tfrecord_io.bytes.engine.native:NativeDecoder.feed_file",
+    "tfrecord_io.store.read.source:OpenPlainFile.read_into",
+    "tfrecord_io.bytes.compression.stream:PlainStream.readinto",
 )
 PARTS = {  # of the serial time; the rest is opening, freeing and the work between windows
     "plan": ("tfrecord_io.read.open_scan:plan_scan",),
-    "arrays": ("tfrecord_io.arrow.decode.batch_builder:BatchBuilder.batch",),
+    "arrays": ("tfrecord_io.columns.arrow.decode.batch_builder:BatchBuilder.batch",),
 }
 
 

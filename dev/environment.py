@@ -2,7 +2,7 @@
 
 An environment is the folder `.venv-NAME`; ``build``, ``test`` and ``dev`` share `.venv`. The package is installed as
 editable: an edit of Python needs nothing, an edit of C++ a `make`, which compiles the changed files into
-`tfrecord_io/_native/`.
+`tfrecord_io/bytes/_native/`.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def own_garbage(request: pytest.FixtureRequest) -> None:
 def native_engine() -> None:
     """Fail, not skip, where the compiled engine is missing: a run without it shows nothing about it."""
     try:
-        importlib.import_module("tfrecord_io._native._kernel")
+        importlib.import_module("tfrecord_io.bytes._native._kernel")
     except ImportError as error:
         pytest.fail(f"the compiled engine is missing: {error}")
 
@@ -140,11 +140,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     test = metafunc.definition
     if "engine" not in metafunc.fixturenames:
         return
-    folder = test.path.relative_to(Path(__file__).parent).parts[0]
+    folders = test.path.relative_to(Path(__file__).parent).parts
     is_given = any("engine" in str(mark.args[0]) for mark in test.iter_markers("parametrize"))
-    if is_given or folder == "engine":  # which has a fixture of that name
+    if is_given or "engine" in folders:  # which has a fixture of that name
         return
-    both = not QUICK and (COMPLETE or folder in COMPARED)
+    both = not QUICK and (COMPLETE or folders[0] in COMPARED)
     metafunc.parametrize("engine", ENGINES if both else ENGINES[:1])
 
 

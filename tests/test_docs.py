@@ -19,8 +19,8 @@ import pytest
 from click.testing import CliRunner
 
 import tfrecord_io as tfr
-from tfrecord_io.cli import tfr as command
-from tfrecord_io.public_names import SHOWN_IN
+from tfrecord_io.apps.cli import tfr as command
+from tfrecord_io.base.public_names import SHOWN_IN
 
 ROOT = Path(__file__).parent.parent
 # docs is the site; dev is for those who change the code; examples are programs.
@@ -213,7 +213,7 @@ def test_words_that_users_search_for_are_in_the_documentation() -> None:
 
 
 INTERNALS = [page for page in PAGES if page.startswith(("dev/architecture", "dev/decisions", "docs/extend"))]
-SOURCES = (ROOT / "tfrecord_io" / "_native").is_dir()  # the kernel's C++ files are not installed
+SOURCES = (ROOT / "tfrecord_io" / "bytes" / "_native").is_dir()  # the kernel's C++ files are not installed
 PACKAGE = ROOT / "tfrecord_io" if SOURCES else Path(importlib.util.find_spec("tfrecord_io").origin).parent
 
 

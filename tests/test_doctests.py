@@ -14,7 +14,7 @@ import pytest
 import tfrecord_io
 from border import PUBLIC, public
 from extras import EXTRAS, library
-from tfrecord_io.libraries import ADAPTERS
+from tfrecord_io.base.libraries import ADAPTERS
 
 PACKAGE = Path(tfrecord_io.__file__).parent
 MODULES = [  # with an example; another one has no docstring but its own

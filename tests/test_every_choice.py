@@ -17,8 +17,8 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from border import PUBLIC, public
-from tfrecord_io.options.on_damage import by_number, names_of
-from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS, written_encodings
+from tfrecord_io.base.options.on_damage import by_number, names_of
+from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS, written_encodings
 
 TABLE = pa.table({"n": [1, 2, 3], "x": [[1.5], [], [2.5, 3.5]], "s": ["a", "b", "c"]})
 REFUSED = (tfr.TFRecordError, ValueError, TypeError, OSError, ImportError)  # those that are documented

@@ -36,9 +36,9 @@ TOPICS = {
         "readme",
         "rows_page",
     },  # the project itself
-    "adapters": {"derived_datasets", "training_options"},  # of all of them
+    "apps/adapters": {"derived_datasets", "training_options"},  # of all of them
     # what both engines fulfil
-    "engine": {
+    "bytes/engine": {
         "allocation",
         "equivalence",
         "fast_paths",
@@ -53,10 +53,10 @@ TOPICS = {
         "wire",
         "rare_records",
     },
-    "compression": {"compression", "compressed_files"},  # all codecs
-    "file_formats": {"all_formats", "hostile_files"},  # all formats, and all of array files
-    "storage/write": {"publishers"},  # what all ways to publish promise
-    "options": {"options"},  # the keywords of all calls
+    "bytes/compression": {"compression", "compressed_files"},  # all codecs
+    "apps/file_formats": {"all_formats", "hostile_files"},  # all formats, and all of array files
+    "store/write": {"publishers"},  # what all ways to publish promise
+    "base/options": {"options"},  # the keywords of all calls
 }
 
 

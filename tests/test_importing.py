@@ -73,7 +73,7 @@ CALLS = {
     "tfr.write_tfrecord({'a': [1, None], 'b': ['x', 'y']}, new)": COLUMNS,
     "tfr.write_tfrecord(table, new)": COLUMNS,
     "tfr.read_tfrecord(path)": {*COLUMNS, "pandas"},
-    "tfr.cli.main()": {"click"},
+    "tfr.apps.cli.main()": {"click"},
 }
 
 
@@ -86,7 +86,7 @@ def test_a_call_imports_only_the_libraries_that_it_needs(call: str, tmp_path: Pa
         "sys.argv = ['tfr', '--help']\n"
         f"path, new = {str(path)!r}, {str(tmp_path / 'new.tfrecord')!r}\n"
         "import tfrecord_io as tfr\n"
-        + ("import tfrecord_io.cli\n" if "cli" in call else "")
+        + ("import tfrecord_io.apps.cli\n" if "cli" in call else "")
         + ("import pyarrow as pa\ntable = pa.table({'a': pa.nulls(3, pa.int64())})\n" if "table," in call else "")
         + f"try:\n    {call}\nexcept SystemExit: pass\n"
         f"print(*[name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"

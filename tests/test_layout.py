@@ -17,9 +17,9 @@ import pytest
 
 import tfrecord_io as tfr
 from extras import EXTRAS, library
+from tfrecord_io.base.libraries import ADAPTERS
+from tfrecord_io.base.public_names import SHOWN_IN, public_names
 from tfrecord_io.errors import MissingDependencyError, needs
-from tfrecord_io.libraries import ADAPTERS
-from tfrecord_io.public_names import SHOWN_IN, public_names
 
 # A package imports from strictly lower floors only. A new top-level package or module gets its floor here.
 FLOORS = {
@@ -285,7 +285,10 @@ def test_a_read_of_a_local_file_imports_only_what_it_needs(tmp_path: Path) -> No
 
 
 def test_command_line_starts_without_rich_and_pandas() -> None:
-    assert run_python("import sys, tfrecord_io.cli; print([m for m in ('pandas', 'rich') if m in sys.modules])") == "[]"
+    assert (
+        run_python("import sys, tfrecord_io.apps.cli; print([m for m in ('pandas', 'rich') if m in sys.modules])")
+        == "[]"
+    )
 
 
 # ---- public names and the version

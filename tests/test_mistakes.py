@@ -21,7 +21,7 @@ import pytest
 from click.testing import CliRunner
 
 import tfrecord_io as tfr
-from tfrecord_io.cli import tfr as command
+from tfrecord_io.apps.cli import tfr as command
 
 STORED = Path(__file__).parent / "data" / "mistakes.txt"
 IN_PYTHON = """

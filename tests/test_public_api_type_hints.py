@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.public_names import SHOWN_IN
+from tfrecord_io.base.public_names import SHOWN_IN
 
 
 def public_calls() -> Iterator[tuple[str, Any]]:

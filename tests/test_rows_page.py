@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tfrecord_io.compression import Codec
-from tfrecord_io.format.dtypes import Dtype
-from tfrecord_io.format.format_registry import Format
-from tfrecord_io.libraries import Adapter
-from tfrecord_io.options.on_damage import OnDamage
-from tfrecord_io.options.operators import Operator
+from tfrecord_io.base.libraries import Adapter
+from tfrecord_io.base.options.on_damage import OnDamage
+from tfrecord_io.base.options.operators import Operator
+from tfrecord_io.bytes.compression import Codec
+from tfrecord_io.bytes.format.dtypes import Dtype
+from tfrecord_io.bytes.format.format_registry import Format
 
 PAGE = Path(__file__).parents[1] / "dev" / "rows.md"
 CLASSES: dict[str, type[Any]] = {

@@ -19,7 +19,7 @@ import pytest
 
 import tfrecord_io as tfr
 from border import PUBLIC, public
-from tfrecord_io.public_names import SHOWN_IN
+from tfrecord_io.base.public_names import SHOWN_IN
 
 TESTS = Path(__file__).parent
 CALLS = TESTS / "data" / "typing"

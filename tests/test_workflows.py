@@ -74,11 +74,11 @@ def test_a_change_runs_what_it_touches(touched: Any) -> None:
 
     assert of("docs/index.md") == set()
     assert of("docs/index.md", "tfrecord_io/read/reader.py") == {"make test-full"}
-    assert "make test-adapters ONLY=torch" in of("tfrecord_io/adapters/torch.py")
-    assert "make test-adapters ONLY=torch" in of("tests/adapters/test_torch_distributed.py")
+    assert "make test-adapters ONLY=torch" in of("tfrecord_io/apps/adapters/torch.py")
+    assert "make test-adapters ONLY=torch" in of("tests/apps/adapters/test_torch_distributed.py")
     assert "make test-adapters ONLY=spark" in of("tfrecord_io/plugins/engines/spark.py")
     kernel = {"make test-full STORM=1", "dev/bench .venv -m benchmarks.guard", "make fuzz SECONDS=60"}
-    assert of("tfrecord_io/_native/frame.cc") == {*kernel, "make conformance"}
+    assert of("tfrecord_io/bytes/_native/frame.cc") == {*kernel, "make conformance"}
     assert "make conformance" in of("tests/conformance/test_tfx.py")
     everything = set(touched["rules"]())
     assert set(touched["touched"](None)) == everything
@@ -146,7 +146,7 @@ def test_no_wheel_is_made_without_its_kernel() -> None:
 
 def test_a_wheel_has_no_source_of_the_kernel() -> None:
     excluded = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["scikit-build"]["wheel"]["exclude"]
-    native = {path.suffix for path in (ROOT / "tfrecord_io" / "_native").iterdir() if path.is_file()}
+    native = {path.suffix for path in (ROOT / "tfrecord_io" / "bytes" / "_native").iterdir() if path.is_file()}
     assert native - {".py", ".pyi", ".so"} == {pattern.removeprefix("**") for pattern in excluded}
 
 
@@ -159,7 +159,7 @@ def test_what_may_be_published(dist_check: dict[str, Any]) -> None:
     faults = dist_check["faults_of_wheel"]
     licences = [f"tfrecord_io-0.1.0.dist-info/licenses/{name}" for name in dist_check["LICENCES"]]
     assert len(licences) == 4
-    kernel = "tfrecord_io/_native/_kernel.abi3.so"
+    kernel = "tfrecord_io/bytes/_native/_kernel.abi3.so"
     assert faults("tfrecord_io-0.1.0-cp312-abi3-manylinux_2_28_x86_64.whl", [kernel, *licences]) == []
     found = faults("tfrecord_io-0.1.0-py3-none-any.whl", licences[1:])
     assert [fault[:7] for fault in found] == ["is for ", "has no ", "lacks L"]

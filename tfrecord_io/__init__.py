@@ -6,8 +6,8 @@
 ['label', 'name']
 """
 
+from tfrecord_io.base.public_names import attach as _attach
 from tfrecord_io.errors import TFRecordError as TFRecordError
-from tfrecord_io.public_names import attach as _attach
 
 __version__ = "0.1.0"
 

@@ -1,11 +1,11 @@
 # Written by docs/reference/stub.py.
 
-from tfrecord_io.file_formats.array_files.from_numpy_files import open_idx as open_idx
-from tfrecord_io.file_formats.array_files.from_numpy_files import open_npy as open_npy
-from tfrecord_io.file_formats.array_files.from_numpy_files import open_npz as open_npz
-from tfrecord_io.file_formats.array_files.to_numpy_files import write_npy as write_npy
-from tfrecord_io.file_formats.array_files.to_numpy_files import write_npz as write_npz
-from tfrecord_io.file_formats.embed_files import embed_files as embed_files
+from tfrecord_io.apps.file_formats.array_files.from_numpy_files import open_idx as open_idx
+from tfrecord_io.apps.file_formats.array_files.from_numpy_files import open_npy as open_npy
+from tfrecord_io.apps.file_formats.array_files.from_numpy_files import open_npz as open_npz
+from tfrecord_io.apps.file_formats.array_files.to_numpy_files import write_npy as write_npy
+from tfrecord_io.apps.file_formats.array_files.to_numpy_files import write_npz as write_npz
+from tfrecord_io.apps.file_formats.embed_files import embed_files as embed_files
 from tfrecord_io.plugins.tensorflow.event_files import read_events as read_events
 from tfrecord_io.plugins.tensorflow.from_elwc import open_elwc as open_elwc
 from tfrecord_io.plugins.tensorflow.to_elwc import write_elwc as write_elwc

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
-from tfrecord_io.public_names import attach as _attach
+from tfrecord_io.base.public_names import attach as _attach
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from tfrecord_io.file_formats.array_files.array_stream import ArrayStream as ArrayStream
-    from tfrecord_io.lazy_dataset import DatasetPiece as DatasetPiece
-    from tfrecord_io.lazy_dataset import MixedDataset as MixedDataset
-    from tfrecord_io.lazy_dataset import WindowedDataset as WindowedDataset
+    from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream as ArrayStream
+    from tfrecord_io.apps.lazy_dataset import DatasetPiece as DatasetPiece
+    from tfrecord_io.apps.lazy_dataset import MixedDataset as MixedDataset
+    from tfrecord_io.apps.lazy_dataset import WindowedDataset as WindowedDataset
+    from tfrecord_io.columns.schema.field import Field as Field
+    from tfrecord_io.columns.schema.inferred_schema import InferredSchema as InferredSchema
     from tfrecord_io.plugins.report.dataset_report import DatasetReport as DatasetReport
     from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
     from tfrecord_io.read.explanation import Explanation as Explanation
@@ -30,9 +32,7 @@ if TYPE_CHECKING:
     from tfrecord_io.read.reader import Reader as Reader
     from tfrecord_io.read.report import ReadReport as ReadReport
     from tfrecord_io.read.suggest_types import Suggestion as Suggestion
-    from tfrecord_io.schema.field import Field as Field
-    from tfrecord_io.schema.inferred_schema import InferredSchema as InferredSchema
-    from tfrecord_io.training.iterator import ArrayIterator as ArrayIterator
+    from tfrecord_io.rows.training.iterator import ArrayIterator as ArrayIterator
     from tfrecord_io.write.delete_rows import DeleteReport as DeleteReport
     from tfrecord_io.write.writer import Writer as Writer
     from tfrecord_io.write.writer import WriteReport as WriteReport
@@ -192,7 +192,7 @@ SourceFormat = Literal[
 TargetFormat = Literal["tfrecord", _Tables, _Arrays, _Annotations, "lerobot", "images", "files", "array_record", "tfds"]
 UnevenParts = Literal["keep", "pad", "drop"]
 Compression = Literal["infer", "gzip", "zlib", "zstd", "lz4"]
-"""Those of this package: rows of `tfrecord_io.compression.CODECS`."""
+"""Those of this package: rows of `tfrecord_io.bytes.compression.CODECS`."""
 OnError = OnErrorName | Callable[[Any], object]
 """What to do at damage; a callable gets the TFRecordError and returns True to go on."""
 OnErrorCollecting = OnErrorNameCollecting | Callable[[Any], object]

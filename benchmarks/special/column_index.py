@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 import tfrecord_io as tfr
 from benchmarks.special.remote import DELAY_MS, MB_PER_S, object_store
-from tfrecord_io.storage.read import range_requests
+from tfrecord_io.store.read import range_requests
 
 ROWS, LABELS, IMAGE_BYTES = 1_000_000, 1000, 1000
 URL = "s3://bucket/labeled.tfrecord"

@@ -18,9 +18,9 @@ from typing import Any, ForwardRef, NamedTuple
 import click
 
 import tfrecord_io
-from tfrecord_io.cli import tfr
-from tfrecord_io.libraries import ADAPTERS
-from tfrecord_io.public_names import SHOWN_IN, public_names
+from tfrecord_io.apps.cli import tfr
+from tfrecord_io.base.libraries import ADAPTERS
+from tfrecord_io.base.public_names import SHOWN_IN, public_names
 
 LIST = Path(__file__).with_name("api.md")
 SITE = Path(__file__).parents[2] / "build" / "reference"

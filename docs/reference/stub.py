@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from tfrecord_io.public_names import SHOWN_IN, homes
+from tfrecord_io.base.public_names import SHOWN_IN, homes
 
 ROOT = Path(__file__).parents[2]
 STUBS = {"": "__init__", "formats": "formats", "io": "io", "train": "train"}  # public modules without code of their own

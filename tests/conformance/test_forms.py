@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.cli.schema_text import resolve_schema, schema_text
+from tfrecord_io.apps.cli.schema_text import resolve_schema, schema_text
 
 
 def printed(path: Path, tf: Any) -> tuple[dict[str, Any], list[str]]:

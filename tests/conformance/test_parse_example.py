@@ -13,8 +13,8 @@ import pytest
 
 import tfrecord_io as tfr
 from records import blobs, entry, example, field, floats, group, int64s, tag, varint, written
+from tfrecord_io.apps.tf_compat.parse_example import RaggedTensor, SparseTensor, parse_example
 from tfrecord_io.errors import DecodeError, TFRecordError
-from tfrecord_io.tf_compat.parse_example import RaggedTensor, SparseTensor, parse_example
 
 SEEDS_PER_TEST = 60
 DTYPES = ["int64", "float32", "string"]

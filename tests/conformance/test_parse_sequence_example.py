@@ -10,8 +10,8 @@ import pytest
 
 import tfrecord_io as tfr
 from records import blobs, entry, field, floats, int64s
+from tfrecord_io.apps.tf_compat.parse_example import RaggedTensor, SparseTensor
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.tf_compat.parse_example import RaggedTensor, SparseTensor
 
 SEEDS_PER_TEST = 60
 DTYPES = ["int64", "float32", "string"]

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.format.protobuf import enum_values
-from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.field_makers import list_, scalar, sequence, tensor
-from tfrecord_io.schema.schema import Schema
+from tfrecord_io.bytes.format.protobuf import enum_values
+from tfrecord_io.columns.schema.field import Field
+from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence, tensor
+from tfrecord_io.columns.schema.schema import Schema
 
 DATA = Path(__file__).parent.parent / "data" / "tfx"
 

@@ -21,7 +21,7 @@ sys.path[:0] = [str(HERE)]
 
 from gcov_counts import Branches, branch_counts
 
-NATIVE = ROOT / "tfrecord_io/_native"
+NATIVE = ROOT / "tfrecord_io/bytes/_native"
 ANOTHER_PART = ("bindings", "bindings_numpy", "arrow_export", "arrow_import", "buffer", "text_numpy")
 
 Line = tuple[str, str]  # file, text

@@ -26,7 +26,7 @@ def branch_counts(root: Path, builds: Sequence[Path]) -> Branches:
     forms: dict[tuple[str, int], dict[int, list[int]]] = defaultdict(dict)
     for source in _sources(builds):
         name = (root / source["file"]).resolve()
-        if not name.is_relative_to(root / "tfrecord_io/_native"):
+        if not name.is_relative_to(root / "tfrecord_io/bytes/_native"):
             continue
         for line in source["lines"]:
             counts = _counts(line["branches"])

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 import tfrecord_io as tfr
 from reading import read_by
 from servers import Bucket, Web
-from tfrecord_io.cli import tfr as command
-from tfrecord_io.compression import CODECS
+from tfrecord_io.apps.cli import tfr as command
+from tfrecord_io.bytes.compression import CODECS
 
 pytestmark = pytest.mark.matrix
 

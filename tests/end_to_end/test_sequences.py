@@ -15,7 +15,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import field, floats, int64s, written
 from strategies import sequence_example
-from tfrecord_io.schema.column_features import PART_KEY
+from tfrecord_io.columns.schema.column_features import PART_KEY
 
 DATA = Path(__file__).parents[1] / "data"
 TABLE = pa.table(

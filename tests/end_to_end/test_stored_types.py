@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import tfrecord_io as tfr
-from tfrecord_io.cli import tfr as command
+from tfrecord_io.apps.cli import tfr as command
 
 NOTE = "stored as float32"
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {

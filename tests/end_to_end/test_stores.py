@@ -24,16 +24,16 @@ import tfrecord_io as tfr
 from limited import set_limits
 from reading import read_by
 from servers import Bucket, Web
-from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.write.atomic import open_output, place_of
-from tfrecord_io.storage.write.atomic_local import LocalPlace
-from tfrecord_io.storage.write.atomic_remote import S3Output
-from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.place_remote import ClaimedPlace, ConditionalPlace
-from tfrecord_io.tools.clean import clean
+from tfrecord_io.apps.tools.clean import clean
+from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.remote import FsspecFileSystem
+from tfrecord_io.store.paths.resolve import resolve_inputs
+from tfrecord_io.store.write.atomic import open_output, place_of
+from tfrecord_io.store.write.atomic_local import LocalPlace
+from tfrecord_io.store.write.atomic_remote import S3Output
+from tfrecord_io.store.write.output_file import OutputFile
+from tfrecord_io.store.write.place_remote import ClaimedPlace, ConditionalPlace
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "buckets.md"
 COLUMNS = (

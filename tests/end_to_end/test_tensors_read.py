@@ -18,9 +18,14 @@ import tfrecord_io as tfr
 from reading_modes import blocks_of, engine_of, on_disk
 from records import blobs, example, floats, int64s, written
 from tensor_cells import DTYPES, MATRIX, assert_same, cells, companions, dtype_of, record
-from tfrecord_io.format.dtypes import dtype_name, element
-from tfrecord_io.schema.column_features import set_encoding
-from tfrecord_io.schema.tensor_types import dtype_metadata, is_fixed_shape_tensor, tensor_type, variable_shape_tensor
+from tfrecord_io.bytes.format.dtypes import dtype_name, element
+from tfrecord_io.columns.schema.column_features import set_encoding
+from tfrecord_io.columns.schema.tensor_types import (
+    dtype_metadata,
+    is_fixed_shape_tensor,
+    tensor_type,
+    variable_shape_tensor,
+)
 
 
 @st.composite

@@ -13,8 +13,8 @@ import tfrecord_io as tfr
 from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
 from tensor_cells import DTYPES, MATRIX, assert_same, cells, companions, dtype_of, record
-from tfrecord_io.arrow.tensor_values import to_cells
-from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
+from tfrecord_io.columns.arrow.tensor_values import to_cells
+from tfrecord_io.columns.schema.tensor_types import is_variable_shape_tensor
 
 # ---- bytes that others wrote
 

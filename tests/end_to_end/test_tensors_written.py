@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from limited import set_limits
 from tensors_of_arrays import Given, columns
-from tfrecord_io.format.dtypes import element
-from tfrecord_io.schema.column_features import set_encoding
-from tfrecord_io.schema.tensor_types import tensor_field
+from tfrecord_io.bytes.format.dtypes import element
+from tfrecord_io.columns.schema.column_features import set_encoding
+from tfrecord_io.columns.schema.tensor_types import tensor_field
 from tfrecord_io.testing.tensor_encoding_suite import PLAIN, dtype_of, values_of
 
 
@@ -263,7 +263,7 @@ def test_a_mapped_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monk
     np.save(tmp_path / "a.npy", values)
     set_limits(monkeypatch, batch_bytes=100)
     sizes = []
-    monkeypatch.setattr("tfrecord_io.arrow.input.tensor_cast.from_ndarray", _counting(sizes))
+    monkeypatch.setattr("tfrecord_io.columns.arrow.input.tensor_cast.from_ndarray", _counting(sizes))
     features = records({"x": np.load(tmp_path / "a.npy", mmap_mode="r")}, tmp_path / "a")
     for row, record in enumerate(features):
         check(record, "x", "int16", values[row])
@@ -271,7 +271,7 @@ def test_a_mapped_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def _counting(sizes: list[int]) -> Any:
-    from tfrecord_io.arrow.tensor_values import from_ndarray
+    from tfrecord_io.columns.arrow.tensor_values import from_ndarray
 
     def counted(values: np.ndarray[Any, Any], valid: Any = None) -> Any:
         sizes.append(len(values))

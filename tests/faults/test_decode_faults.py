@@ -18,7 +18,7 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, entry, example, field, floats, framed, group, int64s, tag, varint, written
-from tfrecord_io.format.protobuf import message_classes
+from tfrecord_io.bytes.format.protobuf import message_classes
 from tfrecord_io.read.chunks import chunk, chunk_reader
 from traced import peak
 

@@ -16,10 +16,10 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import framed
 from rounds import COMPLETE
-from tfrecord_io.compression import CODECS, get_codec
-from tfrecord_io.engine.select import get_engine
-from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.storage.read.block_reader import SPARE
+from tfrecord_io.bytes.compression import CODECS, get_codec
+from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.bytes.format.framing import FRAME_BYTES
+from tfrecord_io.store.read.block_reader import SPARE
 from tfrecord_io.testing.codec_suite import write
 
 SMALL = ["bytes", "extremes"]  # every bit by a reader

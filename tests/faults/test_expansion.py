@@ -20,7 +20,7 @@ from faulty_calls import FaultyProcess
 from protos import proto
 from reading import read_by
 from records import blobs, entry, example, field, floats, framed, int64s, varint, written
-from tfrecord_io.schema.embedded import field_bytes, pack
+from tfrecord_io.columns.schema.embedded import field_bytes, pack
 
 pytestmark = pytest.mark.fault(71)
 

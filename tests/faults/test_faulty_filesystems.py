@@ -14,7 +14,7 @@ from limited import set_limits
 from reading import read_by
 from records import blobs, example, framed, int64s
 from rounds import COMPLETE
-from tfrecord_io.storage.read import range_reader
+from tfrecord_io.store.read import range_reader
 
 pytestmark = [pytest.mark.fault(61), pytest.mark.fault(62), pytest.mark.storm]
 ROWS = 100

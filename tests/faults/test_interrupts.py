@@ -24,7 +24,7 @@ from reading import read_by
 from records import example, framed, int64s
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.storage.write import atomic_remote
+from tfrecord_io.store.write import atomic_remote
 from training_batches import chunks_of
 
 LIMIT = 0.1

@@ -18,7 +18,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.store.write.output_file import OutputFile
 
 FORMS: list[dict[str, Any]] = [{"shards": 4, "write_index": True, "mode": "overwrite"}, {"max_shard_bytes": 2000}]
 SEED = 20_261_124

@@ -15,13 +15,13 @@ from chaos import FAULTS, Chaos, Schedule
 from limited import set_limits
 from rounds import rounds
 from servers import Bucket, quick_retries
-from tfrecord_io.options import LIMITS, StorageOptions
-from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.block_reader import BlockReader
-from tfrecord_io.storage.read.open_stream import open_source
-from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.write import atomic_remote
-from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.base.options import LIMITS, StorageOptions
+from tfrecord_io.store.paths.resolve import resolve_inputs
+from tfrecord_io.store.read.block_reader import BlockReader
+from tfrecord_io.store.read.open_stream import open_source
+from tfrecord_io.store.read.prefetch import SourcePrefetcher
+from tfrecord_io.store.write import atomic_remote
+from tfrecord_io.store.write.atomic import open_output
 
 SCHEDULES = rounds(500, 30)
 TOGETHER = 16

@@ -28,10 +28,10 @@ from mutation import SEEDS, Target, main
 from reference_engine import ENGINE as REFERENCE
 from reference_engine.shells import SequenceShell
 from rows import records
-from tfrecord_io.engine.contract import FaultCode, Plan, PlanColumn
-from tfrecord_io.format import example_messages as messages
-from tfrecord_io.format.feature_types import EMBEDDED_FIELD, Kind, Layout, RecordType, Text
-from tfrecord_io.format.varint import varint
+from tfrecord_io.bytes.engine.contract import FaultCode, Plan, PlanColumn
+from tfrecord_io.bytes.format import example_messages as messages
+from tfrecord_io.bytes.format.feature_types import EMBEDDED_FIELD, Kind, Layout, RecordType, Text
+from tfrecord_io.bytes.format.varint import varint
 from wire_forms import NAMES, WireForms
 
 OPTIONS = {"frames": 6, "example": 7, "sequence": 7, "encoder": 3}  # bytes of a seed before its records

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from hostile_metadata import mutated
-from tfrecord_io.engine.select import get_engine
-from tfrecord_io.index.column_index import _MAGIC, _TAIL
+from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.read.index.column_index import _MAGIC, _TAIL
 
 NUMBERS = (-(2**63), -1, 0, 1, 2, 3, 7, 8, 16, 100, 2**31 - 1, 2**31, 2**32, 2**40, 2**62, 2**63 - 1)
 COLUMNS = {

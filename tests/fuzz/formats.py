@@ -17,9 +17,9 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 import tfrecord_io as tfr
 from mutation import DATA, SEEDS, Target, main
 from records import framed
-from tfrecord_io.index.record_index import RecordIndex
-from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, unpack
-from tfrecord_io.storage.paths.manifest import parse_manifest
+from tfrecord_io.columns.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, unpack
+from tfrecord_io.read.index.record_index import RecordIndex
+from tfrecord_io.store.paths.manifest import parse_manifest
 
 PLACE = Path(tempfile.mkdtemp(prefix="fuzz-"))
 ERRORS = (tfr.TFRecordError, OSError)

@@ -12,9 +12,9 @@ import pandas as pd
 import pyarrow as pa
 
 import tfrecord_io as tfr
-from tfrecord_io.arrow.output.to_python import json_value, record_dicts
-from tfrecord_io.cli import output
-from tfrecord_io.cli.schema_text import resolve_schema, schema_text
+from tfrecord_io.apps.cli import output
+from tfrecord_io.apps.cli.schema_text import resolve_schema, schema_text
+from tfrecord_io.columns.arrow.output.to_python import json_value, record_dicts
 
 Call = Callable[[Path], object]
 

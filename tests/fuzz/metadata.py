@@ -36,16 +36,16 @@ from forged_indexes import COLUMNS, forged
 from hostile_metadata import CALLS, NONSENSE, TABLES, Call, at_random, describe, metadata, mutated, mutated_schema
 from reading_modes import small_index_groups
 from records import example, floats, framed, int64s
-from tfrecord_io.cli.schema_text import schema_text
-from tfrecord_io.index.column_search import column_indexes
-from tfrecord_io.index.find_index import open_columns
-from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.apps.cli.schema_text import schema_text
+from tfrecord_io.columns.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, pack, unpack
+from tfrecord_io.columns.schema.formats.tfds_info import shard_lengths
+from tfrecord_io.read.index.column_search import column_indexes
+from tfrecord_io.read.index.find_index import open_columns
+from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.scan import unwrap_scans
-from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, pack, unpack
-from tfrecord_io.schema.formats.tfds_info import shard_lengths
-from tfrecord_io.storage.paths.manifest import parse_manifest
-from tfrecord_io.storage.read.random_access_file import open_random_access
+from tfrecord_io.store.paths.manifest import parse_manifest
+from tfrecord_io.store.read.random_access_file import open_random_access
 
 REFUSED = (tfr.TFRecordError, EmbeddedSchemaUnreadable)
 SAMPLED = 50  # of the mutants that a parser refuses, one of so many passes a call

@@ -217,7 +217,7 @@ void run_append(const u8* input, size_t size) {
     part->complete();
     size_t half = fault ? begin : begin + middle % (end - begin + 1);
     for (auto [from, to] : {std::pair{begin, half}, std::pair{half, end}}) {
-      bool is_known = !fault && part->slots.size() == plan.columns.size();  // as engine/native.py asks for it
+      bool is_known = !fault && part->slots.size() == plan.columns.size();  // as bytes/engine/native.py asks for it
       if (is_known && joined.append(*part, static_cast<int64_t>(from - begin), static_cast<int64_t>(to - begin),
                                     frames.payload_bytes(from, to)))
         continue;

@@ -10,7 +10,7 @@ from hypothesis import assume, example, given
 
 import tfrecord_io as tfr
 from nested_tables import has_union_in_union, tables, values_of
-from tfrecord_io.schema.column_features import nested_restored
+from tfrecord_io.columns.schema.column_features import nested_restored
 
 HAS_SLICES = int(pa.__version__.split(".")[0]) >= 25  # earlier, Python's values of slices of unions in unions are None
 CODES = [5, 7]

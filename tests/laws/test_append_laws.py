@@ -19,7 +19,7 @@ import tfrecord_io as tfr
 from nested_tables import plain_value
 from reading_modes import engine_of
 from rounds import rounds
-from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.write.distributed import DistributedWriter
 
 STEPS = {

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tensors_of_arrays import Given, columns, layouts
-from tfrecord_io.format.dtypes import DTYPES, dtype_name
+from tfrecord_io.bytes.format.dtypes import DTYPES, dtype_name
 from tfrecord_io.testing.tensor_encoding_suite import PLAIN, dtype_of, values_of
 
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")

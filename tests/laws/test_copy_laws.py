@@ -17,7 +17,7 @@ import tfrecord_io as tfr
 from interposed import before_storage_calls, on_commit
 from rounds import IN_A_BUCKET, rounds
 from servers import Bucket
-from tfrecord_io.storage.filesystem.retries import s3_options
+from tfrecord_io.store.filesystem.retries import s3_options
 from transfers import transfer
 
 Files = dict[str, bytes]
@@ -175,8 +175,8 @@ class Copied:
 
     def readable(self) -> Files:
         """The files that a reader of the target reads, with their indexes; none if it is refused, or does not exist."""
-        from tfrecord_io.options import StorageOptions
-        from tfrecord_io.storage.paths.resolve import resolve_inputs
+        from tfrecord_io.base.options import StorageOptions
+        from tfrecord_io.store.paths.resolve import resolve_inputs
 
         try:
             sources = resolve_inputs(self.target.url, StorageOptions(self.target.options))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
-from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.write.distributed import DistributedWriter
 
 MODES = ["append", "overwrite", "error", "overwrite_partitions"]

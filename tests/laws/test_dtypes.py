@@ -19,11 +19,11 @@ from click.testing import CliRunner
 
 import tfrecord_io as tfr
 from records import field, varint
-from tfrecord_io.arrow.tensor_values import from_ndarray, to_cells
-from tfrecord_io.cli import tfr as command
-from tfrecord_io.format.dtypes import DTYPES, Dtype, dtype_name, element, extension_of, row_of_name
-from tfrecord_io.format.feature_types import Kind
-from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS, element_and_shape, tensor_field, written_encodings
+from tfrecord_io.apps.cli import tfr as command
+from tfrecord_io.bytes.format.dtypes import DTYPES, Dtype, dtype_name, element, extension_of, row_of_name
+from tfrecord_io.bytes.format.feature_types import Kind
+from tfrecord_io.columns.arrow.tensor_values import from_ndarray, to_cells
+from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS, element_and_shape, tensor_field, written_encodings
 
 pytest.importorskip("ml_dtypes")  # which the environments of few adapters have
 

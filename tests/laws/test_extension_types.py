@@ -13,7 +13,7 @@ import pytest
 
 import tfrecord_io as tfr
 from nested_tables import values_of
-from tfrecord_io.schema.tensor_types import extension_metadata
+from tfrecord_io.columns.schema.tensor_types import extension_metadata
 
 
 class Measured(pa.ExtensionType):

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
-from tfrecord_io.cli import tfr as command
-from tfrecord_io.format.format_registry import FORMATS
-from tfrecord_io.options.write import WriteOptions
+from tfrecord_io.apps.cli import tfr as command
+from tfrecord_io.base.options.write import WriteOptions
+from tfrecord_io.bytes.format.format_registry import FORMATS
 from tfrecord_io.write.distributed import DistributedWriter
 from transfers import convert_flat
 

@@ -18,8 +18,8 @@ import tfrecord_io as tfr
 from hostile_metadata import CALLS, TABLES, mutated, mutated_schema
 from records import blobs, example, floats, int64s, written
 from rounds import COMPLETE, rounds
-from tfrecord_io.schema.embedded import field_bytes, pack
-from tfrecord_io.schema.formats.tfds_info import shard_lengths
+from tfrecord_io.columns.schema.embedded import field_bytes, pack
+from tfrecord_io.columns.schema.formats.tfds_info import shard_lengths
 
 ROUNDS = rounds(1000 if COMPLETE else 60)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from reading import read_by
 from reading_modes import decoded_by
-from tfrecord_io.compression import CODECS
+from tfrecord_io.bytes.compression import CODECS
 
 CATEGORIES = ["red", "green", "blue"]
 # The types that a column has in one file or another; those of a group have a common type.

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.arrays.image_columns import ImageColumns
+from tfrecord_io.rows.arrays.image_columns import ImageColumns
 from tfrecord_io.train import BytesList, Feature, FeatureList, FeatureLists, SequenceExample
 from tfrecord_io.typing import OpenedDataset
 

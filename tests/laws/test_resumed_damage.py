@@ -167,7 +167,7 @@ def test_descriptions_of_an_older_release(prepared: Prepared, tmp_path: Path, nu
 
 
 def test_a_changed_count_with_its_checksum_is_not_published(prepared: Prepared, tmp_path: Path) -> None:
-    from tfrecord_io.storage.write import resume_journal
+    from tfrecord_io.store.write import resume_journal
 
     for name, content in prepared.stopped.items():
         document = json.loads(content) if name.endswith(".json") else {}

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import tfrecord_io as tfr
 from limited import limited
 from servers import Web
-from tfrecord_io.cli.command_group import all_commands
+from tfrecord_io.apps.cli.command_group import all_commands
 from tfrecord_io.errors import DecodeError, hide_secrets, printable, secret_url
 
 SECRET = "qzSecret"

@@ -24,8 +24,8 @@ from reading import read_by
 from reading_modes import blocks_of
 from records import blobs, example, framed
 from rounds import rounds
-from tfrecord_io.compression import CODECS
-from tfrecord_io.engine.fault_messages import is_other_format
+from tfrecord_io.bytes.compression import CODECS
+from tfrecord_io.bytes.engine.fault_messages import is_other_format
 
 pytestmark = [pytest.mark.fault(18), pytest.mark.fault(21), pytest.mark.fault(26), pytest.mark.fault(28)]
 INNER = [b"inner %d" % number for number in range(70)]

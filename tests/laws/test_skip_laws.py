@@ -21,8 +21,8 @@ from reading import read_by
 from reading_modes import blocks_of, engine_of
 from records import blobs, example, floats, framed, int64s
 from rounds import COMPLETE, rounds
-from tfrecord_io.format.foreign_files import ZEROS, looks_like
-from tfrecord_io.format.framing import is_record_header
+from tfrecord_io.bytes.format.foreign_files import ZEROS, looks_like
+from tfrecord_io.bytes.format.framing import is_record_header
 from tfrecord_io.read.chunks import block_walker, recovery
 from tfrecord_io.read.chunks.block_walker import RecordFile
 

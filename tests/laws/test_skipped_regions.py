@@ -17,7 +17,7 @@ import random_damages
 import tfrecord_io as tfr
 from reading import read_by
 from rounds import rounds
-from tfrecord_io.compression import CODECS
+from tfrecord_io.bytes.compression import CODECS
 
 pytestmark = [pytest.mark.fault(18), pytest.mark.fault(26)]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tensors_of_arrays import columns
-from tfrecord_io.arrow.tensor_values import to_cells
+from tfrecord_io.columns.arrow.tensor_values import to_cells
 from tfrecord_io.testing.tensor_encoding_suite import dtype_of
 
 

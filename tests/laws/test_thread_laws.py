@@ -23,9 +23,9 @@ from reading_modes import blocks_of
 from records import blobs, example, field, floats, framed, int64s
 from rounds import rounds
 from servers import SlowBucket
-from tfrecord_io.compression import CODECS, get_codec
-from tfrecord_io.compression import stream as decompression
-from tfrecord_io.schema.embedded import pack
+from tfrecord_io.bytes.compression import CODECS, get_codec
+from tfrecord_io.bytes.compression import stream as decompression
+from tfrecord_io.columns.schema.embedded import pack
 
 THREADS = (1, 2, 3, 4, 8)
 OTHER_MESSAGE = field(9, b"other")

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from reading import read_by
-from tfrecord_io.schema.merged_schema import common_field
+from tfrecord_io.columns.schema.merged_schema import common_field
 
 INTEGERS = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()]
 # Groups of types that have a common one.

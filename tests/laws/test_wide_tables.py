@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.arrow.casts import unify_table
-from tfrecord_io.arrow.input.batch_source import nest_lossy_columns
-from tfrecord_io.arrow.input.tensor_cast import Columns, tensors_of_array
-from tfrecord_io.file_formats.tables.columnar_files import _apply_categories, _categorical
-from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.schema.array_attributes import add_attributes, add_dimensions
-from tfrecord_io.schema.column_features import RAW, set_encoding
-from tfrecord_io.schema.embedded import pack
-from tfrecord_io.schema.merged_schema import fill_in_types
-from tfrecord_io.training.mixture import same_columns
+from tfrecord_io.apps.file_formats.tables.columnar_files import _apply_categories, _categorical
+from tfrecord_io.base.options.write import WriteOptions
+from tfrecord_io.columns.arrow.casts import unify_table
+from tfrecord_io.columns.arrow.input.batch_source import nest_lossy_columns
+from tfrecord_io.columns.arrow.input.tensor_cast import Columns, tensors_of_array
+from tfrecord_io.columns.schema.array_attributes import add_attributes, add_dimensions
+from tfrecord_io.columns.schema.column_features import RAW, set_encoding
+from tfrecord_io.columns.schema.embedded import pack
+from tfrecord_io.columns.schema.merged_schema import fill_in_types
+from tfrecord_io.rows.training.mixture import same_columns
 from tfrecord_io.write.distributed import _refuse_other_columns
 from tfrecord_io.write.sharded_sink import SchemaUnion
 from tfrecord_io.write.writer import _as_in_dataset

@@ -21,9 +21,9 @@ import tfrecord_io as tfr
 from arrow_tables import batches
 from limited import limited, set_limits, set_processors
 from rounds import rounds
-from tfrecord_io.arrow.input.batch_source import nest_lossy_columns
-from tfrecord_io.compression import CODECS
-from tfrecord_io.storage.paths.manifest import parse_manifest
+from tfrecord_io.bytes.compression import CODECS
+from tfrecord_io.columns.arrow.input.batch_source import nest_lossy_columns
+from tfrecord_io.store.paths.manifest import parse_manifest
 from tfrecord_io.write import writer
 
 THREADS = (1, 2, 3, 4, 8)

@@ -46,7 +46,7 @@ class KernelMutants:
                 raise SystemExit(f"{self._name}: the kernel does not compile")
             if self._is_killed(base):
                 raise SystemExit(f"{self._name}: the fuzzer fails without a mutation")
-            text = (self._root / "tfrecord_io/_native" / self._name).read_text()
+            text = (self._root / "tfrecord_io/bytes/_native" / self._name).read_text()
             every = list(_numbered(kernel_mutants(text)))
             chosen = [one for number, one in enumerate(every) if is_sampled(number, len(every), most)]
             mutants = {f"{mutant.key} ({number})": mutant for number, mutant in chosen}
@@ -57,7 +57,7 @@ class KernelMutants:
     def _copy(self, name: str) -> Path:
         folder = self._folder / name
         folder.mkdir(parents=True)
-        for place in ("tfrecord_io/_native", "tests/fuzz"):
+        for place in ("tfrecord_io/bytes/_native", "tests/fuzz"):
             for source in (self._root / place).iterdir():
                 if source.suffix in (".cc", ".h", ".inc"):
                     shutil.copy(source, folder)

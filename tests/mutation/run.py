@@ -21,7 +21,7 @@ sys.path[:0] = [str(HERE)]
 from in_kernel import KernelMutants
 from in_python import PythonMutants
 
-FRAMING = ["engine/test_reference_frames.py", "engine/test_find_header.py"]
+FRAMING = ["bytes/engine/test_reference_frames.py", "bytes/engine/test_find_header.py"]
 # Those tests of pieces that need no server.
 _PIECES = [
     f"read/test_byte_ranges.py::test_{name}"
@@ -33,17 +33,17 @@ _PIECES = [
         "a_payload_full_of_headers_takes_bounded_time",
     )
 ]
-_CRCS = "engine/test_equivalence.py::test_the_crc_of_two_parts_follows_from_those_of_each"
+_CRCS = "bytes/engine/test_equivalence.py::test_the_crc_of_two_parts_follows_from_those_of_each"
 
 # Modules of the package, and of tests/support, and the tests that each mutant of them runs.
 PYTHON = {
-    "format/framing.py": ["format/test_framing.py"],
+    "bytes/format/framing.py": ["bytes/format/test_framing.py"],
     "reference_engine/frames.py": [*FRAMING, _CRCS],
-    "schema/inferred_type.py": ["schema/test_inferred_type.py"],
-    "format/missing_values.py": ["format/test_missing_values.py"],
+    "columns/schema/inferred_type.py": ["columns/schema/test_inferred_type.py"],
+    "bytes/format/missing_values.py": ["bytes/format/test_missing_values.py"],
     "read/find_boundaries.py": ["read/test_find_boundaries.py", *_PIECES],
-    "schema/embedded.py": ["schema/test_embedded_limits.py", "schema/test_embedded.py"],
-    "schema/inferred_schema.py": ["schema/test_inferred_schema.py"],
+    "columns/schema/embedded.py": ["columns/schema/test_embedded_limits.py", "columns/schema/test_embedded.py"],
+    "columns/schema/inferred_schema.py": ["columns/schema/test_inferred_schema.py"],
 }
 # Sources of the kernel, whose mutants run the fuzzer's target "frames".
 KERNEL = ["frame.cc", "frame.h", "resync_loop.inc"]

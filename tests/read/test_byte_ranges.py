@@ -20,21 +20,21 @@ from reading import read_by
 from reading_modes import pieces_of
 from records import example, framed, header, int64s, written
 from servers import Bucket
-from tfrecord_io.compression import CODECS
-from tfrecord_io.engine.select import get_engine
-from tfrecord_io.options import ReadOptions, StorageOptions
+from tfrecord_io.apps.tools.build_index import write_indexes
+from tfrecord_io.base.options import ReadOptions, StorageOptions
+from tfrecord_io.bytes.compression import CODECS
+from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.read import find_boundaries as boundaries
 from tfrecord_io.read.byte_ranges import align_sources, split_sources
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.find_boundaries import find_boundaries
 from tfrecord_io.read.open_scan import open_scan, read_scan
 from tfrecord_io.read.resolve_source import plan_source
-from tfrecord_io.storage.paths.packed_sources import PackedSources
-from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.random_access_file import open_random_access
-from tfrecord_io.storage.read.source import Source
-from tfrecord_io.tools.build_index import write_indexes
+from tfrecord_io.store.paths.packed_sources import PackedSources
+from tfrecord_io.store.paths.resolve import resolve_inputs
+from tfrecord_io.store.read.prefetch import SourcePrefetcher
+from tfrecord_io.store.read.random_access_file import open_random_access
+from tfrecord_io.store.read.source import Source
 
 small = st.binary(max_size=40) | st.integers(0, 300).map(bytes)
 nested = st.lists(small, max_size=90).map(lambda payloads: framed(*payloads))  # a whole TFRecord file as a payload

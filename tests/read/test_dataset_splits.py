@@ -13,7 +13,7 @@ import pytest
 import tfrecord_io as tfr
 from counted_calls import calls
 from rounds import COMPLETE, rounds
-from tfrecord_io.storage.filesystem.interface import LocalFileSystem
+from tfrecord_io.store.filesystem.interface import LocalFileSystem
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import framed, header, masked, written
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.engine.select import get_engine
+from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES
+from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.read import find_boundaries as boundaries
 from tfrecord_io.read.find_boundaries import find_boundaries
-from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.random_access_file import open_random_access
+from tfrecord_io.store.paths.resolve import resolve_inputs
+from tfrecord_io.store.read.random_access_file import open_random_access
 
 small = st.binary(max_size=30) | st.integers(0, 100).map(bytes)
 nested = st.lists(small, max_size=8).map(lambda payloads: framed(*payloads))

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import written
 from strategies import blobs, example, floats, int64s, sequence_example
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.base.options import ReadOptions
+from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.schema.schema import Schema
-from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.store.paths.resolve import resolve_inputs
 
 VALUES = {"int64": int64s(1), "float": floats(0.5), "bytes": blobs(b"x")}
 PYTHON = {"int64": 1, "float": 0.5, "bytes": "x"}

@@ -25,8 +25,8 @@ import tfrecord_io as tfr
 from in_processes import sum_of
 from limited import set_limits
 from records import example, field, framed, int64s, written
-from tfrecord_io.index import indexed_files
 from tfrecord_io.read import byte_ranges
+from tfrecord_io.read.index import indexed_files
 from tfrecord_io.testing.tensor_encoding_suite import NAMES, values_of
 
 ROWS = 20
@@ -340,8 +340,8 @@ def test_wrong_offsets_in_an_index_are_detected_when_used(
     engine: str, tmp_path: Path, key: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As those of a large file may be, of which not all are compared."""
-    monkeypatch.setattr("tfrecord_io.index.find_index.SMALL_BYTES", 0)
-    monkeypatch.setattr("tfrecord_io.index.find_index.some_records", lambda count, most: np.array([0, count - 1]))
+    monkeypatch.setattr("tfrecord_io.read.index.find_index.SMALL_BYTES", 0)
+    monkeypatch.setattr("tfrecord_io.read.index.find_index.some_records", lambda count, most: np.array([0, count - 1]))
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": range(4)}, path, embed_schema=False)
     (tmp_path / "a.tfrecord.index").write_text("0 30\n30 60\n90 30\n")

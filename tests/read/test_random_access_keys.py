@@ -19,7 +19,7 @@ import tfrecord_io as tfr
 from in_processes import rows_of_keys
 from reading import read_by
 from servers import Bucket
-from tfrecord_io.index import indexed_files
+from tfrecord_io.read.index import indexed_files
 
 ROWS = 40
 TABLE = pa.table(

@@ -122,7 +122,7 @@ def test_only_matching_records_are_read(path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_offsets_of_a_column_index_are_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfrecord_io.index.indexed_files.scan_index", None)
+    monkeypatch.setattr("tfrecord_io.read.index.indexed_files.scan_index", None)
     with tfr.open_random(path) as records:
         assert len(records) == 100
 

@@ -17,7 +17,7 @@ import tfrecord_io as tfr
 from arrow_tables import TEXT_DTYPE
 from reading import read_by
 from records import blobs, entry, example, field, floats, int64s, written
-from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
+from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder
 
 GOLDEN = ["tutorial", "extremes", "ragged", "images", "empty"]
 KINDS = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}

@@ -22,9 +22,9 @@ from reading_modes import blocks_of
 from records import blobs, example, field, flip, floats, framed, int64s, written
 from rounds import rounds
 from strategies import sequence_example
-from tfrecord_io.arrays.read_arrays import scan_arrays
-from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.rows.arrays.read_arrays import scan_arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
 

@@ -19,8 +19,8 @@ import pytest
 import tfrecord_io as tfr
 from records import blobs, example, int64s, written
 from strategies import sequence_example
-from tfrecord_io.format.dtypes import text_dtype
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.base.options import ReadOptions
+from tfrecord_io.bytes.format.dtypes import text_dtype
 from tfrecord_io.read.open_scan import read_scan
 from tfrecord_io.read.resolve_source import plan_source
 

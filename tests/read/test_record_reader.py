@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import framed, written
-from tfrecord_io.compression import CODECS
+from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.testing.codec_suite import read
 
 payloads = st.lists(st.binary(max_size=200) | st.sampled_from([b"", bytes(5000)]), max_size=12)

@@ -14,10 +14,10 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import example, framed, int64s, written
+from tfrecord_io.apps.tools import salvage_writer
 from tfrecord_io.read.chunks import recovery
 from tfrecord_io.read.chunks.recovery import SkippedRegion, SkippedRegions
 from tfrecord_io.read.report import ReadReport
-from tfrecord_io.tools import salvage_writer
 
 ROWS, EVERY, MOST = 400, 3, 50
 SCHEMA = pa.schema(

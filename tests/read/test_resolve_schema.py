@@ -16,10 +16,10 @@ from counted_calls import calls
 from reading import read_by
 from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
+from tfrecord_io.columns.schema.column_features import ENCODING_KEY, PART_KEY
+from tfrecord_io.columns.schema.embedded import field_bytes, pack
+from tfrecord_io.columns.schema.field import SHAPE_KEY
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.column_features import ENCODING_KEY, PART_KEY
-from tfrecord_io.schema.embedded import field_bytes, pack
-from tfrecord_io.schema.field import SHAPE_KEY
 
 NUMBERS = [example(x=int64s(1)), example(x=int64s(2)), example(x=floats(0.5))]
 MIXED = [example(x=value) for value in (int64s(2), int64s(1), int64s(1), blobs(b"a"), blobs(b"b"))]

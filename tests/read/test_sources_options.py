@@ -14,7 +14,7 @@ import pytest
 import tfrecord_io as tfr
 from border import FULL_NAMES, PUBLIC, public
 from source_calls import CALLS, ROWS, f, of, outcome, payloads
-from tfrecord_io.options.dataset_keywords import REFUSED, kept_by_dataset
+from tfrecord_io.base.options.dataset_keywords import REFUSED, kept_by_dataset
 from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.typing import UNSET
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import rounds
 from source_calls import ROWS, f
-from tfrecord_io.options import ALL, ReadOptions
+from tfrecord_io.base.options import ALL, ReadOptions
 from tfrecord_io.read.scan import Origin, unwrap_scans
 from tfrecord_io.typing import UNSET
 

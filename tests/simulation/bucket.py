@@ -26,7 +26,7 @@ from s3fs.core import S3FileSystem
 from s3fs.errors import translate_boto_error
 from scheduler import Scheduler, running
 
-from tfrecord_io.format.framing import crc32c
+from tfrecord_io.bytes.format.framing import crc32c
 
 READ_FAULTS = ("timeout", "slow")
 WRITE_FAULTS = ("timeout", "timeout+", "slow", "slow+")

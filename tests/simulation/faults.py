@@ -24,16 +24,16 @@ import pytest
 from runs import by_seed, explored_of_three, run, simulated
 from scheduler import GivenSchedule
 
-from tfrecord_io.index import find_index
-from tfrecord_io.storage.copies.copied_dataset import CopiedDataset
-from tfrecord_io.storage.paths import manifest, resolve
-from tfrecord_io.storage.read import source
-from tfrecord_io.storage.system import System
-from tfrecord_io.storage.write import atomic_local, leftovers, place_remote
-from tfrecord_io.storage.write.change import Whole
-from tfrecord_io.storage.write.old_files import OldFiles
-from tfrecord_io.storage.write.publication import Publication
-from tfrecord_io.tools import file_check
+from tfrecord_io.apps.tools import file_check
+from tfrecord_io.read.index import find_index
+from tfrecord_io.store.copies.copied_dataset import CopiedDataset
+from tfrecord_io.store.paths import manifest, resolve
+from tfrecord_io.store.read import source
+from tfrecord_io.store.system import System
+from tfrecord_io.store.write import atomic_local, leftovers, place_remote
+from tfrecord_io.store.write.change import Whole
+from tfrecord_io.store.write.old_files import OldFiles
+from tfrecord_io.store.write.publication import Publication
 
 MOST = 20_000
 

@@ -20,10 +20,10 @@ from typing import Any
 import fsspec.asyn
 from scheduler import Death, running
 
-from tfrecord_io.storage.copies import copied_files, store_copy
-from tfrecord_io.storage.paths import manifest
-from tfrecord_io.storage.paths.manifest import parse_manifest
-from tfrecord_io.storage.write import atomic_remote, place, place_remote
+from tfrecord_io.store.copies import copied_files, store_copy
+from tfrecord_io.store.paths import manifest
+from tfrecord_io.store.paths.manifest import parse_manifest
+from tfrecord_io.store.write import atomic_remote, place, place_remote
 
 
 class InlineLoop(asyncio.BaseEventLoop):

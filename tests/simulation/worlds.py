@@ -17,7 +17,7 @@ from bucket import NAME, Bucket, PlainStore, SimulatedGcs, SimulatedS3
 from process import InlineLoop
 from scheduler import Actor, Scheduler
 
-from tfrecord_io.storage.write import place_remote
+from tfrecord_io.store.write import place_remote
 
 
 class World(ABC):

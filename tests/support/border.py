@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.base.public_names import SHOWN_IN, public_names
+from tfrecord_io.base.registry import NAMES, OWN
 from tfrecord_io.errors import MissingDependencyError
-from tfrecord_io.public_names import SHOWN_IN, public_names
-from tfrecord_io.registry import NAMES, OWN
 
 WITHOUT = os.environ.get("TFRECORD_IO_WITHOUT", "")
 # Each public name, and the same with the module that shows it: "open_npy": "formats.open_npy"; those that are there.

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.engine.contract import ColumnBuffers
-from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.schema.column_features import set_encoding
+from tfrecord_io.bytes.engine.contract import ColumnBuffers
+from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder
+from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.columns.schema.column_features import set_encoding
 
 DTYPES = {Kind.INT64: np.int64, Kind.FLOAT: np.float32}
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from forked import interpreter
 from messages import unknown_options
-from tfrecord_io.cli import tfr as command
+from tfrecord_io.apps.cli import tfr as command
 
 Run = Callable[..., Result]
 AT_START = ("PYTHON", "LC_")  # variables that Python reads when it starts

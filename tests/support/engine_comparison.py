@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from reference_engine import ENGINE as REFERENCE
-from tfrecord_io.engine.contract import ColumnBuffers, Decoder, Engine, Fault, FaultCode, FileView, Plan, Progress
-from tfrecord_io.engine.native import ENGINE as NATIVE
+from tfrecord_io.bytes.engine.contract import ColumnBuffers, Decoder, Engine, Fault, FaultCode, FileView, Plan, Progress
+from tfrecord_io.bytes.engine.native import ENGINE as NATIVE
 
 ENGINES: list[Engine] = [NATIVE, REFERENCE]
 SPARE = 64  # bytes behind the memory of the windows, which may be read

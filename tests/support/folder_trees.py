@@ -5,7 +5,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.store.paths.resolve import resolve_inputs
 
 
 def content(folder: Path) -> dict[str, bytes]:

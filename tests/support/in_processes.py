@@ -12,7 +12,7 @@ from typing import Any
 
 if "forkserver" in multiprocessing.get_all_start_methods():
     OTHERS = multiprocessing.get_context("forkserver")
-    OTHERS.set_forkserver_preload(["tfrecord_io.api", "tfrecord_io.storage.write.atomic_remote", "s3fs"])
+    OTHERS.set_forkserver_preload(["tfrecord_io.apps.api", "tfrecord_io.store.write.atomic_remote", "s3fs"])
 else:
     OTHERS = multiprocessing.get_context("spawn")
 
@@ -99,8 +99,8 @@ def parts_of_tasks(pickled: bytes, tasks: range) -> list[bytes]:
 
 def die_in_task(pickled: bytes, task: int) -> None:
     """Kill this process while it writes the part of a task of a pickled DistributedWriter, whose upload has begun."""
-    from tfrecord_io.storage.write.atomic_remote import unfinished_uploads
-    from tfrecord_io.storage.write.sharded_dataset_distributed import directory_of
+    from tfrecord_io.store.write.atomic_remote import unfinished_uploads
+    from tfrecord_io.store.write.sharded_dataset_distributed import directory_of
 
     writer = pickle.loads(pickled)
     fs, directory = directory_of(writer.target.output, writer.target.storage)

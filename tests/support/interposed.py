@@ -10,12 +10,12 @@ import pytest
 
 from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.chunks.segments import FileWindows
-from tfrecord_io.storage.filesystem.interface import LocalFileSystem
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths import manifest
-from tfrecord_io.storage.read import source
-from tfrecord_io.storage.read.source import Source
-from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.store.filesystem.interface import LocalFileSystem
+from tfrecord_io.store.filesystem.remote import FsspecFileSystem
+from tfrecord_io.store.paths import manifest
+from tfrecord_io.store.read import source
+from tfrecord_io.store.read.source import Source
+from tfrecord_io.store.write.output_file import OutputFile
 
 
 def on_commit(patch: pytest.MonkeyPatch, step: Callable[[Any, Callable[[], None]], None]) -> None:

@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from tfrecord_io.options import LIMITS
+from tfrecord_io.base.options import LIMITS
 
 
 def set_limits(patch: pytest.MonkeyPatch, **values: Any) -> None:

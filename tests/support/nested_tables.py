@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from arrow_tables import LEAVES, masks
-from tfrecord_io.arrow.output.to_python import python_values
+from tfrecord_io.columns.arrow.output.to_python import python_values
 
 
 class Point(pa.ExtensionType):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfrecord_io.compression import get_codec
+from tfrecord_io.bytes.compression import get_codec
 
 
 def packed(name: str, data: bytes) -> bytes:

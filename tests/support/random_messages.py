@@ -8,9 +8,9 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from tfrecord_io.arrow.messages.message_tree import is_required
-from tfrecord_io.format import protobuf
-from tfrecord_io.options.record_types import MessageType, checked_record_type
+from tfrecord_io.base.options.record_types import MessageType, checked_record_type
+from tfrecord_io.bytes.format import protobuf
+from tfrecord_io.columns.arrow.messages.message_tree import is_required
 
 DESCRIPTORS = Path(__file__).parent.parent / "data/messages/messages.desc"
 _NUMBERS: dict[int, list[Any]] = {

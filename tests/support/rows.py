@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import ColumnBuffers, Engine, Plan
-from tfrecord_io.format.feature_types import Kind, Layout
+from tfrecord_io.bytes.engine.contract import ColumnBuffers, Engine, Plan
+from tfrecord_io.bytes.format.feature_types import Kind, Layout
 
 LABELS = {Kind.BYTES: "bytes", Kind.FLOAT: "float", Kind.INT64: "int64"}
 

@@ -29,8 +29,8 @@ from fsspec.asyn import AsyncFileSystem
 from chaos import Chaos
 from gcs_server import GcsServer, served
 from rounds import COMPLETE
-from tfrecord_io.storage.filesystem.remote import reopen_if_forked
-from tfrecord_io.storage.filesystem.retries import s3_options
+from tfrecord_io.store.filesystem.remote import reopen_if_forked
+from tfrecord_io.store.filesystem.retries import s3_options
 
 # Read when gcsfs is imported, also by a module that is only collected: else it waits for a second API, by gRPC, which
 # emulators lack.

@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tfrecord_io.engine.contract import Plan, PlanColumn
-from tfrecord_io.format.feature_types import Kind, Layout, RecordType, Text
+from tfrecord_io.bytes.engine.contract import Plan, PlanColumn
+from tfrecord_io.bytes.format.feature_types import Kind, Layout, RecordType, Text
 
 Draw = Callable[..., Any]
 

@@ -13,9 +13,9 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, example, int64s, written
-from tfrecord_io.arrow.tensor_values import to_cells
-from tfrecord_io.format.dtypes import DTYPES as ROWS
-from tfrecord_io.format.dtypes import dtype_name, element
+from tfrecord_io.bytes.format.dtypes import DTYPES as ROWS
+from tfrecord_io.bytes.format.dtypes import dtype_name, element
+from tfrecord_io.columns.arrow.tensor_values import to_cells
 
 DTYPES = [
     *(

@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 import tfrecord_io as tfr
-from tfrecord_io.file_formats.format_of_path import format_of_target
-from tfrecord_io.format.format_registry import FORMATS, TFRECORD
+from tfrecord_io.apps.file_formats.format_of_path import format_of_target
+from tfrecord_io.bytes.format.format_registry import FORMATS, TFRECORD
 
 _SHARED = inspect.signature(tfr.convert).parameters
 

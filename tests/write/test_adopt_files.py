@@ -19,7 +19,7 @@ import tfrecord_io as tfr
 from folder_trees import content
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.cli import tfr as group
+from tfrecord_io.apps.cli import tfr as group
 
 
 def spark_name(number: int, compression: str | None) -> str:

@@ -26,9 +26,9 @@ from folder_trees import content
 from rounds import COMPLETE, each_step, rounds
 from servers import Bucket
 from stopped_steps import stopping
-from tfrecord_io.cli import tfr as group
-from tfrecord_io.storage.write.publication import Publication
-from tfrecord_io.tools.clean import clean
+from tfrecord_io.apps.cli import tfr as group
+from tfrecord_io.apps.tools.clean import clean
+from tfrecord_io.store.write.publication import Publication
 
 NOW = timedelta(0)
 

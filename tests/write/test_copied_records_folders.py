@@ -22,7 +22,7 @@ from records import blobs, entry, example, field, floats, int64s, written
 from rounds import rounds
 from servers import Bucket
 from strategies import sequence_example
-from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.store.paths.resolve import resolve_inputs
 
 pytestmark = pytest.mark.matrix
 

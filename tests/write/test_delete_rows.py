@@ -26,9 +26,9 @@ from folder_trees import content
 from rounds import COMPLETE, IN_A_BUCKET, each_step, rounds
 from servers import Bucket
 from stopped_steps import stopping
-from tfrecord_io.cli import tfr as group
-from tfrecord_io.storage.read.source import Source
-from tfrecord_io.tools.clean import clean
+from tfrecord_io.apps.cli import tfr as group
+from tfrecord_io.apps.tools.clean import clean
+from tfrecord_io.store.read.source import Source
 
 
 def payloads(path: Any) -> list[bytes]:

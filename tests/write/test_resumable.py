@@ -18,8 +18,8 @@ from records import flip
 from rounds import each_step
 from servers import Bucket
 from suites.resumed_datasets import contents
-from tfrecord_io.storage.write.resume_journal import ResumeJournal
-from tfrecord_io.tools.clean import clean
+from tfrecord_io.apps.tools.clean import clean
+from tfrecord_io.store.write.resume_journal import ResumeJournal
 from transfers import convert_flat
 
 ROWS = {0: 30, 1: 20, 2: 50}  # of each source

@@ -18,8 +18,8 @@ from hypothesis import given
 
 import tfrecord_io as tfr
 from arrow_tables import batches
-from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.schema.embedded import embedded_schema
+from tfrecord_io.base.options.write import WriteOptions
+from tfrecord_io.columns.schema.embedded import embedded_schema
 from tfrecord_io.write.writer import check_columns
 
 

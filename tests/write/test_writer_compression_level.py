@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.compression import CODECS
+from tfrecord_io.bytes.compression import CODECS
 
 RANDOM = random.Random(0)
 LINES = [" ".join(RANDOM.choices(["tfrecord", "arrow", "pandas", "numpy", "42", "x"], k=30)) for _ in range(2000)]

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arrow_tables import batches, integers
-from tfrecord_io.arrow.encode.encode_columns import encode_columns
-from tfrecord_io.arrow.encode.encode_plan import plan_writing
-from tfrecord_io.engine.select import get_engine
+from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.bytes.format.example_messages import Example
+from tfrecord_io.columns.arrow.encode.encode_columns import encode_columns
+from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.format.example_messages import Example
 from tfrecord_io.write.writer import plain_forms
 
 PLAIN: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [

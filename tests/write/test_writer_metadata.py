@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.errors import CorruptRecordError, ReplacedError
-from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.storage.paths.manifest import Manifest, format_manifest, parse_manifest
-from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.store.paths.manifest import Manifest, format_manifest, parse_manifest
+from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.write.distributed import DistributedWriter
 
 TABLE = pa.table({"x": [1, 2, 3, 4], "day": [1, 1, 2, 2]})

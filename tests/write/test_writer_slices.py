@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import set_limits
-from tfrecord_io.arrow.encode import encode_columns
-from tfrecord_io.arrow.encode.encode_plan import plan_writing
-from tfrecord_io.engine.select import get_engine
+from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.columns.arrow.encode import encode_columns
+from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.write.frame_sink import Piece
 from tfrecord_io.write.writer import Memory, SliceEncoder, Writer
 

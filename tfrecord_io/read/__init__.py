@@ -1,3 +1,3 @@
-from tfrecord_io.public_names import refuse_calls
+from tfrecord_io.base.public_names import refuse_calls
 
 refuse_calls(__name__)

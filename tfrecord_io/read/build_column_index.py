@@ -2,7 +2,7 @@
 
 A scan of files goes in; an index file for each data file comes out, as `FileIndex` says.
 
-Tests: tests/index/test_column_index.py and tests/index/test_find_index_writing.py.
+Tests: tests/read/index/test_column_index.py and tests/read/index/test_find_index_writing.py.
 """
 
 from __future__ import annotations
@@ -16,11 +16,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.background import ordered
-from tfrecord_io.display import counted, error_dict
-from tfrecord_io.engine.contract import Checks
+from tfrecord_io.base.background import ordered
+from tfrecord_io.base.display import counted, error_dict
+from tfrecord_io.base.options import LIMITS, MIB, ScanOptions, Selection, StorageOptions
+from tfrecord_io.base.progress import ProgressMeter, logger
+from tfrecord_io.bytes.engine.contract import Checks
+from tfrecord_io.columns.schema.column_selection import entries_of
 from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError
-from tfrecord_io.index.column_index import (
+from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
+from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
+from tfrecord_io.read.index.column_index import (
     ALL_SCALARS,
     COLUMNS_SUFFIX,
     check_fields,
@@ -28,21 +33,16 @@ from tfrecord_io.index.column_index import (
     is_indexable,
     write_columns,
 )
-from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.index.record_index import SUFFIXES, Fingerprint, untouched_state
-from tfrecord_io.options import LIMITS, MIB, ScanOptions, Selection, StorageOptions
-from tfrecord_io.progress import ProgressMeter, logger
-from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
-from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
+from tfrecord_io.read.index.indexed_files import IndexedFiles
+from tfrecord_io.read.index.record_index import SUFFIXES, Fingerprint, untouched_state
 from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.plan_random_access import plan_records
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.column_selection import entries_of
-from tfrecord_io.storage.paths.manifest import find_sidecars
-from tfrecord_io.storage.read.source import Source
-from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
-from tfrecord_io.storage.write.output_file import OutputStream
+from tfrecord_io.store.paths.manifest import find_sidecars
+from tfrecord_io.store.read.source import Source
+from tfrecord_io.store.write.atomic import file_status, open_output, remove_file
+from tfrecord_io.store.write.output_file import OutputStream
 
 _THREADS = 16
 _MEMORY = 256 * MIB  # for the files in a store that are read at a time

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 
-from tfrecord_io.background import ordered
-from tfrecord_io.compression import CODECS, INFER
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.engine.select import get_engine
+from tfrecord_io.base.background import ordered
+from tfrecord_io.bytes.compression import CODECS, INFER
+from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES
+from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.find_boundaries import find_boundaries
-from tfrecord_io.storage.read.random_access_file import open_random_access
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.store.read.random_access_file import open_random_access
+from tfrecord_io.store.read.source import Source
 
 _NEAR = 0.1  # of a piece or a file, whichever is larger: a boundary so near to the edge of the file is that edge,
 _MOST_MOVED = 0.25  # of a piece, at most
@@ -36,7 +36,7 @@ def split_sources(sources: Sequence[Source], n: int, *, compression: str | None 
     file is unknown, all files count as equally large.
 
     >>> import tfrecord_io as tfr
-    >>> from tfrecord_io.storage.paths.resolve import resolve_inputs
+    >>> from tfrecord_io.store.paths.resolve import resolve_inputs
     >>> _ = tfr.write_tfrecord({"x": list(range(100))}, "hundred.tfrecord", embed_schema=False)
     >>> runs = split_sources(resolve_inputs("hundred.tfrecord"), 3)
     >>> [source.span for run in runs for source in run]

@@ -9,30 +9,30 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import empty_batch, int64_array, list_lengths, runs_within, selectable
-from tfrecord_io.arrow.input.batch_source import open_input, use_plain_layouts
-from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.arrow.tensor_values import flat_values
-from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.display import counted
-from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError
-from tfrecord_io.format.dtypes import DTYPE_KEY
-from tfrecord_io.options import LIMITS, ReadOptions
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.read.sources import is_source
-from tfrecord_io.schema.column_features import ENCODING_KEY
-from tfrecord_io.schema.column_selection import Projection
-from tfrecord_io.schema.field import IMAGE_KEY, RAW_IMAGE_KEY
-from tfrecord_io.schema.tensor_types import (
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base.display import counted
+from tfrecord_io.base.options import LIMITS, ReadOptions
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.format.dtypes import DTYPE_KEY
+from tfrecord_io.columns.arrow.buffers import empty_batch, int64_array, list_lengths, runs_within, selectable
+from tfrecord_io.columns.arrow.input.batch_source import open_input, use_plain_layouts
+from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.columns.arrow.tensor_values import flat_values
+from tfrecord_io.columns.schema.column_features import ENCODING_KEY
+from tfrecord_io.columns.schema.column_selection import Projection
+from tfrecord_io.columns.schema.field import IMAGE_KEY, RAW_IMAGE_KEY
+from tfrecord_io.columns.schema.tensor_types import (
     axes_of,
     element_and_shape,
     is_fixed_shape_tensor,
     is_variable_shape_tensor,
     permutation_of,
 )
-from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.columns.schema.types import is_list_like
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.sources import is_source
 from tfrecord_io.typing import FilesLike, TableLike
 
 RECORD, STEP = "record", "step"

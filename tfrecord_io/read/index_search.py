@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.display import counted
-from tfrecord_io.engine.contract import Array
+from tfrecord_io.base.display import counted
+from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base.progress import logger
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.format.framing import HEADER_BYTES, frame_size
+from tfrecord_io.columns.schema.column_selection import is_glob
+from tfrecord_io.columns.schema.embedded import embedded_content
 from tfrecord_io.errors import TFRecordError, printable
-from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.options import LIMITS
-from tfrecord_io.progress import logger
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.schema.column_selection import is_glob
-from tfrecord_io.schema.embedded import embedded_content
-from tfrecord_io.storage.read.source import ManifestShard, Source
+from tfrecord_io.store.read.source import ManifestShard, Source
 
 if TYPE_CHECKING:
-    from tfrecord_io.index.column_search import ColumnSearch, FileMatches, WantedColumns
-    from tfrecord_io.index.indexed_files import IndexedFiles
+    from tfrecord_io.read.index.column_search import ColumnSearch, FileMatches, WantedColumns
+    from tfrecord_io.read.index.indexed_files import IndexedFiles
     from tfrecord_io.read.row_filter import RowFilter
-    from tfrecord_io.storage.read.random_access_file import RandomAccessFile
+    from tfrecord_io.store.read.random_access_file import RandomAccessFile
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 
@@ -79,7 +79,7 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
     if reason := reason_not_to_search(scan, row_filter):
         logger.debug("column indexes are not searched: %s", reason)
         return None
-    from tfrecord_io.index.column_search import column_indexes
+    from tfrecord_io.read.index.column_search import column_indexes
 
     indexes: list[Source | None] = column_indexes(scan.sources)
     matches: list[FileMatches | None] = []
@@ -132,7 +132,7 @@ def indexed_fields(scan: Scan, names: Iterable[str]) -> list[pa.Field]:
 
 def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumns | None = None) -> ColumnSearch:
     """The search for the columns that are wanted of a scan, or for its rows, in column indexes."""
-    from tfrecord_io.index.column_search import ColumnSearch
+    from tfrecord_io.read.index.column_search import ColumnSearch
     from tfrecord_io.read.row_filter import RowFilter
 
     conjuncts = () if row_filter is None else row_filter.condition.conjuncts
@@ -177,7 +177,7 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
         first = file.read(0, frame_size(file.read(0, HEADER_BYTES)))
         return embedded_content(first, check_crc=options.check_crc)
 
-    from tfrecord_io.index.column_search import WantedColumns
+    from tfrecord_io.read.index.column_search import WantedColumns
 
     return WantedColumns(pa.schema(fields), covers, read_embedded, options.limits.record_bytes)
 
@@ -220,7 +220,7 @@ def _select_matches(
         return (scan.with_sources(sources, offset=left) if begun else None), named
     if left and match is not None and match.values is None:
         matches[0] = replace(match, records=match.records[match.records >= left])
-    from tfrecord_io.index.column_search import picked_sources
+    from tfrecord_io.read.index.column_search import picked_sources
 
     files = picked_sources(sources, matches)
     read = [file.source for file in files if file.source is not None]
@@ -244,9 +244,9 @@ def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatch
     ]
     if not asked:
         return set()
-    from tfrecord_io.index.column_index import REWRITE_COLUMNS
-    from tfrecord_io.index.column_search import keep_frames
-    from tfrecord_io.index.find_index import warn_of_stale
+    from tfrecord_io.read.index.column_index import REWRITE_COLUMNS
+    from tfrecord_io.read.index.column_search import keep_frames
+    from tfrecord_io.read.index.find_index import warn_of_stale
 
     every = (
         replace(scan, row_filter=row_filter)

@@ -1,6 +1,6 @@
 """Look up the files of a scan again.
 
-Tests: tests/test_lazy_dataset.py.
+Tests: tests/apps/test_lazy_dataset.py.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tfrecord_io.display import name_advice
+from tfrecord_io.base.display import name_advice
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.narrow_scan import apply_filter
 from tfrecord_io.read.resolve_source import plan_sources
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.store.read.source import Source
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 

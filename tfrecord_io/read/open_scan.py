@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.options import ReadOptions, ScanOptions
+from tfrecord_io.base.options import ReadOptions, ScanOptions
 from tfrecord_io.read.dataset_splits import find_sources
 from tfrecord_io.read.index_search import open_indexed, use_index
 from tfrecord_io.read.reader import Reader

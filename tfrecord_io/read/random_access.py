@@ -12,25 +12,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import selectable
-from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
-from tfrecord_io.arrow.output.python_rows import PayloadDicts, RecordDicts
-from tfrecord_io.arrow.output.to_python import cell
-from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.closing import Closing, Shared, cached_property
-from tfrecord_io.engine.contract import Array, Checks, Fault
-from tfrecord_io.engine.fault_messages import record_error
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base.closing import Closing, Shared, cached_property
+from tfrecord_io.base.options import LIMITS, MIB
+from tfrecord_io.base.options.filters import condition_of
+from tfrecord_io.base.options.limits import Expansion
+from tfrecord_io.base.options.read import NumberOptions, ReadOptions, ScanOptions
+from tfrecord_io.bytes.engine.contract import Array, Checks, Fault
+from tfrecord_io.bytes.engine.fault_messages import record_error
+from tfrecord_io.columns.arrow.buffers import selectable
+from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
+from tfrecord_io.columns.arrow.output.python_rows import PayloadDicts, RecordDicts
+from tfrecord_io.columns.arrow.output.to_python import cell
+from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX
-from tfrecord_io.index.find_index import find_indexes
-from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.index.key_index import KeyIndex, indexed_keys, key_type
-from tfrecord_io.index.record_index import SUFFIXES
-from tfrecord_io.options import LIMITS, MIB
-from tfrecord_io.options.filters import condition_of
-from tfrecord_io.options.limits import Expansion
-from tfrecord_io.options.read import NumberOptions, ReadOptions, ScanOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import (
@@ -41,6 +36,11 @@ from tfrecord_io.read.chunks.recovery import (
     is_damage,
     recovery_of,
 )
+from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
+from tfrecord_io.read.index.find_index import find_indexes
+from tfrecord_io.read.index.indexed_files import IndexedFiles
+from tfrecord_io.read.index.key_index import KeyIndex, indexed_keys, key_type
+from tfrecord_io.read.index.record_index import SUFFIXES
 from tfrecord_io.read.index_search import column_search, indexed_fields, matching_numbers
 from tfrecord_io.read.narrow_scan import add_condition_columns, apply_filter
 from tfrecord_io.read.plan_random_access import index_around_damage, plan_records
@@ -49,7 +49,7 @@ from tfrecord_io.read.resolve_source import Files, resolve_source, selection_of
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import ChosenRecords
-from tfrecord_io.storage.read.block_reader import Bytes
+from tfrecord_io.store.read.block_reader import Bytes
 from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnError, Path, SchemaLike, StorageLike
 
 Key = str | bytes | int

@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import selectable
-from tfrecord_io.arrow.evaluate_condition import cast_comparable_columns, type_literals, values_of
-from tfrecord_io.arrow.row_fault import RowFault, first_refused
-from tfrecord_io.display import name_advice
-from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.base.display import name_advice
+from tfrecord_io.base.options.condition import Condition
+from tfrecord_io.base.options.filters import condition_of
+from tfrecord_io.base.options.limits import Expansion
+from tfrecord_io.base.options.operators import BY_SYMBOL
+from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers
+from tfrecord_io.columns.arrow.buffers import selectable
+from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns, type_literals, values_of
+from tfrecord_io.columns.arrow.row_fault import RowFault, first_refused
+from tfrecord_io.columns.schema.column_selection import entries_of
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
-from tfrecord_io.options.condition import Condition
-from tfrecord_io.options.filters import condition_of
-from tfrecord_io.options.limits import Expansion
-from tfrecord_io.options.operators import BY_SYMBOL
 from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.schema.column_selection import entries_of
-from tfrecord_io.storage.paths.column_folder import ColumnFolder
-from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
-from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source
+from tfrecord_io.store.paths.column_folder import ColumnFolder
+from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.store.read.source import ManifestShard, ManifestVersion, Source
 
 if TYPE_CHECKING:
-    from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
+    from tfrecord_io.columns.arrow.messages.message_batches import AnyBatchBuilder
 
 _CONTAINS = BY_SYMBOL["contains"].function  # which is not one of Arrow
 

@@ -3,7 +3,7 @@
 ``_SCHEMA.json`` is of all files of a directory and of its folders of columns, ``_SCHEMA-train.json`` of the shards of
 ``train``, ``_SCHEMA-a.tfrecord.json`` of one file. The nearest and most exact one applies. It has a `Fingerprint` of
 the records that it was made for; records that do not fit it are read as if it were not there, with a warning.
-`tfrecord_io.tools.save_schema` writes it.
+`tfrecord_io.apps.tools.save_schema` writes it.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.display import and_more
-from tfrecord_io.engine.contract import ColumnBuffers, Plan
+from tfrecord_io.base.display import and_more
+from tfrecord_io.base.options import MIB, ScanOptions
+from tfrecord_io.bytes.engine.contract import ColumnBuffers, Plan
+from tfrecord_io.bytes.format.feature_types import Kind, RecordType, Text
+from tfrecord_io.columns.schema.column_features import FEATURE_LIST
+from tfrecord_io.columns.schema.field import CONTEXT, CONVERSION_ERRORS
+from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.format.feature_types import Kind, RecordType, Text
-from tfrecord_io.options import MIB, ScanOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.record_checks import warn_of_schema
-from tfrecord_io.schema.column_features import FEATURE_LIST
-from tfrecord_io.schema.field import CONTEXT, CONVERSION_ERRORS
-from tfrecord_io.schema.schema import Schema
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, existing_files
-from tfrecord_io.storage.filesystem.locate import is_remote
-from tfrecord_io.storage.paths.column_folder import ColumnFolder
-from tfrecord_io.storage.paths.file_names import FileName
-from tfrecord_io.storage.paths.manifest import sidecar_entries
-from tfrecord_io.storage.read.source import Source, read_whole
+from tfrecord_io.store.filesystem.interface import Entry, FileSystem, existing_files
+from tfrecord_io.store.filesystem.locate import is_remote
+from tfrecord_io.store.paths.column_folder import ColumnFolder
+from tfrecord_io.store.paths.file_names import FileName
+from tfrecord_io.store.paths.manifest import sidecar_entries
+from tfrecord_io.store.read.source import Source, read_whole
 
 FORMAT, VERSION = "tfrecord_io schema", 1
 _MAX_BYTES = 16 * MIB  # as of an embedded schema

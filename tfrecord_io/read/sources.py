@@ -1,6 +1,6 @@
 """Resolve the source of a call: a path, a file object, a dataset or a piece of one, or a list of those.
 
-A path is found by `tfrecord_io.storage.paths.resolve`. A dataset, as a `Scan`, has its files already, its options
+A path is found by `tfrecord_io.store.paths.resolve`. A dataset, as a `Scan`, has its files already, its options
 (`options_from_call` brings them to a call) and a selection. Calls that read rows narrow the scan itself
 (`resolve_source` in `tfrecord_io.read.resolve_source`). Calls that go through records get files which have the selected
 records only (`record_sources`), and calls that change or check files get their paths (`whole_files`). Where a dataset
@@ -21,22 +21,22 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.engine.select import get_engine
+from tfrecord_io.base.options import ALL, Options, ReadOptions, ScanOptions, StorageOptions, TransferOptions
+from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array
+from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.bytes.format.framing import FRAME_BYTES, HEADER_BYTES
+from tfrecord_io.columns.schema.column_selection import Projection
+from tfrecord_io.columns.schema.embedded import embedded_content, field_bytes, pack
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.options import ALL, Options, ReadOptions, ScanOptions, StorageOptions, TransferOptions
 from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.partition_columns import PartitionColumns, shard_of
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
-from tfrecord_io.schema.column_selection import Projection
-from tfrecord_io.schema.embedded import embedded_content, field_bytes, pack
-from tfrecord_io.storage.filesystem.locate import is_remote, locate
-from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.source import Origin, Source
+from tfrecord_io.store.filesystem.locate import is_remote, locate
+from tfrecord_io.store.read.prefetch import SourcePrefetcher
+from tfrecord_io.store.read.source import Origin, Source
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=Options)
@@ -217,7 +217,7 @@ def _are_of_one_dataset(parts: Sequence[Any]) -> bool:
 
 
 class PieceStream:
-    """A `tfrecord_io.compression.stream.Stream` that consists of pieces."""
+    """A `tfrecord_io.bytes.compression.stream.Stream` that consists of pieces."""
 
     compression: str | None = None
 
@@ -245,7 +245,7 @@ class PieceStream:
 def made_records(path: str, content: Any, origins: Any, options: ScanOptions) -> tuple[list[Source], dict[str, Any]]:
     """A source of records made of files, as one TFRecord file, and the keywords to read the source with.
 
-    `content` and `origins` are a `DerivedContent` and `Origins` of `tfrecord_io.storage.read.source`.
+    `content` and `origins` are a `DerivedContent` and `Origins` of `tfrecord_io.store.read.source`.
     """
     limits = replace(options.limits, record_bytes=MAX_RECORD_BYTES, decompression_ratio=None)
     changed = {"compression": None, "check_crc": False, "limits": limits, "progress": False}
@@ -287,7 +287,7 @@ class _RecordNumbers:
 
 
 class ChosenRecords:
-    """The records of a file that are rows of a scan; see `tfrecord_io.storage.read.source.DerivedContent`."""
+    """The records of a file that are rows of a scan; see `tfrecord_io.store.read.source.DerivedContent`."""
 
     can_be_read_again = True
 
@@ -315,7 +315,7 @@ class ChosenRecords:
         """Open a file twice: to find the rows, and to read them."""
 
     def __call__(self, record: int) -> Origin | None:
-        """The position of a record in its file; see `tfrecord_io.storage.read.source.Origins`."""
+        """The position of a record in its file; see `tfrecord_io.store.read.source.Origins`."""
         for numbers, offsets in self._places:
             if record < len(numbers):
                 place = Origin(self._file.path, int(numbers[record]), int(offsets[record]))

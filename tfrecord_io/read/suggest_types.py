@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import list_lengths
-from tfrecord_io.engine.contract import Array
+from tfrecord_io.base.options.limits import Expansion
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.format.dtypes import usual_dtypes
+from tfrecord_io.bytes.format.foreign_files import ZEROS, looks_like
+from tfrecord_io.columns.arrow.buffers import list_lengths
 from tfrecord_io.errors import DecodeError, printable
-from tfrecord_io.format.dtypes import usual_dtypes
-from tfrecord_io.format.foreign_files import ZEROS, looks_like
-from tfrecord_io.options.limits import Expansion
 
 SAMPLE_ROWS = 1000
 _MOST_SIZES = 12  # integer features that are tried as sizes
@@ -157,8 +157,8 @@ def _self_describing(name: str, values: pa.Array, encoding: str, reason: str) ->
 def _npy(value: bytes) -> tuple[str, tuple[int, ...]] | None:
     from io import BytesIO
 
-    from tfrecord_io.format.dtypes import dtype_name
-    from tfrecord_io.format.npy_header import read_header
+    from tfrecord_io.bytes.format.dtypes import dtype_name
+    from tfrecord_io.bytes.format.npy_header import read_header
 
     try:
         dtype, _, shape = read_header(BytesIO(value))
@@ -168,7 +168,7 @@ def _npy(value: bytes) -> tuple[str, tuple[int, ...]] | None:
 
 
 def _tensor_proto(value: bytes) -> tuple[str, tuple[int, ...]] | None:
-    from tfrecord_io.format.serialized_tensor import parse_tensor_proto
+    from tfrecord_io.bytes.format.serialized_tensor import parse_tensor_proto
 
     if len(value) < 4 or value[0] != 0x08:  # the field of the dtype, which every writer of tensors has first
         return None

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.api import write_tfrecord
+from tfrecord_io.apps.api import write_tfrecord
+from tfrecord_io.apps.tf_compat.example import encode_example
+from tfrecord_io.apps.tools.build_index import build_index
 from tfrecord_io.errors import CorruptRecordError, SchemaError
-from tfrecord_io.tf_compat.example import encode_example
-from tfrecord_io.tools.build_index import build_index
 from tfrecord_io.write.record_writer import RecordWriter
 
 ZONE = "Europe/Paris"

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfrecord_io.compression import CODECS, SNIFF_BYTES, Codec, get_codec, infer, open_decompressed, sniff
-from tfrecord_io.compression.recovering_stream import RecoveringStream
-from tfrecord_io.compression.stream import PlainStream
+from tfrecord_io.bytes.compression import CODECS, SNIFF_BYTES, Codec, get_codec, infer, open_decompressed, sniff
+from tfrecord_io.bytes.compression.recovering_stream import RecoveringStream
+from tfrecord_io.bytes.compression.stream import PlainStream
 from tfrecord_io.errors import CompressionError
 
 

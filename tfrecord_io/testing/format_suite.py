@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from tfrecord_io.api import read_table, write_tfrecord
-from tfrecord_io.compression import CODECS
+from tfrecord_io.apps.api import read_table, write_tfrecord
+from tfrecord_io.apps.file_formats.convert import convert
+from tfrecord_io.apps.tools.count import count
+from tfrecord_io.base.options import Limits
+from tfrecord_io.bytes.compression import CODECS
+from tfrecord_io.bytes.format.format_registry import CSV, FORMATS, TSV, Format
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, TruncatedRecordError
-from tfrecord_io.file_formats.convert import convert
-from tfrecord_io.format.format_registry import CSV, FORMATS, TSV, Format
-from tfrecord_io.options import Limits
-from tfrecord_io.tools.count import count
 from tfrecord_io.typing import Progress
 
 F = TypeVar("F", bound=Callable[..., Any])

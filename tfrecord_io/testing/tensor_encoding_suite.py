@@ -13,17 +13,23 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.api import read_table, read_tfrecord, write_tfrecord
-from tfrecord_io.arrays.read_arrays import read_arrays
-from tfrecord_io.arrow.encodings.tensor_encoding import TensorEncoding, tensor_encoding
-from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.arrow.tensor_values import TensorValues, cells_of, cells_to_tensors, shape_of_cells, tensors_of_column
+from tfrecord_io.apps.api import read_table, read_tfrecord, write_tfrecord
+from tfrecord_io.apps.tf_compat.example import encode_example
+from tfrecord_io.bytes.format.dtypes import DTYPES, Dtype, element
+from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding, tensor_encoding
+from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.columns.arrow.tensor_values import (
+    TensorValues,
+    cells_of,
+    cells_to_tensors,
+    shape_of_cells,
+    tensors_of_column,
+)
+from tfrecord_io.columns.schema.field_makers import scalar, tensor
+from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS, tensor_field
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, StoppedEarlyWarning
-from tfrecord_io.format.dtypes import DTYPES, Dtype, element
-from tfrecord_io.schema.field_makers import scalar, tensor
-from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_types import TENSOR_ENCODINGS, tensor_field
-from tfrecord_io.tf_compat.example import encode_example
+from tfrecord_io.rows.arrays.read_arrays import read_arrays
 from tfrecord_io.write.record_writer import RecordWriter
 
 PLAIN = [name for name, row in DTYPES.items() if row.plain is not None]

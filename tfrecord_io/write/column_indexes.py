@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.base.options import ScanOptions, StorageOptions
+from tfrecord_io.base.progress import logger
+from tfrecord_io.columns.schema.column_selection import Projection
 from tfrecord_io.errors import ReplacedError
-from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex, check_fields, expand_scalars
-from tfrecord_io.index.find_index import unless_stale, warn_of_stale
-from tfrecord_io.options import ScanOptions, StorageOptions
-from tfrecord_io.progress import logger
-from tfrecord_io.schema.column_selection import Projection
-from tfrecord_io.storage.read.random_access_file import open_random_access
-from tfrecord_io.storage.write.publication import Publication
+from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, ColumnIndex, check_fields, expand_scalars
+from tfrecord_io.read.index.find_index import unless_stale, warn_of_stale
+from tfrecord_io.store.read.random_access_file import open_random_access
+from tfrecord_io.store.write.publication import Publication
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Compaction: small neighbouring shards of a dataset are joined; its rows and their order stay.
 
-The joined shards replace the small ones by one replacement of the manifest (`tfrecord_io.storage.write.replacement`).
+The joined shards replace the small ones by one replacement of the manifest (`tfrecord_io.store.write.replacement`).
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Container, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tfrecord_io.compression import CODECS
-from tfrecord_io.display import counted
+from tfrecord_io.base.display import counted
+from tfrecord_io.base.options import check_integer
+from tfrecord_io.base.options.write import CopyOptions
+from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.errors import printable
-from tfrecord_io.options import check_integer
-from tfrecord_io.options.write import CopyOptions
-from tfrecord_io.storage.paths.manifest import NO_CONTENT, ManifestFile
-from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.publication import WrittenShard
-from tfrecord_io.storage.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
+from tfrecord_io.store.paths.manifest import NO_CONTENT, ManifestFile
+from tfrecord_io.store.paths.resolve import resolve_inputs
+from tfrecord_io.store.write.output_file import OutputFile
+from tfrecord_io.store.write.publication import WrittenShard
+from tfrecord_io.store.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
 from tfrecord_io.write.column_indexes import ColumnIndexes
 from tfrecord_io.write.copied_records import CopiedRecords
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published

@@ -158,7 +158,7 @@ def iter_on(batches: Any) -> Iterator[dict[str, Any]]:
 
 def batches_by_number(data: Any, keywords: dict[str, Any]) -> list[dict[str, Any]]:
     """All rows by number in one batch, or all batches by number."""
-    from tfrecord_io.training.batches_by_number import open_by_number
+    from tfrecord_io.rows.training.batches_by_number import open_by_number
 
     options = dict(keywords)
     rows = open_by_number(data, options.pop("batch_size", None), **options, **({} if keywords else {"pad_to": 6}))

@@ -221,7 +221,7 @@ def test_an_attempt_that_is_repeated_is_there_once(tmp_path: Path) -> None:
     from daft.io.sink import WriteResult
     from daft.recordbatch import MicroPartition
 
-    from tfrecord_io.options.write import WriteOptions
+    from tfrecord_io.base.options.write import WriteOptions
     from tfrecord_io.plugins.engines.daft_source import TFRecordSink
     from tfrecord_io.write.distributed import DistributedWriter
 

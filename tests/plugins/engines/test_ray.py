@@ -196,7 +196,7 @@ def test_blocks_whose_column_is_null_throughout(tmp_path: Path, values: list[Any
 def test_a_task_with_blocks_whose_column_is_null_throughout(tmp_path: Path, order: int) -> None:
     """Ray has such blocks as Arrow tables and as DataFrames."""
     pandas = pytest.importorskip("pandas")
-    from tfrecord_io.options.write import WriteOptions
+    from tfrecord_io.base.options.write import WriteOptions
     from tfrecord_io.plugins.engines.ray import _add_types
     from tfrecord_io.write.distributed import DistributedWriter
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.base.options import ReadOptions
 from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.read.resolve_source import plan_dataset
 

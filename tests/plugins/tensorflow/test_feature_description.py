@@ -12,11 +12,10 @@ import pytest
 
 import tfrecord_io as tfr
 from records import example, int64s, written
-from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.composite import composite_of
-from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.field_makers import list_, scalar, sequence, tensor
-from tfrecord_io.schema.formats.tf_features import (
+from tfrecord_io.columns.schema.composite import composite_of
+from tfrecord_io.columns.schema.field import Field
+from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence, tensor
+from tfrecord_io.columns.schema.formats.tf_features import (
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
@@ -25,7 +24,8 @@ from tfrecord_io.schema.formats.tf_features import (
     as_description,
     parse_dtype,
 )
-from tfrecord_io.schema.schema import Schema
+from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.errors import SchemaError
 
 EMPTY = b"\x1a\0"  # an Int64List without values
 

@@ -22,8 +22,8 @@ from records import blobs, entry, example, field, flip, floats, framed, group, i
 from reference_engine import wire_tags
 from reference_engine.record_parser import read_record
 from strategies import damaged, payloads
-from tfrecord_io.format.feature_types import Kind, RecordType
-from tfrecord_io.format.protobuf import message_classes
+from tfrecord_io.bytes.format.feature_types import Kind, RecordType
+from tfrecord_io.bytes.format.protobuf import message_classes
 
 # tensorflow_serving/apis/input.proto; the messages of its fields are merged as bytes
 ELWC = message_classes("tests/elwc.proto", "tests.elwc", {"Elwc": "examples 1 *bytes, context 2 *bytes"})["Elwc"]

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 import tfrecord_io as tfr
 from records import blobs, example, field, framed, int64s, written
-from tfrecord_io.cli import tfr as command
+from tfrecord_io.apps.cli import tfr as command
 
 LISTS = [
     field(1, example(doc=blobs(b"d0"), clicks=int64s(0))) + field(2, example(query=blobs(b"first"))),

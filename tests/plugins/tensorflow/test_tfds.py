@@ -14,8 +14,8 @@ import pytest
 
 import tfrecord_io as tfr
 from records import blobs, example, int64s, written
-from tfrecord_io.schema.formats.tfds_info import shard_lengths
-from tfrecord_io.schema.schema import Schema
+from tfrecord_io.columns.schema.formats.tfds_info import shard_lengths
+from tfrecord_io.columns.schema.schema import Schema
 
 MODULE = "tensorflow_datasets.core.features"
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
+from tfrecord_io.columns.schema.field import Field
+from tfrecord_io.columns.schema.field_makers import image, list_, scalar, sequence, tensor
+from tfrecord_io.columns.schema.image_form import image_form
+from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.plugins.tensorflow.tfx_messages import SchemaMessage
-from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.field_makers import image, list_, scalar, sequence, tensor
-from tfrecord_io.schema.image_form import image_form
-from tfrecord_io.schema.schema import Schema
 
 
 def types(schema: Schema) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
-from tfrecord_io.format.protobuf import message_classes
+from tfrecord_io.bytes.format.protobuf import message_classes
 
 # tensorflow_serving/apis/input.proto
 ELWC = message_classes("tests/to_elwc.proto", "tests.to_elwc", {"Elwc": "examples 1 *bytes, context 2 bytes"})["Elwc"]

@@ -15,7 +15,7 @@ from PIL import Image, ImageOps
 
 import tfrecord_io as tfr
 from rounds import COMPLETE, rounds
-from tfrecord_io.arrow.image_header import image_header
+from tfrecord_io.columns.arrow.image_header import image_header
 
 ORIENTATIONS = range(1, 9)
 QUARTERS = (5, 6, 7, 8)

@@ -23,7 +23,7 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from rounds import rounds
-from tfrecord_io.cli import tfr as command
+from tfrecord_io.apps.cli import tfr as command
 
 OBJECT = "image/object/"
 WIDTH, HEIGHT = 32, 24

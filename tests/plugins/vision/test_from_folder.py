@@ -14,8 +14,8 @@ from PIL import Image
 import tfrecord_io as tfr
 from limited import set_limits
 from servers import Bucket
-from tfrecord_io.format.foreign_files import IMAGES
-from tfrecord_io.storage.paths import files_below
+from tfrecord_io.bytes.format.foreign_files import IMAGES
+from tfrecord_io.store.paths import files_below
 
 FORMATS = {"jpg": "jpeg", "JPEG": "jpeg", "png": "png", "gif": "gif", "bmp": "bmp", "webp": "webp", "tif": "tiff"}
 

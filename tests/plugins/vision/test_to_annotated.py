@@ -26,7 +26,7 @@ from PIL import Image
 import tfrecord_io as tfr
 from rounds import COMPLETE, rounds
 from servers import Bucket
-from tfrecord_io.cli import tfr as command
+from tfrecord_io.apps.cli import tfr as command
 from tfrecord_io.plugins.vision.masks_and_keypoints import draw
 from transfers import convert_flat
 

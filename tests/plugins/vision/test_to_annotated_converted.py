@@ -13,7 +13,7 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from servers import Bucket
-from tfrecord_io.cli import tfr as command
+from tfrecord_io.apps.cli import tfr as command
 from transfers import convert_flat
 
 BOXES = {1: [(8, 6, 16, 12), (0, 0, 4, 24)], 2: [(4, 0, 8, 24)], 3: [(20, 10, 30, 10)]}  # the last is beyond its image

@@ -21,7 +21,7 @@ import tfrecord_io as tfr
 from folder_trees import content
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.cli import tfr as command
+from tfrecord_io.apps.cli import tfr as command
 from transfers import convert_flat
 
 HOSTILE = [

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from reading_modes import blocks_of, engine_of
 from records import blobs, example, int64s, written
-from tfrecord_io.engine.contract import Plan, PlanColumn
-from tfrecord_io.format.feature_types import Kind, Layout
+from tfrecord_io.bytes.engine.contract import Plan, PlanColumn
+from tfrecord_io.bytes.format.feature_types import Kind, Layout
 from tfrecord_io.read.chunks.chunk import BatchLimit, RowBudget
 
 SCHEMA = pa.schema({"x": pa.list_(pa.int64()), "s": pa.binary()})

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
+from tfrecord_io.columns.schema import merged_schema
+from tfrecord_io.columns.schema.embedded import EmbeddedSchema, pack
 from tfrecord_io.read.chunks.embedded_schemas import unite_embedded
-from tfrecord_io.schema import merged_schema
-from tfrecord_io.schema.embedded import EmbeddedSchema, pack
 
 
 def test_a_schema_known_from_another_file_is_compared_with_the_first_of_its_file(tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ import tfrecord_io as tfr
 from reading import read_by
 from reading_modes import blocks_of
 from records import framed, written
-from tfrecord_io.engine.contract import Checks
-from tfrecord_io.engine.select import get_engine
-from tfrecord_io.format.framing import frame_size
+from tfrecord_io.bytes.engine.contract import Checks
+from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.bytes.format.framing import frame_size
 from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.segments import SegmentWork, segment_pool
-from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.source import OpenPlainFile
+from tfrecord_io.store.paths.resolve import resolve_inputs
+from tfrecord_io.store.read.source import OpenPlainFile
 
 ROWS = 3000
 

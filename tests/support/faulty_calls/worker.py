@@ -24,7 +24,7 @@ import pyarrow as pa
 
 import tfrecord_io as tfr
 from reading_modes import blocks_of
-from tfrecord_io.options import LIMITS
+from tfrecord_io.base.options import LIMITS
 from tfrecord_io.write import writer
 
 # ---- writing

@@ -13,11 +13,11 @@ from typing import Any
 from reference_engine import frames, members
 from reference_engine.decoder import ReferenceDecoder
 from reference_engine.encoder import ReferenceEncoder
-from tfrecord_io.engine.contract import Engine, ObjectForm, PlainForm, Plan
+from tfrecord_io.bytes.engine.contract import Engine, ObjectForm, PlainForm, Plan
 
 
 class ReferenceKeyTable:
-    """See `tfrecord_io.engine.contract.KeyTable`."""
+    """See `tfrecord_io.bytes.engine.contract.KeyTable`."""
 
     def __init__(self, data: Any, offsets: Any, valid: Any) -> None:
         self._rows: dict[bytes, int] = {}
@@ -42,7 +42,7 @@ def _keys(data: Any, offsets: Any) -> list[bytes]:
 
 
 class ReferenceEngine:
-    """See `tfrecord_io.engine.contract.Engine`."""
+    """See `tfrecord_io.bytes.engine.contract.Engine`."""
 
     name = "reference_engine"
     crc32c = staticmethod(frames.crc32c)

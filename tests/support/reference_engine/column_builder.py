@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from reference_engine.record_parser import Cell, Steps
-from tfrecord_io.engine.contract import ColumnBuffers, Fault, FaultCode, PlanColumn
-from tfrecord_io.format.feature_types import Kind, Layout, Text
+from tfrecord_io.bytes.engine.contract import ColumnBuffers, Fault, FaultCode, PlanColumn
+from tfrecord_io.bytes.format.feature_types import Kind, Layout, Text
 
 _DTYPES = {Kind.BYTES: np.uint8, Kind.FLOAT: np.float32, Kind.INT64: np.int64}
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # Unicode's category Cc except \t \n \r

@@ -12,7 +12,8 @@ from google.protobuf.message import DecodeError
 from reference_engine.column_builder import Column
 from reference_engine.frames import byte_view, check_payload, check_whole, is_truncated, read_header
 from reference_engine.record_parser import Record, read_embedded, read_record
-from tfrecord_io.engine.contract import (
+from tfrecord_io.base.options.limits import BYTES_PER_CELL, RATIO
+from tfrecord_io.bytes.engine.contract import (
     Array,
     ColumnBuffers,
     ColumnNames,
@@ -25,9 +26,8 @@ from tfrecord_io.engine.contract import (
     Progress,
     RecordCounts,
 )
-from tfrecord_io.format.feature_types import Kind, RecordType
-from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.options.limits import BYTES_PER_CELL, RATIO
+from tfrecord_io.bytes.format.feature_types import Kind, RecordType
+from tfrecord_io.bytes.format.framing import FRAME_BYTES
 
 _OFFSET_LIMIT = 2**31 - 1  # a column has fewer values than its records have bytes, so its int32 offsets fit below this
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from reference_engine.frames import frame
 from reference_engine.shells import EntryShell, MapShell
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowColumns, ColumnBuffers
-from tfrecord_io.format import example_messages as messages
-from tfrecord_io.format.feature_types import Kind, Layout
-from tfrecord_io.format.varint import varint
+from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, ArrowColumns, ColumnBuffers
+from tfrecord_io.bytes.format import example_messages as messages
+from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.bytes.format.varint import varint
 
 
 class ReferenceEncoder:

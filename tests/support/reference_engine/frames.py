@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from crc32c import crc32c as of_package
 
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Checks, Fault, FaultCode, Frames
-from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, mask_crc
+from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array, Checks, Fault, FaultCode, Frames
+from tfrecord_io.bytes.format.framing import FOOTER_BYTES, HEADER_BYTES, mask_crc
 
 
 def byte_view(data: Any) -> memoryview:

@@ -12,8 +12,17 @@ from google.protobuf.message import DecodeError
 from reference_engine.frames import byte_view
 from reference_engine.shells import MembersShell
 from reference_engine.wire_tags import GROUP_BEGIN, GROUP_END, LEN, VARINT, fields, parse, read_varint
-from tfrecord_io.engine.contract import Array, Fault, FaultCode, FieldForm, FieldValues, Frames, Members, MessageFields
-from tfrecord_io.format.framing import HEADER_BYTES
+from tfrecord_io.bytes.engine.contract import (
+    Array,
+    Fault,
+    FaultCode,
+    FieldForm,
+    FieldValues,
+    Frames,
+    Members,
+    MessageFields,
+)
+from tfrecord_io.bytes.format.framing import HEADER_BYTES
 
 
 def members(data: Any, frames: Frames, most: int) -> tuple[Members, Fault | None]:

@@ -12,9 +12,9 @@ from google.protobuf.message import DecodeError
 
 from reference_engine import shells
 from reference_engine import wire_tags as tags
-from tfrecord_io.engine.contract import EMBEDDED_FIELD
-from tfrecord_io.format.feature_types import Kind, RecordType
-from tfrecord_io.format.varint import varint
+from tfrecord_io.bytes.engine.contract import EMBEDDED_FIELD
+from tfrecord_io.bytes.format.feature_types import Kind, RecordType
+from tfrecord_io.bytes.format.varint import varint
 
 _LIST_FIELDS = {"bytes_list": Kind.BYTES, "float_list": Kind.FLOAT, "int64_list": Kind.INT64}
 

@@ -7,9 +7,9 @@ out is never parsed.
 
 from __future__ import annotations
 
-from tfrecord_io.format.example_messages import MESSAGES
-from tfrecord_io.format.feature_types import EMBEDDED_FIELD
-from tfrecord_io.format.protobuf import message_classes
+from tfrecord_io.bytes.format.example_messages import MESSAGES
+from tfrecord_io.bytes.format.feature_types import EMBEDDED_FIELD
+from tfrecord_io.bytes.format.protobuf import message_classes
 
 # A value is parsed inside as many messages as in a record, since those count towards protobuf's nesting limit.
 _SHELLS = {

@@ -20,11 +20,11 @@ from daft.recordbatch import MicroPartition, RecordBatch
 from daft.schema import Schema
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import empty_batch
+from tfrecord_io.base.options.condition import Condition
+from tfrecord_io.base.options.filters import condition_of
+from tfrecord_io.base.options.operators import BY_SYMBOL, OPERATORS, Operand, Operator
+from tfrecord_io.columns.arrow.buffers import empty_batch
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.options.condition import Condition
-from tfrecord_io.options.filters import condition_of
-from tfrecord_io.options.operators import BY_SYMBOL, OPERATORS, Operand, Operator
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan

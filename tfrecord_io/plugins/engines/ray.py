@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import empty_table
-from tfrecord_io.arrow.evaluate_condition import COMPARISONS
-from tfrecord_io.arrow.input.batch_source import open_input
+from tfrecord_io.base.options.condition import Condition
+from tfrecord_io.base.options.filters import condition_of
+from tfrecord_io.base.options.write import WriteOptions
+from tfrecord_io.base.public_names import LateTypes
+from tfrecord_io.columns.arrow.buffers import empty_table
+from tfrecord_io.columns.arrow.evaluate_condition import COMPARISONS
+from tfrecord_io.columns.arrow.input.batch_source import open_input
+from tfrecord_io.columns.schema.merged_schema import fill_in_types, lacks_type
+from tfrecord_io.columns.schema.tensor_types import refuse_unknown_dtypes
 from tfrecord_io.errors import EncodeError, needs
-from tfrecord_io.options.condition import Condition
-from tfrecord_io.options.filters import condition_of
-from tfrecord_io.options.write import WriteOptions
-from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
-from tfrecord_io.schema.merged_schema import fill_in_types, lacks_type
-from tfrecord_io.schema.tensor_types import refuse_unknown_dtypes
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import WriteReport

@@ -28,25 +28,25 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.readwriter import DataFrameWriter  # not that of Spark Connect, whose server has the session
 from pyspark.sql.types import UserDefinedType
 
-from tfrecord_io.arrow.buffers import empty_batch, list_lengths, offsets_of
-from tfrecord_io.arrow.decode.batch_builder import batch_of
-from tfrecord_io.arrow.input.tensor_cast import tensor_cast
-from tfrecord_io.engine.contract import Array
+from tfrecord_io.base.options import ReadOptions
+from tfrecord_io.base.options.write import WriteOptions
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.columns.arrow.buffers import empty_batch, list_lengths, offsets_of
+from tfrecord_io.columns.arrow.decode.batch_builder import batch_of
+from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast
+from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.columns.schema.tensor_types import is_any_tensor
+from tfrecord_io.columns.schema.types import is_list_like
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
-from tfrecord_io.options import ReadOptions
-from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.resolve_source import plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import is_list_like
-from tfrecord_io.storage.paths.file_names import ShardSpec
+from tfrecord_io.store.paths.file_names import ShardSpec
 from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
 from tfrecord_io.write.writer import check_columns
 
 FORMAT = "tfrecord"
-_TENSOR_KEY, _OPTIONS_KEY = "tfrecord_io.tensor", "tfrecord_io.options"  # of the metadata of Spark's fields
+_TENSOR_KEY, _OPTIONS_KEY = "tfrecord_io.tensor", "tfrecord_io.base.options"  # of the metadata of Spark's fields
 _OPTION = "option."
 _LOCAL = re.compile("file:/(?!/)")  # as Spark writes a local path
 

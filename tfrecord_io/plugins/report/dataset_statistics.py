@@ -10,19 +10,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import empty_batch, struct_fields
-from tfrecord_io.arrow.output.to_python import cell, rows_of
-from tfrecord_io.arrow.tensor_values import to_cells
-from tfrecord_io.display import short
+from tfrecord_io.apps.tools.verify import check_files
+from tfrecord_io.base.display import short
+from tfrecord_io.base.options import MIB, ReadOptions, ScanOptions, Selection
+from tfrecord_io.base.options.dataset_keywords import OF_SELECTION
+from tfrecord_io.base.options.record_types import MessageType, plain_record_type
+from tfrecord_io.base.progress import ProgressMeter
+from tfrecord_io.bytes.format.feature_types import Kind
+from tfrecord_io.columns.arrow.buffers import empty_batch, struct_fields
+from tfrecord_io.columns.arrow.output.to_python import cell, rows_of
+from tfrecord_io.columns.arrow.tensor_values import to_cells
+from tfrecord_io.columns.schema.tensor_types import JSON, encoding_rules, is_any_tensor
+from tfrecord_io.columns.schema.types import UnsupportedType, is_text, kind_of, value_type
 from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
-from tfrecord_io.format.feature_types import Kind
-from tfrecord_io.options import MIB, ReadOptions, ScanOptions, Selection
-from tfrecord_io.options.dataset_keywords import OF_SELECTION
-from tfrecord_io.options.record_types import MessageType, plain_record_type
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries
 from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
-from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import datasets_in, refuse_options
 from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.open_scan import open_scan
@@ -30,10 +33,7 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.resolve_source import Files, plan_sources
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import whole_files
-from tfrecord_io.schema.tensor_types import JSON, encoding_rules, is_any_tensor
-from tfrecord_io.schema.types import UnsupportedType, is_text, kind_of, value_type
-from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.tools.verify import check_files
+from tfrecord_io.store.read.source import Source, total
 
 SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
 FIRST_ROWS = 10

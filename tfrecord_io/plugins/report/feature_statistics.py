@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.arrow.output.column_statistics import (
+from tfrecord_io.columns.arrow.output.column_statistics import (
     ColumnAccumulator,
     ColumnSummary,
     is_ordered,
     lengths_of,
     times_to_integers,
 )
-from tfrecord_io.arrow.output.to_python import json_value, python_values
+from tfrecord_io.columns.arrow.output.to_python import json_value, python_values
+from tfrecord_io.columns.schema.tensor_types import is_any_tensor
+from tfrecord_io.columns.schema.types import is_list_like, is_text_or_bytes
 from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics
-from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
 
 CATEGORIES = 20  # integers with at most so many distinct values are compared as categories
 MOST_DISTINCT = 10_000  # beyond it, rare values are forgotten

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import selectable
-from tfrecord_io.display import byte_size, counted
-from tfrecord_io.engine.contract import Array
-from tfrecord_io.options import MIB, check_integer
+from tfrecord_io.base.display import byte_size, counted
+from tfrecord_io.base.options import MIB, check_integer
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.columns.arrow.buffers import selectable
 from tfrecord_io.read.open_scan import count_scan, open_scan
 from tfrecord_io.read.scan import Scan
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from tfrecord_io.cli.command_group import tfr
-from tfrecord_io.cli.common_options import modes, number, options, read_from, type_option
+from tfrecord_io.apps.cli.command_group import tfr
+from tfrecord_io.apps.cli.common_options import modes, number, options, read_from, type_option
 from tfrecord_io.errors import printable
 
 
@@ -29,8 +29,8 @@ def report(paths: tuple[str, ...], as_json: bool, **keywords: Any) -> None:
     The page shows statistics and histograms of each feature, images, sounds and the first records. Of large data it
     shows a sample, and says which. --json also prints the statistics; without OUT.html it only prints them.
     """
-    from tfrecord_io.cli import output
-    from tfrecord_io.display import byte_size
+    from tfrecord_io.apps.cli import output
+    from tfrecord_io.base.display import byte_size
     from tfrecord_io.plugins.report.dataset_report import is_page
     from tfrecord_io.plugins.report.dataset_report import report as write_report
 

@@ -16,26 +16,26 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.engine.select import get_engine
+from tfrecord_io.apps.file_formats.format_of_path import format_of_source
+from tfrecord_io.apps.lazy_dataset import dataset
+from tfrecord_io.base.options import MIB, FrameOptions, ReadOptions
+from tfrecord_io.base.options.options_base import TransferOptions, check_choice, check_integer
+from tfrecord_io.base.progress import ProgressMeter
+from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array
+from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.columns.schema.formats.tfds_info import check_length
 from tfrecord_io.errors import CorruptRecordError, needs, printable
-from tfrecord_io.file_formats.format_of_path import format_of_source
-from tfrecord_io.lazy_dataset import dataset
-from tfrecord_io.options import MIB, FrameOptions, ReadOptions
-from tfrecord_io.options.options_base import TransferOptions, check_choice, check_integer
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
-from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import datasets_in, options_from_call
 from tfrecord_io.read.record_reader import RecordReader
 from tfrecord_io.read.sources import PieceStream, made_records, paths_of
-from tfrecord_io.schema.formats.tfds_info import check_length
-from tfrecord_io.storage.filesystem.locate import locate, storage_for
-from tfrecord_io.storage.paths.file_names import FileName, natural_key
-from tfrecord_io.storage.paths.packed_sources import PackedSources
-from tfrecord_io.storage.paths.resolve import check_complete, check_single_family, resolve_inputs
-from tfrecord_io.storage.read.file_object import RawFile
-from tfrecord_io.storage.read.source import Origin, Source, source_of, total
-from tfrecord_io.storage.write.atomic import is_local
+from tfrecord_io.store.filesystem.locate import locate, storage_for
+from tfrecord_io.store.paths.file_names import FileName, natural_key
+from tfrecord_io.store.paths.packed_sources import PackedSources
+from tfrecord_io.store.paths.resolve import check_complete, check_single_family, resolve_inputs
+from tfrecord_io.store.read.file_object import RawFile
+from tfrecord_io.store.read.source import Origin, Source, source_of, total
+from tfrecord_io.store.write.atomic import is_local
 from tfrecord_io.typing import FileMode, Path
 from tfrecord_io.write.frame_sink import FrameSink, Piece
 from tfrecord_io.write.writer import WriteReport
@@ -77,7 +77,7 @@ def array_record_source(file: Source, begin: int, end: int | None, length: int |
 
 
 class _Records:
-    """Records of an ArrayRecord file; see `tfrecord_io.storage.read.source.DerivedContent`."""
+    """Records of an ArrayRecord file; see `tfrecord_io.store.read.source.DerivedContent`."""
 
     schema: bytes | None = None
 
@@ -92,7 +92,7 @@ class _Records:
         """The file can be read any number of times."""
 
     def __call__(self, record: int) -> Origin | None:
-        """The number of a record in the file; see `tfrecord_io.storage.read.source.Origins`."""
+        """The number of a record in the file; see `tfrecord_io.store.read.source.Origins`."""
         return Origin(self.file.path, self.begin + record, None)
 
     def byte(self, record: int, byte: int) -> int:
@@ -147,7 +147,7 @@ def _files_in_folder(path: Any, options: ReadOptions) -> list[Source]:
 
 
 class ArrayRecordFiles:
-    """The records of ArrayRecord files; see `tfrecord_io.storage.read.source.DerivedContent`."""
+    """The records of ArrayRecord files; see `tfrecord_io.store.read.source.DerivedContent`."""
 
     can_be_read_again = False
     schema: bytes | None = None
@@ -166,7 +166,7 @@ class ArrayRecordFiles:
         """Files can be read any number of times."""
 
     def __call__(self, record: int) -> Origin | None:
-        """The file of a record, and its number there; see `tfrecord_io.storage.read.source.Origins`."""
+        """The file of a record, and its number there; see `tfrecord_io.store.read.source.Origins`."""
         for source, first in reversed(list(zip(self._sources, self._firsts, strict=False))):
             if record >= first:
                 return Origin(source.path, record - first, None)

@@ -13,13 +13,12 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.format.feature_types import Kind
-from tfrecord_io.schema.column_features import FEATURE_LIST, LIST, leaves
-from tfrecord_io.schema.composite import VALUES, Composite, composite_of
-from tfrecord_io.schema.field import CONTEXT, PARTS, Field
-from tfrecord_io.schema.field_makers import list_, scalar, sequence, tensor
-from tfrecord_io.schema.formats.tf_features import (
+from tfrecord_io.bytes.format.feature_types import Kind
+from tfrecord_io.columns.schema.column_features import FEATURE_LIST, LIST, leaves
+from tfrecord_io.columns.schema.composite import VALUES, Composite, composite_of
+from tfrecord_io.columns.schema.field import CONTEXT, PARTS, Field
+from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence, tensor
+from tfrecord_io.columns.schema.formats.tf_features import (
     DTYPES,
     KINDS,
     Feature,
@@ -32,9 +31,16 @@ from tfrecord_io.schema.formats.tf_features import (
     VarLenFeature,
     as_description,
 )
-from tfrecord_io.schema.sparse_column import SparseColumn
-from tfrecord_io.schema.tensor_types import Shape, element_and_shape, encoding_rules, is_any_tensor, tensor_value_type
-from tfrecord_io.schema.types import UnsupportedType, is_list_like, value_type
+from tfrecord_io.columns.schema.sparse_column import SparseColumn
+from tfrecord_io.columns.schema.tensor_types import (
+    Shape,
+    element_and_shape,
+    encoding_rules,
+    is_any_tensor,
+    tensor_value_type,
+)
+from tfrecord_io.columns.schema.types import UnsupportedType, is_list_like, value_type
+from tfrecord_io.errors import SchemaError, printable
 
 _TYPES = {"int64": pa.int64(), "float32": pa.float32(), "string": pa.binary()}
 

@@ -13,28 +13,28 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.engine.contract import Array, Engine, Fault, Frames, Plan
-from tfrecord_io.engine.select import get_engine
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base.options import MAX_RECORD_BYTES, ReadOptions
+from tfrecord_io.base.options.limits import Expansion
+from tfrecord_io.base.options.on_damage import checked_on_error
+from tfrecord_io.base.options.options_base import check_choice
+from tfrecord_io.base.options.read import DatasetOptions
+from tfrecord_io.base.progress import ProgressMeter
+from tfrecord_io.bytes.engine.contract import Array, Engine, Fault, Frames, Plan
+from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.bytes.format.feature_types import RecordType
+from tfrecord_io.bytes.format.framing import HEADER_BYTES
+from tfrecord_io.columns.schema.column_selection import Projection
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, for_cli, printable
-from tfrecord_io.format.feature_types import RecordType
-from tfrecord_io.format.framing import HEADER_BYTES
-from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions
-from tfrecord_io.options.limits import Expansion
-from tfrecord_io.options.on_damage import checked_on_error
-from tfrecord_io.options.options_base import check_choice
-from tfrecord_io.options.read import DatasetOptions
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
-from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.sources import PieceStream, made_records, resolve_selection
-from tfrecord_io.schema.column_selection import Projection
-from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.source import Origin, Source, total
+from tfrecord_io.store.read.prefetch import SourcePrefetcher
+from tfrecord_io.store.read.source import Origin, Source, total
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, Unset
 
 _OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'
@@ -43,7 +43,7 @@ _MOST_ROWS = 4 << 20  # whose records are kept, of the last blocks; of those bef
 
 
 class ListContent:
-    """The rows of lists, of which `part` is read; see `tfrecord_io.storage.read.source.DerivedContent`."""
+    """The rows of lists, of which `part` is read; see `tfrecord_io.store.read.source.DerivedContent`."""
 
     can_be_read_again = False
     schema: bytes | None = None
@@ -262,7 +262,7 @@ class BlockOrigins:
         return len(self.list_of)
 
     def byte(self, row: int, byte: int) -> int:
-        """See `tfrecord_io.storage.read.source.Origins.byte`: a row has the context, the example, and numbers."""
+        """See `tfrecord_io.store.read.source.Origins.byte`: a row has the context, the example, and numbers."""
         at = int(self.list_of[row])
         start, inside = int(self.context_starts[at]), byte - int(self.contexts[at])
         if inside < 0:
@@ -271,7 +271,7 @@ class BlockOrigins:
 
 
 class ListOrigins:
-    """See `tfrecord_io.storage.read.source.Origins`."""
+    """See `tfrecord_io.store.read.source.Origins`."""
 
     def __init__(self) -> None:
         self.clear()

@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.input.batch_source import open_input
-from tfrecord_io.call_errors import check_keywords
-from tfrecord_io.display import name_advice
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base.display import name_advice
+from tfrecord_io.base.options.write import WriteOptions
+from tfrecord_io.bytes.format.varint import delimited_field
+from tfrecord_io.columns.arrow.input.batch_source import open_input
+from tfrecord_io.columns.schema.column_selection import Projection
+from tfrecord_io.columns.schema.types import is_text_or_bytes
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.format.varint import delimited_field
-from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, POSITION, RECORD
-from tfrecord_io.schema.column_selection import Projection
-from tfrecord_io.schema.types import is_text_or_bytes
 from tfrecord_io.typing import Compression, Float64, OutputPath, ProgressLike, StorageLike, TableLike, WriteMode
 from tfrecord_io.write.frame_sink import PayloadSink
 from tfrecord_io.write.writer import Writer, WriteReport, write

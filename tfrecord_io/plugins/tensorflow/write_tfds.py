@@ -13,21 +13,21 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import empty_batch
-from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
-from tfrecord_io.call_errors import check_keywords
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base.options.options_base import check_integer, check_mode
+from tfrecord_io.base.options.write import ExportOptions, WriteOptions
+from tfrecord_io.columns.arrow.buffers import empty_batch
+from tfrecord_io.columns.arrow.input.batch_source import BatchSource, open_input
+from tfrecord_io.columns.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.options_base import check_integer, check_mode
-from tfrecord_io.options.write import ExportOptions, WriteOptions
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
-from tfrecord_io.storage.paths.plain_files import Directory
-from tfrecord_io.storage.write.atomic import new_parent, open_output
+from tfrecord_io.store.paths.plain_files import Directory
+from tfrecord_io.store.write.atomic import new_parent, open_output
 from tfrecord_io.typing import FileMode, FilesLike, Float64, Path, ProgressLike, SchemaLike, StorageLike, TableLike
 from tfrecord_io.write.writer import WriteReport, write
 

@@ -21,12 +21,16 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrays.image_decoding import PixelReader
-from tfrecord_io.arrow.buffers import int64_array
-from tfrecord_io.arrow.image_header import image_header
-from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.display import counted
-from tfrecord_io.engine.contract import Array
+from tfrecord_io.base.display import counted
+from tfrecord_io.base.options import MIB, check_integer
+from tfrecord_io.base.options.write import ExportOptions
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.format.dtypes import DTYPE_KEY
+from tfrecord_io.columns.arrow.buffers import int64_array
+from tfrecord_io.columns.arrow.image_header import image_header
+from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.columns.schema.image_form import ImageForm
+from tfrecord_io.columns.schema.types import is_bytes, is_number, is_text
 from tfrecord_io.errors import (
     DecodeError,
     EncodeError,
@@ -36,16 +40,12 @@ from tfrecord_io.errors import (
     printable,
     warn,
 )
-from tfrecord_io.format.dtypes import DTYPE_KEY
-from tfrecord_io.options import MIB, check_integer
-from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.explode import RECORD, STEP, explode, step_columns
 from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.schema.image_form import ImageForm
-from tfrecord_io.schema.types import is_bytes, is_number, is_text
-from tfrecord_io.storage.filesystem.locate import is_url
-from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
+from tfrecord_io.rows.arrays.image_decoding import PixelReader
+from tfrecord_io.store.filesystem.locate import is_url
+from tfrecord_io.store.write.new_folder import NewFolder, new_folder
 from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.writer import WriteReport
 

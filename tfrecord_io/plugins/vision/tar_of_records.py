@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.compression import SNIFF_BYTES, Stream, infer, open_decompressed
-from tfrecord_io.engine.contract import Array
+from tfrecord_io.apps.file_formats.tables.table_files import open_decompressed_file, suffixes_of
+from tfrecord_io.base.options import MIB, StorageOptions
+from tfrecord_io.bytes.compression import SNIFF_BYTES, Stream, infer, open_decompressed
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.format.framing import HEADER_BYTES, is_record_header
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
-from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, suffixes_of
-from tfrecord_io.format.framing import HEADER_BYTES, is_record_header
-from tfrecord_io.options import MIB, StorageOptions
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.plugins.vision.webdataset import TarArchive
 from tfrecord_io.read.sources import PieceStream
-from tfrecord_io.storage.paths.file_names import FileName, Kind
-from tfrecord_io.storage.paths.packed_sources import PackedSources
-from tfrecord_io.storage.paths.plain_files import find_files
-from tfrecord_io.storage.read.source import Origin, Source
+from tfrecord_io.store.paths.file_names import FileName, Kind
+from tfrecord_io.store.paths.packed_sources import PackedSources
+from tfrecord_io.store.paths.plain_files import find_files
+from tfrecord_io.store.read.source import Origin, Source
 
 _READ_BYTES = MIB
 _MEMBERS = 16  # of an archive, that are looked at
@@ -60,7 +60,7 @@ def tar_source(file: Source, begin: int, end: int | None, length: int | None) ->
 
 
 class _Records:
-    """Records of the members of an archive; see `tfrecord_io.storage.read.source.DerivedContent`."""
+    """Records of the members of an archive; see `tfrecord_io.store.read.source.DerivedContent`."""
 
     schema: bytes | None = None
 

@@ -16,10 +16,10 @@ from xml.sax.saxutils import escape
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.image_header import image_header
+from tfrecord_io.base.options.options_base import check_choice
+from tfrecord_io.base.options.write import ExportOptions
+from tfrecord_io.columns.arrow.image_header import image_header
 from tfrecord_io.errors import DecodeError, printable
-from tfrecord_io.options.options_base import check_choice
-from tfrecord_io.options.write import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass, remove_orientation
 from tfrecord_io.plugins.vision.annotated_rows import (
     NUMBERS,
@@ -38,11 +38,11 @@ from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.resolve_source import Files
 from tfrecord_io.read.scan import Scan, unwrap_scans
-from tfrecord_io.storage.filesystem.locate import is_url
-from tfrecord_io.storage.paths.files_below import REMOTE_READERS
-from tfrecord_io.storage.paths.resolve_output import other_suffix
-from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.storage.write.new_folder import NewFolder, new_folder
+from tfrecord_io.store.filesystem.locate import is_url
+from tfrecord_io.store.paths.files_below import REMOTE_READERS
+from tfrecord_io.store.paths.resolve_output import other_suffix
+from tfrecord_io.store.write.atomic import open_output
+from tfrecord_io.store.write.new_folder import NewFolder, new_folder
 from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write.writer import WriteReport
 

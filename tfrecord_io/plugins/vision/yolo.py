@@ -8,13 +8,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
-from tfrecord_io.arrow.image_header import pillow
-from tfrecord_io.call_errors import check_keywords
+from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base.options.file_options import AnnotationOptions
+from tfrecord_io.base.options.options_base import check_choice
+from tfrecord_io.columns.arrow.image_header import pillow
 from tfrecord_io.errors import DecodeError, needs, printable
-from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.options import StorageOptions
-from tfrecord_io.options.file_options import AnnotationOptions
-from tfrecord_io.options.options_base import check_choice
 from tfrecord_io.plugins.vision.annotated_images import (
     FRACTIONS,
     MOST_BYTES,
@@ -26,9 +26,9 @@ from tfrecord_io.plugins.vision.annotated_images import (
     read_annotations,
 )
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
-from tfrecord_io.storage.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.storage.paths.file_names import natural_key
-from tfrecord_io.storage.paths.files_below import (
+from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
+from tfrecord_io.store.paths.file_names import natural_key
+from tfrecord_io.store.paths.files_below import (
     IMAGE_SUFFIXES,
     Folder,
     FolderFile,
@@ -37,8 +37,8 @@ from tfrecord_io.storage.paths.files_below import (
     list_images,
     warn_of_others,
 )
-from tfrecord_io.storage.paths.safe_names import join_below, leads_out, links_out, name_fault
-from tfrecord_io.storage.read.source import read_whole
+from tfrecord_io.store.paths.safe_names import join_below, leads_out, links_out, name_fault
+from tfrecord_io.store.read.source import read_whole
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
 IMAGES, LABELS, DATA, CLASSES = "images", "labels", "data.yaml", "classes.txt"

@@ -1,6 +1,6 @@
 """Count or skip the records of files by their frames, without decoding them.
 
-Tests: tests/tools/test_count.py and tests/index/test_find_index.py.
+Tests: tests/apps/tools/test_count.py and tests/read/index/test_find_index.py.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
-from tfrecord_io.background import WorkerPool, ordered
-from tfrecord_io.engine.contract import Checks, Fault
-from tfrecord_io.engine.select import get_engine
+from tfrecord_io.base.background import WorkerPool, ordered
+from tfrecord_io.base.options import MIB, FrameOptions
+from tfrecord_io.base.progress import ProgressMeter
+from tfrecord_io.bytes.engine.contract import Checks, Fault
+from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
-from tfrecord_io.index.known_counts import KnownCounts
-from tfrecord_io.index.record_index import scan_sizes
-from tfrecord_io.options import MIB, FrameOptions
-from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Recover, Step
 from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
-from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.random_access_file import codec_of, open_random_access
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.read.index.known_counts import KnownCounts
+from tfrecord_io.read.index.record_index import scan_sizes
+from tfrecord_io.store.read.prefetch import SourcePrefetcher
+from tfrecord_io.store.read.random_access_file import codec_of, open_random_access
+from tfrecord_io.store.read.source import Source
 
 _LARGE_REMOTE_BYTES = 8 * MIB  # reading only headers pays for larger remote files
 _SMALL_BYTES = 64 * MIB  # smaller files are counted side by side, larger ones in segments

@@ -31,8 +31,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, FaultCode
-from tfrecord_io.format.framing import (
+from tfrecord_io.base.options import MIB
+from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Engine, FaultCode
+from tfrecord_io.bytes.format.framing import (
     FOOTER_BYTES,
     FRAME_BYTES,
     HEADER_BYTES,
@@ -41,7 +42,6 @@ from tfrecord_io.format.framing import (
     is_record_header,
     mask_crc,
 )
-from tfrecord_io.options import MIB
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 
 _CONFIRMED_RECORDS = 64

@@ -26,18 +26,18 @@ from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.timestamp import MIN_TIMESTAMP
 from apache_beam.utils.windowed_value import WindowedValue
 
-from tfrecord_io.arrow.input.from_arrays import table_of_rows
-from tfrecord_io.arrow.output.to_pandas import to_pandas
+from tfrecord_io.base.options import MIB, ReadOptions, check_integer
+from tfrecord_io.base.options.write import WriteOptions
+from tfrecord_io.columns.arrow.input.from_arrays import table_of_rows
+from tfrecord_io.columns.arrow.output.to_pandas import to_pandas
+from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.columns.schema.tensor_types import register_variable_shape_tensor
 from tfrecord_io.errors import TFRecordError, hide_secrets
-from tfrecord_io.options import MIB, ReadOptions, check_integer
-from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.plugins.engines.beam.beam_rows import RowForm, arrow_schema, row_values
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.resolve_source import plan_dataset
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_types import register_variable_shape_tensor
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.store.read.source import Source
 from tfrecord_io.write.distributed import DistributedWriter, OpenPart, WrittenPart, check_distributed
 from tfrecord_io.write.writer import WriteReport
 

@@ -1,0 +1,61 @@
+"""JSON of all values is JSON, and one line."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfrecord_io.columns.arrow.output.to_python import json_line, json_lines, json_value, record_dicts
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (math.nan, "NaN"),
+        (-math.inf, "-Infinity"),
+        (b"", {"base64": ""}),
+        ({"a": [b"\x00"]}, {"a": [{"base64": "AA=="}]}),
+        (datetime.date(2020, 1, 2), "2020-01-02"),
+        ("a\nb\u2028", "a\nb\u2028"),
+    ],
+)
+def test_values(value: object, expected: object) -> None:
+    assert json_value(value) == expected
+    line = json_line({"x": value})
+    assert json.loads(line) == {"x": expected}
+    assert line.isascii()
+    assert "\n" not in line
+
+
+def test_rows_without_columns() -> None:
+    table = pa.table({"x": [1, 2]}).select([])
+    assert record_dicts(table) == table.to_pylist()
+
+
+@given(
+    rows=st.lists(
+        st.fixed_dictionaries(
+            {
+                "n": st.none() | st.integers(-(2**63), 2**63 - 1),
+                "x": st.floats(width=32),
+                '100% "s"': st.text(st.characters(exclude_categories=["Cs"])),
+                "b": st.none() | st.booleans(),
+                "l": st.lists(st.floats(width=32)),
+            }
+        ),
+        max_size=5,
+    )
+)
+def test_lines_by_column_equal_those_by_row(rows: Any) -> None:
+    types = [pa.int64(), pa.float32(), pa.string(), pa.bool_(), pa.list_(pa.float32())]
+    schema = pa.schema(list(zip(["n", "x", '100% "s"', "b", "l"], types, strict=True)))
+    table = pa.Table.from_pylist(rows, schema)
+    assert json_lines(table) == [json_line(record) for record in record_dicts(table)]
+    assert json_lines(table.select([])) == ["{}"] * len(rows)

@@ -1,0 +1,58 @@
+"""The types that columns are restored with."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tfrecord_io.bytes.format.dtypes import element
+from tfrecord_io.bytes.format.feature_types import Kind
+from tfrecord_io.columns.schema.tensor_types import tensor_field
+from tfrecord_io.columns.schema.types import UnsupportedType, kind_of, restored_field, restored_type
+
+
+def test_restored_type_has_no_views_run_ends_or_large_offsets() -> None:
+    original = pa.struct(
+        [
+            pa.field("a", pa.large_list_view(pa.field("el", pa.string_view(), False))),
+            ("b", pa.list_(pa.run_end_encoded(pa.int32(), pa.large_binary()), 3)),
+            ("c", pa.dictionary(pa.int16(), pa.large_string(), True)),
+            ("d", pa.json_(pa.large_string())),
+            ("e", pa.timestamp("ms", "UTC")),
+        ]
+    )
+    assert restored_type(original) == pa.struct(
+        [
+            pa.field("a", pa.list_(pa.field("el", pa.string(), False))),
+            ("b", pa.list_(pa.binary(), 3)),
+            ("c", pa.dictionary(pa.int16(), pa.string(), True)),
+            ("d", pa.json_(pa.string())),
+            ("e", pa.timestamp("ms", "UTC")),
+        ]
+    )
+
+
+def test_restored_field_names_the_dtype_of_tensors_and_keeps_the_rest() -> None:
+    original = pa.field("x", pa.fixed_shape_tensor(pa.bool_(), (2, 3), permutation=[1, 0]), False, {b"unit": b"m"})
+    restored = restored_field(original)
+    assert restored.equals(
+        pa.field("x", pa.fixed_shape_tensor(pa.uint8(), (3, 2)), False, {b"unit": b"m", b"tfrecord_io.dtype": b"bool"}),
+        check_metadata=True,
+    )
+    assert restored_field(restored).equals(restored, check_metadata=True)
+    steps = restored_field(original.with_type(pa.large_list(original.type)))
+    assert (steps.type, steps.metadata) == (pa.list_(restored.type), restored.metadata)
+
+
+def test_tensor_without_a_dtype_is_unsupported() -> None:
+    with pytest.raises(UnsupportedType, match="no dtype"):
+        restored_field(pa.field("x", pa.fixed_shape_tensor(pa.binary(3), (2,))))
+    with pytest.raises(UnsupportedType, match="metadata says"):
+        restored_field(tensor_field("x", element("int8"), (2,)).with_metadata({b"tfrecord_io.dtype": b"complex64"}))
+
+
+def test_an_extension_type_has_the_kind_of_its_storage() -> None:
+    assert kind_of(pa.opaque(pa.timestamp("ns"), "t", "v")) is Kind.INT64
+    assert kind_of(pa.opaque(pa.large_string(), "t", "v")) is Kind.BYTES
+    with pytest.raises(UnsupportedType, match=r"arrow.opaque are not stored as single values; cast"):
+        kind_of(pa.opaque(pa.list_(pa.int8()), "t", "v"), "x")

@@ -1,0 +1,116 @@
+"""Grain: a random access data source, for its loaders and samplers.
+
+Grain takes any object with a length and items by number, so nothing of it is imported here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from tfrecord_io.apps.adapters.masked_arrays import split_masks
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.read.scan import ScanHolder
+from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber
+from tfrecord_io.rows.training.batches_by_number import BatchesByNumber, open_by_number
+from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.typing import Lengths, Missing
+
+
+class GrainSource:
+    """Rows of TFRecord files, or batches of them, by number; made by `Dataset.to_grain`.
+
+    Threads and processes may share it.
+    """
+
+    def __init__(self, rows: ArraysByNumber | BatchesByNumber) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
+        """The arrays and values of a row, or a batch, by column; IndexError if the number is out of range."""
+        index = operator.index(number)
+        if isinstance(self._rows, BatchesByNumber):
+            (batch,) = self._rows.take(np.array([index]))
+            return split_masks(batch)
+        row = self._rows.row(index)
+        if row is not None:
+            return row
+        arrays = self._rows.arrays(np.array([index]))
+        return {name: values[0] for name, values in split_masks(arrays).items()}
+
+    def arrays(self, numbers: Sequence[int]) -> dict[str, Any]:
+        """The rows of these numbers, in this order, as arrays by column: a batch as those of `iter_arrays`."""
+        return self._rows.arrays(numbers)
+
+    def __repr__(self) -> str:
+        return f"<GrainSource of {self._rows.describe()}>"  # Grain compares it when it restores a checkpoint
+
+
+@check_keywords
+def to_grain(
+    dataset: ScanHolder | RowSource,
+    *,
+    batch_size: int | None = None,
+    seed: int | None = None,
+    drop_last: bool = False,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
+    missing: Missing = "error",
+    bucket_by: Sequence[str] | str | None = None,
+    bucket_sizes: Sequence[int] | None = None,
+    pack: Mapping[str, int] | None = None,
+) -> GrainSource:
+    """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord(
+    ...     {"x": [1, 2, 3], "word": ["a", "b", None]}, "words.tfrecord", write_index=True
+    ... )
+    >>> source = tfr.dataset("words.tfrecord").to_grain()
+    >>> len(source), source[2]
+    (3, {'x': np.int64(3), 'word': None})
+
+    Parameters
+    ----------
+    batch_size : int, optional
+        With `bucket_by` or `pack`, whose batches are the items then: of the longest lists, or of packed rows.
+    seed : int, optional
+        With `bucket_by` or `pack`: of the order of the rows that make batches; by default that of the files.
+    drop_last, bucket_by, bucket_sizes, pack
+        As in `iter_arrays`.
+    pad_value, max_length, pad_to, missing
+        As in `read_arrays`.
+
+    Returns
+    -------
+    GrainSource
+        Its items are dicts by column: NumPy scalars and arrays, str, bytes, and None for missing text, bytes and lists.
+        With `bucket_by` or `pack` they are batches as those of `iter_arrays`, made once, which Grain shuffles.
+
+    Raises
+    ------
+    ValueError
+        A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
+    """
+    return GrainSource(
+        open_by_number(
+            dataset,
+            batch_size=batch_size,
+            seed=seed,
+            drop_last=drop_last,
+            pad_value=pad_value,
+            max_length=max_length,
+            pad_to=pad_to,
+            missing=missing,
+            bucket_by=bucket_by,
+            bucket_sizes=bucket_sizes,
+            pack=pack,
+        )
+    )

@@ -1,0 +1,311 @@
+"""Hugging Face datasets: an IterableDataset whose shards are pieces of the files, or a Dataset in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base.options.arrays import ColumnLayout, RepresentationOptions
+from tfrecord_io.base.public_names import LateTypes
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.format.dtypes import DTYPE_KEY
+from tfrecord_io.columns.arrow.buffers import (
+    empty_table,
+    int64_array,
+    list_lengths,
+    offset_dtype,
+    offsets_of,
+    selectable,
+)
+from tfrecord_io.columns.arrow.output.to_numpy import to_rows
+from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.columns.schema.pandas_metadata import feature_descriptions
+from tfrecord_io.columns.schema.tensor_types import refuse_unknown_dtypes
+from tfrecord_io.errors import SchemaError, needs
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.report import end_read
+from tfrecord_io.read.scan import PIECE_BYTES, ScanHolder
+from tfrecord_io.rows.arrays.image_columns import ImageColumns
+from tfrecord_io.rows.arrays.representation import TableRepresentation, pad_value, varies
+from tfrecord_io.rows.training.files import source_of
+from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.typing import Lengths
+
+if TYPE_CHECKING:
+    import datasets
+else:
+    datasets = LateTypes("datasets")
+
+
+@overload
+def to_hf(
+    dataset: ScanHolder | RowSource,
+    *,
+    streaming: Literal[True] = True,
+    shards: int | None = None,
+    max_bytes: int = PIECE_BYTES,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
+) -> datasets.IterableDataset: ...
+@overload
+def to_hf(
+    dataset: ScanHolder | RowSource,
+    *,
+    streaming: Literal[False],
+    shards: int | None = None,
+    max_bytes: int = PIECE_BYTES,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
+) -> datasets.Dataset: ...
+@overload
+def to_hf(
+    dataset: ScanHolder | RowSource,
+    *,
+    streaming: bool,
+    shards: int | None = None,
+    max_bytes: int = PIECE_BYTES,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
+) -> datasets.IterableDataset | datasets.Dataset: ...
+@check_keywords
+def to_hf(
+    dataset: ScanHolder | RowSource,
+    *,
+    streaming: bool = True,
+    shards: int | None = None,
+    max_bytes: int = PIECE_BYTES,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
+) -> datasets.IterableDataset | datasets.Dataset:
+    """A dataset of Hugging Face datasets; `tfrecord_io.write_tfrecord` writes both kinds again.
+
+    Parameters
+    ----------
+    streaming : bool, default True
+        An IterableDataset, which reads the files when it is iterated over; else a Dataset of all rows in memory, which
+        has a length and rows by number.
+    shards : int, optional
+        The maximum number of shards of the IterableDataset, which workers and ranks share. A dataset with `offset`,
+        `limit` or ``on_error="stop"`` has one.
+    max_bytes : int, default 128 MiB
+        Without `shards`: the approximate size of a shard, compressed if the files are.
+    pad_value, max_length, pad_to
+        As in `read_arrays`.
+
+    Returns
+    -------
+    datasets.IterableDataset or datasets.Dataset
+        Tensors of one shape are lists of fixed length, nested to that shape, and so are the pixels of images (lists of
+        any length where their size varies); ``with_format("numpy")`` makes arrays of them. Categories are text. Labels
+        that were written from a ``ClassLabel`` feature are one again, with its names, unless files disagree on them;
+        so is an ``Array2D`` to ``Array5D`` of one shape.
+
+    Raises
+    ------
+    MissingDependencyError
+        datasets is not installed.
+    SchemaError
+        A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged". A column has
+        dtypes of ml_dtypes, arrays of text, times in units that Arrow does not have, or arrays without elements.
+    """
+    source = source_of(dataset)
+    refuse_unknown_dtypes(source.schema, "datasets")
+    for field in source.schema:
+        if isinstance(field.type, pa.FixedShapeTensorType) and 0 in field.type.shape:
+            reason = f"datasets has no arrays without elements, such as of shape {tuple(field.type.shape)}"
+            raise SchemaError(reason, feature=field.name, got=str(field.type), hint="leave the column out by select")
+    images = ImageColumns(source.schema, source.options.thread_count)
+    lists = _ListLengths(
+        source.schema, RepresentationOptions(pad_value=pad_value, max_length=max_length, pad_to=pad_to), images
+    )
+    with needs("hf"):
+        import datasets
+        from datasets.iterable_dataset import ArrowExamplesIterable
+    empty = images.decode(lists.apply(empty_table(source.schema)))
+    if not streaming:
+        if images:
+            table = pa.concat_tables([_plain(empty), *(table for _, table in _tables([source], lists, images))])
+        else:
+            table = lists.apply(source.to_table())
+        features = _features(empty.schema if images else table.schema)
+        return datasets.Dataset(_plain(table).cast(features.arrow_schema))
+    pieces = [source] if source.is_indivisible else source.split(shards, max_bytes)
+    features = _features(empty.schema)
+    examples = ArrowExamplesIterable(_tables, {"pieces": pieces, "lists": lists, "images": images})
+    return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))
+
+
+def _features(schema: pa.Schema) -> datasets.Features:
+    """Features of the columns of a dataset.
+
+    Only labels and arrays are taken from the descriptions in the files: an ``Image``, say, would open any path in its
+    values.
+    """
+    import datasets
+
+    features = datasets.Features.from_arrow_schema(_plain(empty_table(schema)).schema)
+    for name, description in feature_descriptions(schema).items():
+        features[name] = _apply_description(features[name], description)
+    return features
+
+
+def _apply_description(feature: Any, description: Any) -> Any:
+    """Turn a feature into labels with names, or an ``Array2D``, if its description, from JSON, says so and fits."""
+    import datasets
+
+    if not isinstance(description, dict):
+        return feature
+    if str(description.get("_type")) in ("Array2D", "Array3D", "Array4D", "Array5D"):
+        lengths, inner = list[int](), feature
+        while hasattr(inner, "feature"):
+            lengths, inner = [*lengths, inner.length], inner.feature
+        is_same = lengths == description.get("shape") and inner == datasets.Value(str(description.get("dtype")))
+        return getattr(datasets, description["_type"])(tuple(lengths), inner.dtype) if is_same else feature
+    if isinstance(feature, dict):
+        return {name: _apply_description(child, description.get(name)) for name, child in feature.items()}
+    if hasattr(feature, "feature"):  # a list, whose class has another name in datasets 3
+        return replace(feature, feature=_apply_description(feature.feature, description.get("feature")))
+    names = description.get("names")
+    if description.get("_type") != "ClassLabel" or feature != datasets.Value("int64") or not isinstance(names, list):
+        return feature
+    is_valid = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    return datasets.ClassLabel(names=names) if is_valid else feature
+
+
+class _ListLengths:
+    """Truncates and pads lists by options; padded lists get a column ``<name>/length``."""
+
+    def __init__(self, schema: pa.Schema, options: RepresentationOptions, images: ImageColumns) -> None:
+        representation = TableRepresentation(schema, options, complete=False)  # refuses names and types
+        layouts = {field.name: options.layout_of(field.name) for field in representation.fields if varies(field.type)}
+        self._layouts = {name: layout for name, layout in layouts.items() if layout != ColumnLayout()}
+        types = dict(zip(schema.names, schema.types, strict=True))
+        for name, layout in self._layouts.items():
+            type_ = types.get(name)
+            if type_ is None or not hasattr(type_, "value_type") or isinstance(type_.value_type, pa.BaseExtensionType):
+                reason = "max_length= and pad_to= of to_hf are for columns of lists of single values"
+                raise SchemaError(reason, feature=name, got=str(type_), hint="name other columns in a dict")
+            if name in images and layout.length is not None:
+                reason = "pad_to= of to_hf is for columns of lists of single values"
+                raise SchemaError(reason, feature=name, hint="name other columns in a dict")
+            if layout.multiple > 1:
+                raise ValueError("pad_to=(length, 'multiple'): a row has a length of its own; pass an integer")
+
+    def apply(self, table: pa.Table) -> pa.Table:
+        """Truncate and pad the lists of a table."""
+        for name, layout in self._layouts.items():
+            at, column = table.schema.get_field_index(name), table.column(name).combine_chunks()
+            lists, lengths = _cut_lists(column, layout, table.schema.field(name))
+            table = table.set_column(at, pa.field(name, lists.type, metadata=table.schema.field(name).metadata), lists)
+            if layout.length is not None:
+                table = table.append_column(f"{name}/length", pa.array(lengths))
+        return table
+
+
+def _cut_lists(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[pa.Array, Array]:
+    """Truncate lists, and pad them if the layout has a length; with the number of values of each list."""
+    import pyarrow.compute as pc
+
+    full_lengths = list_lengths(lists)
+    lengths = full_lengths if layout.max_length is None else np.minimum(full_lengths, layout.max_length)
+    begins = np.cumsum(full_lengths) - (lengths if layout.from_left else full_lengths)
+    values, missing = selectable(lists.flatten()), lists.is_null()
+    if layout.length is None:
+        at = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
+        offsets = pa.array(offsets_of(lengths).astype(offset_dtype(lists.type)))
+        return type(lists).from_arrays(offsets, values.take(int64_array(at)), type=lists.type, mask=missing), lengths
+    if (lengths > layout.length).any():
+        row, advice = int((lengths > layout.length).argmax()), "pass max_length= to truncate longer ones"
+        reason = f"a list has {lengths[row]} values, but {layout.named_by} has room for {layout.length}"
+        raise SchemaError(reason, feature=field.name, got=int(lengths[row]), hint=advice)
+    places = np.arange(layout.length)
+    padding = (places >= lengths[:, None]).ravel()
+    at = np.where(padding, 0, (begins[:, None] + places).ravel())
+    fill = pa.scalar(
+        pad_value(layout.pad_value, to_rows(values.slice(0, 0), field.type.value_field).values.dtype, field.name),
+        values.type,
+    )
+    padded = pc.if_else(pa.array(padding), fill, values.take(pa.array(at, mask=padding)))
+    return pa.FixedSizeListArray.from_arrays(padded, layout.length, mask=missing), lengths
+
+
+def _tables(pieces: Sequence[Any], lists: _ListLengths, images: ImageColumns) -> Iterator[tuple[int, pa.Table]]:
+    """Read pieces of a dataset as numbered tables."""
+    number = count()
+    for piece in pieces:
+        with closing(piece.batches()) as batches:
+            tables = (lists.apply(pa.Table.from_batches([batch])) for batch in batches)
+            decoded = _decode_images(tables, images, batches, piece) if images else tables
+            yield from ((next(number), _plain(table)) for table in decoded)
+
+
+def _decode_images(tables: Iterator[pa.Table], images: ImageColumns, batches: Any, piece: Any) -> Iterator[pa.Table]:
+    """Decode the images in the tables of a piece; damaged ones are left out if the ``on_error`` of a reader says so."""
+    reader = batches if isinstance(batches, Reader) else None
+    if reader is not None:
+        reader.warns_of_damage = False
+    begin = 0
+    for table in tables:
+
+        def passes(fault: RowFault, begin: int = begin) -> bool:
+            return reader is not None and reader.goes_on and reader.leave_out(fault.renumber(begin + fault.row))
+
+        for part in images.parts(table, passes):
+            if isinstance(part, RowFault):
+                fault = part.renumber(begin + part.row)
+                error = fault.to_error(None, None) if reader is None else reader.row_error(fault)
+                end_read(error, piece.options.on_error)
+                return
+            yield part
+        begin += len(table)
+    if reader is not None:
+        reader.report.skipped.warn()
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Convert a table to types that datasets has."""
+    columns = [
+        pa.chunked_array(
+            [_plain_array(c, field) for c in column.chunks], _plain_array(pa.nulls(0, field.type), field).type
+        )
+        for field, column in zip(table.schema, table.columns, strict=True)
+    ]
+    return pa.table(dict(zip(table.column_names, columns, strict=True)))
+
+
+def _plain_array(array: pa.Array, field: pa.Field) -> pa.Array:
+    if t.is_dictionary(array.type):
+        return array.dictionary_decode()
+    if not isinstance(array, pa.ExtensionArray):
+        return array
+    storage = array.storage
+    if (field.metadata or {}).get(DTYPE_KEY) == b"bool":  # tensors have bools as uint8
+        bools = pa.list_(pa.bool_(), getattr(storage.type, "list_size", -1))
+        is_fixed = isinstance(array.type, pa.FixedShapeTensorType)
+        storage = storage.cast(bools if is_fixed else pa.struct([("data", bools), storage.type.field("shape")]))
+    return _nest_lists(storage, array.type.shape) if isinstance(array.type, pa.FixedShapeTensorType) else storage
+
+
+def _nest_lists(storage: pa.Array, shape: Sequence[int]) -> pa.Array:
+    """Nest the values of tensors as lists of fixed length, to their shape."""
+    import pyarrow.compute as pc
+
+    size = storage.type.list_size
+    values = storage.values.slice(storage.offset * size, len(storage) * size)
+    if not shape:
+        return pc.list_element(storage, 0)
+    for length in reversed(shape[1:]):
+        values = pa.FixedSizeListArray.from_arrays(values, length)
+    return pa.FixedSizeListArray.from_arrays(values, shape[0], mask=storage.is_null())

@@ -1,0 +1,33 @@
+"""`pandas.read_tfrecord` and `DataFrame.to_tfrecord`, added on request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tfrecord_io.apps import api
+from tfrecord_io.base.call_errors import check_keywords
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@check_keywords
+def register_pandas() -> None:
+    """Add ``pandas.read_tfrecord`` and ``DataFrame.to_tfrecord``; calling it again has no effect.
+
+    Examples
+    --------
+    >>> register_pandas()
+    >>> import pandas as pd
+    >>> callable(pd.read_tfrecord)
+    True
+    """
+    import pandas as pd
+
+    def to_tfrecord(self: pd.DataFrame, path: Any, **options: Any) -> Any:
+        return api.write_tfrecord(self, path, **options)
+
+    to_tfrecord.__doc__ = api.write_tfrecord.__doc__
+    to_tfrecord.__qualname__ = "DataFrame.to_tfrecord"  # in errors about its arguments
+    pd.read_tfrecord = api.read_tfrecord
+    pd.DataFrame.to_tfrecord = to_tfrecord

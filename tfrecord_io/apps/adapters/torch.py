@@ -1,0 +1,174 @@
+"""PyTorch: an IterableDataset that ranks and workers share, and a map-style Dataset of rows by number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base.options import check_integer
+from tfrecord_io.base.options.arrays import refuse_matrices
+from tfrecord_io.base.public_names import LateTypes
+from tfrecord_io.errors import needs
+from tfrecord_io.read.scan import ScanHolder
+from tfrecord_io.rows.training.batches_by_number import open_by_number
+from tfrecord_io.rows.training.iterator import iterate
+from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = LateTypes("torch")
+
+
+@check_keywords
+def to_torch(
+    dataset: ScanHolder | RowSource,
+    *,
+    batch_size: int | None = None,
+    shuffle_buffer: int | None = None,
+    seed: int | None = None,
+    drop_last: bool = False,
+    rank: tuple[int, int] | None = None,
+    workers: int | None = None,
+    uneven: UnevenParts = "keep",
+    ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
+    missing: Missing = "error",
+    bucket_by: Sequence[str] | str | None = None,
+    bucket_sizes: Sequence[int] | None = None,
+    pack: Mapping[str, int] | None = None,
+) -> torch.utils.data.IterableDataset[dict[str, Any]]:
+    """A PyTorch IterableDataset, whose rows the ranks and the workers of a DataLoader share.
+
+    Parameters
+    ----------
+    batch_size : int, optional
+        Rows of a batch; pass ``batch_size=None`` to the DataLoader then. By default, single rows, for a DataLoader that
+        makes the batches: many times slower.
+    rank : tuple of int, optional
+        The index of this process, and the number of processes; by default those that ``torch.distributed`` has when an
+        iteration begins, or (0, 1) if it is not initialized then (a ValueError if WORLD_SIZE in the environment is more
+        than 1), or if accelerate distributes among the processes what the stream yields.
+    workers : int, optional
+        The ``num_workers`` of the DataLoader, on which ``len()`` depends: each worker ends with a batch that may not be
+        full. A DataLoader with another number is then an error. One that makes batches of single rows itself counts
+        them as those of one worker, and trainers that end an epoch there omit some rows: pass `batch_size`.
+    shuffle_buffer, seed, drop_last, uneven, bucket_by, bucket_sizes, pack
+        As in `iter_arrays`.
+    ragged, pad_value, max_length, pad_to, missing
+        As in `read_arrays`.
+
+    Returns
+    -------
+    torch.utils.data.IterableDataset
+        Of dicts by column. Numbers, bools, times and tensors are torch tensors that share the memory of the decoded
+        arrays; times and durations are int64, counts of the unit in the schema. Lists of a fixed length are tensors:
+        the schema states it, or all lists of the sample have one where no schema tells. Text, bytes, decimals and other
+        lists are lists of str, bytes, Decimal and tensors, with None for a missing value. With ``missing="mask"`` there
+        is a bool tensor ``<column>/mask`` for each tensor column, True where a value is missing. Each iteration is one
+        epoch, in an order of its own; ``set_epoch(n)`` says which the next one is. Its iterators have ``state_dict``
+        and ``load_state_dict``, which torchdata's StatefulDataLoader uses. ``len()`` is the number of batches, or rows,
+        of an epoch of this rank; TypeError if it is not known, which says why.
+
+    Raises
+    ------
+    MissingDependencyError
+        torch is not installed.
+    TypeError, ValueError
+        A keyword does not exist, or its value is invalid.
+    """
+    refuse_matrices(ragged, "torch")
+    with needs("torch"):
+        from tfrecord_io.apps.adapters.torch_datasets import TFRecordStream
+    workers = check_integer("workers", workers, 0, optional=True)
+    if batch_size is None and bucket_by is not None:
+        raise ValueError("bucket_by= makes batches of similar length: pass batch_size=, that of the last bucket")
+    iteration = iterate(
+        dataset,
+        batch_size=batch_size or 1,
+        worker=rank,
+        shuffle_buffer=shuffle_buffer,
+        seed=seed,
+        drop_last=drop_last,
+        uneven=uneven,
+        ragged=ragged,
+        pad_value=pad_value,
+        max_length=max_length,
+        pad_to=pad_to,
+        missing=missing,
+        bucket_by=bucket_by,
+        bucket_sizes=bucket_sizes,
+        pack=pack,
+    )
+    return TFRecordStream(iteration, batch_size is None, workers)
+
+
+@check_keywords
+def to_torch_map(
+    dataset: ScanHolder | RowSource,
+    *,
+    batch_size: int | None = None,
+    seed: int | None = None,
+    drop_last: bool = False,
+    pad_value: Any = 0,
+    max_length: Lengths | Mapping[str, Lengths] | None = None,
+    pad_to: Lengths | Mapping[str, Lengths] | None = None,
+    missing: Missing = "error",
+    bucket_by: Sequence[str] | str | None = None,
+    bucket_sizes: Sequence[int] | None = None,
+    pack: Mapping[str, int] | None = None,
+) -> torch.utils.data.Dataset[dict[str, Any]]:
+    """A map-style PyTorch Dataset: rows by number, for samplers. Files must not be compressed.
+
+    An index (``write_index=True`` or ``tfr index``) saves scanning the files. It can be pickled, and several processes
+    may use it.
+
+    Parameters
+    ----------
+    batch_size : int, optional
+        With `bucket_by` or `pack`, whose batches are the items then: of the longest lists, or of packed rows.
+    seed : int, optional
+        With `bucket_by` or `pack`: of the order of the rows that make batches; by default that of the files.
+    drop_last, bucket_by, bucket_sizes, pack
+        As in `iter_arrays`.
+    pad_value, max_length, pad_to, missing
+        As in `read_arrays`.
+
+    Returns
+    -------
+    torch.utils.data.Dataset
+        Of dicts by column, whose values are those of a row of `to_torch`. ``rows[3]`` is one; ``rows[3:6]`` and
+        ``rows[[5, 3]]`` are lists of several; ``rows.arrays([5, 3])`` is a batch as those of `iter_arrays`. A
+        DataLoader gets the rows of a batch by one call, which reads the records that are near each other together; with
+        ``collate_fn=rows.collate_fn`` it yields the batch as it was read; otherwise each row becomes tensors, which
+        takes many times as long. With `bucket_by` or `pack` its items are batches like those of `to_torch`, made once
+        and shuffled by a sampler: pass ``batch_size=None`` to the DataLoader.
+
+    Raises
+    ------
+    MissingDependencyError
+        torch is not installed.
+    ValueError
+        A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
+    """
+    with needs("torch"):
+        from tfrecord_io.apps.adapters.torch_datasets import TFRecordRows
+    return TFRecordRows(
+        open_by_number(
+            dataset,
+            batch_size=batch_size,
+            seed=seed,
+            drop_last=drop_last,
+            pad_value=pad_value,
+            max_length=max_length,
+            pad_to=pad_to,
+            missing=missing,
+            bucket_by=bucket_by,
+            bucket_sizes=bucket_sizes,
+            pack=pack,
+        )
+    )

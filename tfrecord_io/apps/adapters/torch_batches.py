@@ -1,0 +1,312 @@
+"""Send the batches of the workers of a DataLoader: all arrays in shared memory that is used again, or in one buffer.
+
+By itself, torch sends each tensor as a new file of shared memory, and looks at each value of a list.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from multiprocessing import reduction
+from types import FrameType, NoneType
+from typing import Any, Self
+
+import numpy as np
+import torch
+
+from tfrecord_io.apps.adapters.masked_arrays import split_masks
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.format.dtypes import extension_of
+
+_ALIGNMENT = 64
+# Without shared memory, torch sends batches of more bytes in less time.
+_BUFFER_BYTES = 1 << 20
+# For each worker: a DataLoader asks for two batches in advance, and the loop that reads from it holds one or two.
+_SHARED_MEMORIES = 6
+_FREE, _LENT, _LEFT = range(
+    3
+)  # first byte of a shared memory; one that is left is never used again, as processes may still read it
+_WORKER_LOOP, _FETCH = "_worker_loop", "fetch"  # functions of torch: the loop of a worker, and its call for each batch
+_TORCH_KINDS = "biufcmMV"  # of arrays that become tensors; V is for dtypes of ml_dtypes
+
+_Key = tuple[str] | tuple[str, int]  # key of an array in a batch: the name, and the index in a list
+_Form = tuple[_Key, np.dtype[Any], tuple[int, ...], int]  # key, dtype and shape of an array, and its offset
+
+
+def tensors_of(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert arrays to tensors and lists, by name."""
+    return {
+        name: tuple(map(tensor_of, array)) if isinstance(array, tuple) else tensor_of(array)
+        for name, array in split_masks(arrays).items()
+    }
+
+
+def tensor_of(array: Array) -> torch.Tensor | list[Any]:
+    """Convert an array to a tensor, without a copy of writable memory; to a list if torch has no such type."""
+    kind = array.dtype.kind
+    if kind == "O":
+        return [tensor_of(cell) if isinstance(cell, np.ndarray) else cell for cell in array.tolist()]
+    if kind in "TSU":
+        return array.tolist()
+    if not array.flags.writeable:
+        array = array.copy()
+    if kind in "mM":
+        return torch.from_numpy(array.view(np.int64))
+    if (row := extension_of(array.dtype)) is None:
+        return torch.from_numpy(array)
+    if row.torch != row.name:  # the wider dtype, which torch has
+        return torch.from_numpy(array.astype(row.wide))
+    return torch.from_numpy(array.view(f"i{row.itemsize}")).view(getattr(torch, row.torch))
+
+
+# ---- in the worker
+
+
+class WorkerBatch:
+    """A batch of a worker that arrives in the process of the DataLoader as a dict of tensors.
+
+    Values are converted when the instance is made, not when it is pickled: a thread does that, whose errors are lost.
+    """
+
+    def __init__(self, arrays: dict[str, Array], values: Mapping[str, Any]) -> None:
+        self.arrays: dict[_Key, Array] = {(name,): array for name, array in arrays.items()}
+        self.values = {**values}  # all names; None for values sent as arrays
+        for name, value in values.items():
+            if type(value) is list and torch.Tensor in {*map(type, value)}:
+                items = [_array_of(item) for item in value]
+                self.arrays |= {(name, i): array for i, array in enumerate(items) if array is not None}
+                self.values[name] = [item if array is None else None for item, array in zip(value, items, strict=True)]
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
+        """Make the batch of arrays from `iter_arrays`."""
+        plain = split_masks(arrays)
+        sent = {
+            name: array
+            for name, array in plain.items()
+            if isinstance(array, np.ndarray) and array.dtype.kind in _TORCH_KINDS
+        }
+        return cls(sent, {name: None if name in sent else _convert_value(array) for name, array in plain.items()})
+
+    @classmethod
+    def from_tensors(cls, batch: Mapping[str, Any]) -> Self:
+        """Make the batch of a dict of tensors and other values."""
+        sent = {name: array for name, value in batch.items() if (array := _array_of(value)) is not None}
+        return cls(sent, {name: None if name in sent else value for name, value in batch.items()})
+
+
+class _Collated:
+    """A `collate_fn` whose dicts a worker sends as `WorkerBatch`."""
+
+    def __init__(self, collate: Callable[[Any], Any]) -> None:
+        self._collate = collate
+
+    def __call__(self, data: Any) -> Any:
+        batch = self._collate(data)
+        return WorkerBatch.from_tensors(batch) if type(batch) is dict else batch
+
+
+def is_sent(caller: FrameType, collate: Callable[[Any], Any]) -> bool:
+    """True if a worker sends the batch that `caller` gets at once, with this `collate_fn`, to no other code before.
+
+    Other code of the worker must get a dict, as torch looks for tensors in no other class. Another `collate_fn` is
+    wrapped here, so that dicts from it are sent as `WorkerBatch`.
+    """
+    fetch: FrameType | None = caller
+    while fetch is not None and (fetch.f_back is None or fetch.f_back.f_code.co_name != _WORKER_LOOP):
+        fetch = fetch.f_back
+    if fetch is None or fetch.f_code.co_name != _FETCH:  # torchdata skips batches in its loop
+        return False
+    fetcher = fetch.f_locals["self"]
+    if fetch is caller and fetcher.collate_fn is collate:
+        return True
+    if not isinstance(fetcher.collate_fn, _Collated):
+        fetcher.collate_fn = _Collated(fetcher.collate_fn)
+    return False
+
+
+def _convert_value(array: Any) -> Any:
+    """Convert a batch value as torch's default_convert does, without a look at each text."""
+    value = tuple(map(tensor_of, array)) if isinstance(array, tuple) else tensor_of(array)
+    if isinstance(value, list) and {*map(type, value)} <= {str, bytes, NoneType, torch.Tensor}:
+        return value
+    return torch.utils.data.default_convert(value)
+
+
+def _array_of(value: Any) -> Array | None:
+    """View a tensor as an array; None if torch has to send the value."""
+    if type(value) is not torch.Tensor:
+        return None
+    try:
+        array: Array = value.resolve_conj().resolve_neg().numpy()  # torch, too, resolves these
+    except (TypeError, RuntimeError):  # NumPy has no such dtype or layout, or the value needs a gradient
+        return None
+    return array
+
+
+def _reduce_batch(batch: WorkerBatch) -> tuple[Any, ...]:
+    """Pickle a batch for another process."""
+    arrays, values = batch.arrays, batch.values
+    size = sum(map(_room, arrays.values()))
+    memory = _shared.lend(size) if arrays else None
+    if memory is None and size > _BUFFER_BYTES:  # torch opens a file for each tensor: too many for lists
+        values = values | {name: tensor_of(array) for (name, *number), array in arrays.items() if not number}
+        arrays = {key: array for key, array in arrays.items() if len(key) > 1}
+    if not arrays:
+        return dict, (values,)
+    forms, begin = list[_Form](), 0
+    for key, array in arrays.items():
+        forms.append((key, array.dtype, array.shape, begin))
+        begin += _room(array)
+    content = bytearray(begin) if memory is None else memory.content
+    for array, view in zip(arrays.values(), _views(content, forms), strict=True):
+        view[...] = array
+    return _rebuild_batch, (values, forms, content if memory is None else memory)
+
+
+def _room(array: Array) -> int:
+    """Bytes that an array takes among several."""
+    return -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
+
+
+reduction.ForkingPickler.register(WorkerBatch, _reduce_batch)
+
+
+class _SharedMemory:
+    """Memory that a worker lends to the process of the DataLoader, until the arrays in it are dropped there."""
+
+    def __init__(self, number: int, size: int) -> None:
+        self.number = number
+        file = os.memfd_create("tfrecord_io")
+        try:
+            os.ftruncate(file, size + _ALIGNMENT)  # pages without data take no memory
+            self._mapped = mmap.mmap(file, 0)
+            self._handle: Any = reduction.DupFd(file)  # by which another process opens the file
+        finally:
+            os.close(file)
+
+    @property
+    def size(self) -> int:
+        return len(self._mapped) - _ALIGNMENT
+
+    @property
+    def content(self) -> memoryview:
+        return memoryview(self._mapped)[_ALIGNMENT:]
+
+    @property
+    def state(self) -> int:
+        return self._mapped[0]
+
+    def lend(self) -> Self:
+        self._mapped[0] = _LENT
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        handle, self._handle = self._handle, None
+        if handle is None:
+            return _view_memory, (os.getpid(), self.number)
+        return _open_memory, (os.getpid(), self.number, handle)
+
+
+class _SharedMemories:
+    """Shared memories of a worker."""
+
+    def __init__(self) -> None:
+        self._process, self._all = -1, list[_SharedMemory]()
+
+    def lend(self, size: int) -> _SharedMemory | None:
+        """Lend a free memory of at least this size; None if all are lent, or the system has no shared memory."""
+        if sys.platform != "linux":
+            return None
+        if self._process != os.getpid():  # forked: the memories belong to the parent process
+            self._process, self._all = os.getpid(), []
+        unused = [memory for memory in self._all if memory.state != _LENT]
+        large = [memory for memory in unused if memory.state == _FREE and memory.size >= size]
+        if large:
+            return min(large, key=lambda memory: memory.size).lend()
+        if len(self._all) < _SHARED_MEMORIES:
+            number = len(self._all)
+        elif unused:
+            number = unused[0].number
+        else:
+            return None
+        try:
+            memory = _SharedMemory(number, 1 << max(size - 1, 0).bit_length())
+        except OSError:  # too many open files, or no memory
+            return None
+        self._all[number : number + 1] = [memory]
+        return memory.lend()
+
+
+_shared = _SharedMemories()
+
+
+# ---- in the process of the DataLoader
+
+_lent: dict[int, mmap.mmap] = {}  # by the id of the `_Lent`
+_mapped: dict[tuple[int, int], mmap.mmap] = {}  # by process and number
+
+
+class _Lent:
+    """Content of a shared memory, which is free again once the last array of it is dropped."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        _lent[id(self)] = memory
+        self.__array_interface__ = np.frombuffer(memory, np.uint8, offset=_ALIGNMENT).__array_interface__
+
+    def __del__(self, lent: Any = _lent, free: int = _FREE, left: int = _LEFT) -> None:
+        memory = lent.pop(id(self))
+        if memory[0] != left:
+            memory[0] = free
+
+
+def _leave_all() -> None:
+    """Mark lent memories as left: the process is about to fork, and its child may read them."""
+    for memory in list(_lent.values()):
+        memory[0] = _LEFT
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_leave_all)
+
+
+def _open_memory(process: int, number: int, handle: Any) -> Array:
+    """Open a new shared memory of a worker."""
+    for key in list(_mapped):
+        if not _runs(key[0]):
+            _mapped.pop(key, None)
+    file = handle.detach()
+    try:
+        _mapped[process, number] = mmap.mmap(file, 0)
+    finally:
+        os.close(file)
+    return _view_memory(process, number)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)  # a process of another user may have got the number
+    return True
+
+
+def _view_memory(process: int, number: int) -> Array:
+    """View the content of a shared memory that is open."""
+    return np.asarray(_Lent(_mapped[process, number]))
+
+
+def _views(content: Any, forms: Iterable[_Form]) -> list[Array]:
+    return [np.ndarray(shape, dtype, content, offset) for _, dtype, shape, offset in forms]
+
+
+def _rebuild_batch(values: dict[str, Any], forms: list[_Form], content: Any) -> dict[str, Any]:
+    """Rebuild the batch that a worker sent."""
+    for ((name, *number), *_), view in zip(forms, _views(content, forms), strict=True):
+        if number:
+            values[name][number[0]] = tensor_of(view)
+        else:
+            values[name] = tensor_of(view)
+    return values

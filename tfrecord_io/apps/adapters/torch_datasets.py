@@ -1,0 +1,421 @@
+"""Datasets of `to_torch` and `to_torch_map`: a stream of epochs for ranks and workers, and rows by number.
+
+The module imports torch, and is imported by these calls only.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import operator
+import os
+import sys
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import distributed
+from torch.utils.data import Dataset, IterableDataset, default_convert, get_worker_info
+
+from tfrecord_io.apps.adapters.torch_batches import WorkerBatch, is_sent, tensor_of, tensors_of
+from tfrecord_io.base.closing import cached_property
+from tfrecord_io.base.display import counted
+from tfrecord_io.base.options import INT64_MAX, check_integer
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber
+from tfrecord_io.rows.training.batches_by_number import BatchesByNumber
+from tfrecord_io.rows.training.checkpoint import workers_in_state
+from tfrecord_io.rows.training.iterator import ArrayIterator
+
+_SEED_BITS = 48
+_EPOCH_SLOTS = 1024
+_BITS = 32
+_LOW = 2**_BITS - 1
+_FIRST_BITS = 16  # of an iteration number: lower bits for its first process, the upper ones for its loader
+_FIRST = 2**_FIRST_BITS - 1
+_LOADERS = 2**15 - 1
+# Classes of accelerate, or of older versions of transformers, that distribute among ranks: the first the batches of
+# rank 0, the second the rows that each rank gets.
+_DISPATCHER, _SHARD = "DataLoaderDispatcher", "IterableDatasetShard"
+
+
+def _row(tensors: Mapping[str, Any], row: int) -> dict[str, Any]:
+    """One row of a batch."""
+    return {name: values[row] for name, values in tensors.items()}
+
+
+# ---- streams
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Part of the rows that a process reads."""
+
+    rank: tuple[int, int] = (0, 1)  # the index of the part, and the number of parts
+    dealer: str = ""  # the class that distributes among the ranks what this process reads
+    # Rows that the dealer distributes at a time. At the end it fills up the block, or if negative, drops it.
+    block: int = 0
+
+    @classmethod
+    def of_process(cls, rank: tuple[int, int] | None) -> Self | None:
+        """Part of this process, or of the `rank` that the caller states; None without ``torch.distributed``."""
+        if not (distributed.is_available() and distributed.is_initialized()):
+            return None
+        ranks = distributed.get_world_size()
+        dealer, block = _dealer() if ranks > 1 else ("", 0)
+        if not dealer:
+            return cls(rank or (distributed.get_rank(), ranks))
+        if rank is not None and rank[1] > 1:
+            reason = f"rank={rank!r}: {dealer} of accelerate splits the batches among {ranks} processes again"
+            raise ValueError(f"{reason}; omit rank=, or use the loader without accelerator.prepare")
+        return cls(dealer=dealer, block=block)
+
+
+def _only_rank() -> tuple[int, int]:
+    """Rank of a process without ``torch.distributed``; ValueError if a launcher, such as torchrun, started several."""
+    ranks = os.environ.get("WORLD_SIZE", "1")
+    if ranks.isdecimal() and int(ranks) > 1:
+        reason = f"WORLD_SIZE={ranks}, but torch.distributed is not initialized: each process would read all rows"
+        advice = f"call init_process_group first, or pass rank=(i, {ranks}), or rank=(0, 1) for all rows"
+        raise ValueError(f"{reason}; {advice}")
+    return 0, 1
+
+
+def _dealer() -> tuple[str, int]:
+    """Name and block of the class that distributes the rows or the length of a stream among ranks; "" if none does.
+
+    The stream is told neither, so the frames of the callers are searched; forked workers have those of their parent.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_qualname.partition(".")[0]
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if name in (_DISPATCHER, _SHARD) and package in ("accelerate", "transformers"):
+            loader = frame.f_locals["self"]
+            if name == _DISPATCHER:
+                return name, 0
+            if loader.batch_size is None:
+                reason = f"{_SHARD} of accelerate (dispatch_batches is off) distributes rows"
+                advice = "omit batch_size= in to_torch and give it to the DataLoader"
+                raise ValueError(f"{reason}, and a loader with batch_size=None has none: {advice}")
+            is_split = getattr(loader, "split_batches", False)
+            block = loader.batch_size * (1 if is_split else loader.num_processes)
+            return name, -block if loader.drop_last else block
+        frame = frame.f_back
+    return "", 0
+
+
+class _TensorIterator:
+    """An iterator over the batches or rows of an epoch, whose position can be saved."""
+
+    def __init__(self, dataset: Any) -> None:
+        info = get_worker_info()
+        index, count = (0, 1) if info is None else (info.id, info.num_workers)
+        if dataset.workers is not None and count != max(dataset.workers, 1):
+            reason = f"the DataLoader has num_workers={0 if info is None else count}"
+            raise ValueError(f"workers={dataset.workers}, but {reason}: pass the same to to_torch")
+        place = dataset.place(is_worker=info is not None)
+        self._iteration, self._by_row, self._epochs = dataset.iteration_at(place), dataset.by_row, dataset.epochs
+        seed = self._iteration.options.seed
+        self._seed = self._epochs.seed if seed is None else seed
+        self._is_idle = place.dealer == _DISPATCHER and index > 0
+        if place.dealer == _DISPATCHER:
+            index, count = 0, 1
+        rank, ranks = place.rank
+        self._changes: dict[str, Any] = {"worker": (rank * count + index, ranks * count)}
+        if info is not None and self._iteration.options.threads is None:
+            self._changes["threads"] = 1  # the processes share the processors already
+        self._slot, self._epoch = self._epochs.begin(info)
+        self._chosen = self._epochs.chosen
+        self._may_change = info is None  # workers begin at once, and have to agree
+        self._collate = None if info is None else default_convert  # changes nothing in a batch that a worker sends
+        self._arrays: ArrayIterator = self._begin(seed=self._seed)
+
+    def _begin(self, **changes: Any) -> ArrayIterator:
+        return self._iteration.begin_epoch(self._epoch, epochs=self._epoch + 1, **self._changes, **changes)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        iter(self._arrays)  # ValueError if they have been consumed
+        return self
+
+    def __next__(self) -> dict[str, Any]:
+        if self._is_idle:
+            raise StopIteration
+        if self._may_change:  # StatefulDataLoader.state_dict makes an iterator that is used later
+            self._may_change = False
+            if self._epochs.chosen != self._chosen:
+                self._slot, self._epoch = self._epochs.begin(None)
+                self._arrays = self._begin(seed=self._seed)
+        arrays = next(self._arrays)
+        if self._by_row:
+            return _row(tensors_of(arrays), 0)
+        if self._collate is not None and is_sent(sys._getframe(1), self._collate):
+            return WorkerBatch.from_arrays(arrays)  # type: ignore[return-value]  # the loop gets a dict
+        return tensors_of(arrays)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Position after the last batch or row, as numbers and text."""
+        return {"epoch": self._epoch, "position": self._arrays.state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue at a position; ValueError if it is that of other files, options, ranks or workers."""
+        before, now = workers_in_state(state["position"]), self._changes["worker"][1]
+        if before != now:
+            reason = f"the state was made with {counted(before, 'worker')} in all ranks, and this is one of {now}"
+            raise ValueError(f"{reason}; pass the same num_workers to the DataLoader, in as many ranks")
+        self._epoch, self._may_change = int(state["epoch"]), False
+        self._epochs.note(self._slot, self._epoch)
+        self._arrays.close()
+        self._arrays = self._begin(state=state["position"])
+        if self._iteration.options.seed is None:
+            self._epochs.seed = self._seed = self._arrays.seed
+
+
+class _EpochNumbers:
+    """Numbers the epochs of a stream: an iteration is the epoch after the last one, on which all workers have to agree.
+
+    `table` is shared with the workers of a DataLoader. Its first item is the seed that was drawn, the second the epoch
+    that `set` chose. Each further item is a note of one worker, and only that worker writes it: the iteration in the
+    upper half, the number of the epoch plus 1 in the lower half. Both are stored at once, so no lock is needed; workers
+    that do not find their iteration in the notes yet count alike. A process that is not a worker has a table of its
+    own: ranks that shared the table of the process which started them would take each other's epochs for earlier ones.
+    """
+
+    def __init__(self, table: torch.Tensor, process: int | None = None) -> None:
+        self._share(table, process or os.getpid())
+        self._begun = 0  # iterations of this process
+        self.chosen = 0  # how often it chose an epoch
+        _all_numbers.add(self)
+
+    def _share(self, table: torch.Tensor, process: int) -> None:
+        self.table, self._process = table.share_memory_(), process
+        self._items = self.table.numpy()[1:]
+
+    def unshare(self) -> None:
+        """Continue in a table of this process alone, unless the process is a worker."""
+        if self._process != os.getpid() and get_worker_info() is None:
+            self._share(self.table.clone(), os.getpid())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self.unshare()
+        return _EpochNumbers, (self.table, self._process)
+
+    @property
+    def seed(self) -> int:
+        """Seed of all epochs, if the caller stated none."""
+        return int(self.table[0])
+
+    @seed.setter
+    def seed(self, seed: int) -> None:
+        seed = check_integer("seed", seed, 0, INT64_MAX)
+        self.table[0] = seed
+
+    def set(self, epoch: int) -> None:
+        """Choose the number of the next epoch."""
+        self.unshare()
+        self.chosen += 1
+        self._items[1:] = 0
+        self._items[0] = epoch
+
+    def begin(self, info: Any) -> tuple[tuple[int, int], int]:
+        """Begin an iteration, in a worker with its `info`; return the slot and iteration of its note, and its epoch."""
+        if info is None:
+            self.unshare()
+        self._begun += 1
+        # A copy: if notes changed between two looks, a note of this iteration could seem to be of an earlier one.
+        notes, slot, iteration = self._items[1:].copy(), 1, 0
+        of_iteration = notes[:0]
+        if info is not None:
+            iteration = self._iteration(info)
+            slot = 1 + hash((iteration, info.id)) % _EPOCH_SLOTS
+            of_iteration = notes[self._mask_iteration(notes, iteration, info.num_workers)] & _LOW
+        if len(of_iteration):
+            epoch = int(of_iteration[0]) - 1
+        else:
+            epoch = int((notes & _LOW).max()) if notes.any() else int(self._items[0])
+        self._items[slot] = iteration << _BITS | epoch + 1
+        return (slot, iteration), epoch
+
+    def _iteration(self, info: Any) -> int:
+        """Number of the iteration that a worker belongs to.
+
+        The seed of the loader says little, as it may be the same in each iteration. But processes are numbered in
+        sequence: those of the next iteration come after all of this one. Workers that persist count iterations.
+        """
+        *parents, number = multiprocessing.current_process()._identity or (0,)
+        of_loader = hash((info.seed - info.id, self._begun, *parents)) % _LOADERS + 1
+        return of_loader << _FIRST_BITS | (number - info.id) & _FIRST
+
+    @staticmethod
+    def _mask_iteration(notes: Array, iteration: int, workers: int) -> Array:
+        """Mask of the notes of an iteration, with tolerance for processes that another thread began meanwhile."""
+        of_loader, first = (notes >> _BITS) ^ iteration, (notes >> _BITS) - iteration & _FIRST
+        return (of_loader >> _FIRST_BITS == 0) & (np.minimum(first, _FIRST + 1 - first) < workers)
+
+    def note(self, place: tuple[int, int], epoch: int) -> None:
+        """Note that an iteration continues with another epoch, after which later iterations count on."""
+        slot, iteration = place
+        self._items[1:][self._items[1:] >> _BITS != iteration] = 0
+        self._items[slot] = iteration << _BITS | epoch + 1
+
+
+_all_numbers: weakref.WeakSet[_EpochNumbers] = weakref.WeakSet()
+
+
+def _unshare_all() -> None:
+    """Give each stream a table of this process, which is about to fork, perhaps workers."""
+    for numbers in list(_all_numbers):
+        numbers.unshare()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_unshare_all)
+
+
+class TFRecordStream(IterableDataset):  # type: ignore[misc]
+    """Rows of TFRecord files, or batches of them; each iteration is an epoch."""
+
+    def __init__(
+        self,
+        iteration: ArrayIterator,
+        by_row: bool,
+        workers: int | None,
+        # For spawned workers: the values of the process that pickled the stream.
+        epochs: _EpochNumbers | None = None,
+        place: _Place | None = None,
+    ) -> None:
+        if epochs is None:
+            table = torch.zeros(2 + _EPOCH_SLOTS, dtype=torch.int64)
+            if iteration.options.seed is None:
+                table[0] = torch.randint(2**_SEED_BITS, ())
+            epochs = _EpochNumbers(table)
+        self.iteration, self.by_row, self.workers = iteration, by_row, workers
+        self.epochs = epochs  # workers that persist see what is set
+        self._place = place
+        self._lengths: dict[_Place, int] = {}
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch of the next iteration, or of one without a batch yet; later iterations count on."""
+        epoch = check_integer("epoch", epoch, 0, _LOW - 1)
+        _dealer()  # raises an error before accelerate counts rows that the loader lacks
+        self.epochs.set(epoch)
+
+    def place(self, *, is_worker: bool = False) -> _Place:
+        """Part of the rows that this process, or worker, would read if an iteration began now."""
+        rank = self.iteration.options.worker
+        if (place := _Place.of_process(rank)) is not None:
+            return place
+        if not is_worker or self._place is None:
+            return _Place(rank or _only_rank())
+        dealer, block = _dealer()  # a shard is iterated over in the worker
+        return _Place(dealer=dealer, block=block) if dealer else self._place
+
+    def iteration_at(self, place: _Place) -> ArrayIterator:
+        """Part of a process, before its workers split it; ValueError if ranks that need one seed would draw several."""
+        options = self.iteration.options
+        if place.dealer == _SHARD and options.shuffle_buffer and options.seed is None:
+            reason = f"needs the same seed= in all ranks: {_SHARD} of accelerate takes the part of each from all"
+            raise ValueError(f"shuffle_buffer= {reason} rows, in an order that they share")
+        if place.rank == (options.worker or (0, 1)):
+            return self.iteration
+        return self.iteration.begin_epoch(0, worker=place.rank)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return _TensorIterator(self)
+
+    def __len__(self) -> int:
+        """Number of batches, or rows, of an epoch, all workers together."""
+        place = self.place()
+        if place not in self._lengths:
+            self._lengths[place] = self._count(place)
+        return self._lengths[place]
+
+    def _count(self, place: _Place) -> int:
+        iteration, (rank, ranks), workers = self.iteration_at(place), place.rank, max(self.workers or 1, 1)
+        if place.dealer == _DISPATCHER:
+            workers = 1
+        elif self.workers is None and (
+            place.block or not (self.by_row and ranks == 1 and iteration.options.uneven == "keep")
+        ):
+            raise TypeError("the number of batches depends on the workers: pass workers=, num_workers of the loader")
+        parts = ((rank * workers + i, ranks * workers) for i in range(workers))
+        counts = [len(iteration.begin_epoch(0, epochs=1, worker=part)) for part in parts]
+        if place.block:  # each worker distributes by itself
+            counts = [count // -place.block * -place.block for count in counts]
+        return sum(counts)
+
+    def __bool__(self) -> bool:
+        return True  # without looking up the length
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        place = _Place.of_process(self.iteration.options.worker)
+        return TFRecordStream, (self.iteration, self.by_row, self.workers, self.epochs, place)
+
+
+# ---- rows by number
+
+
+class _LazyBatch(Sequence[dict[str, Any]]):
+    """Rows of a batch, made when the first one is asked for; `_collate` needs none."""
+
+    def __init__(self, tensors: dict[str, Any], count: int) -> None:
+        self.tensors, self._count = tensors, count
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        return [_row(self.tensors, row) for row in range(self._count)]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._rows[row]
+
+
+def _collate(rows: Any) -> dict[str, Any] | WorkerBatch:
+    """Return the batch that rows belong to, as to_torch makes it: a `collate_fn` that copies nothing."""
+    if not isinstance(rows, _LazyBatch):
+        reason = "it takes the rows that a DataLoader gets of to_torch_map by one call, with batch_size= of the loader"
+        advice = "leave it out where rows come one by one, as from a ConcatDataset"
+        raise TypeError(f"collate_fn: {reason}; got {type(rows).__name__}; {advice}")
+    if get_worker_info() is not None and is_sent(sys._getframe(1), _collate):
+        return WorkerBatch.from_tensors(rows.tensors)
+    return rows.tensors
+
+
+class TFRecordRows(Dataset):  # type: ignore[misc]
+    """Rows of TFRecord files, or batches of them, by number."""
+
+    def __init__(self, rows: ArraysByNumber | BatchesByNumber) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, number: Any) -> Any:
+        """A row by its number; a list of rows by a slice or a sequence of numbers."""
+        if isinstance(number, slice):
+            return list(self.__getitems__(range(len(self))[number]))
+        if np.ndim(number):
+            return list(self.__getitems__(number))
+        if (row := self.rows.row(operator.index(number))) is None:
+            return self.__getitems__([number])[0]
+        return {
+            name: tensor_of(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+            for name, value in row.items()
+        }
+
+    def __getitems__(self, numbers: Sequence[int]) -> Sequence[dict[str, Any]]:
+        """The rows of a batch, for a DataLoader."""
+        if isinstance(self.rows, BatchesByNumber):
+            return list(map(tensors_of, self.rows.take(numbers)))
+        return _LazyBatch(tensors_of(self.rows.arrays(numbers)), len(numbers))
+
+    collate_fn = staticmethod(_collate)
+
+    def arrays(self, numbers: Sequence[int]) -> dict[str, Any]:
+        """The rows of these numbers, in this order, as arrays by column: a batch as those of `iter_arrays`."""
+        return self.rows.arrays(numbers)

@@ -1,0 +1,328 @@
+"""Group of the commands of ``tfr``: turns errors, warnings and signals into lines on stderr and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import pkgutil
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from tfrecord_io.apps.cli.process import echo, interruption, swallowed_interrupt
+from tfrecord_io.base.options.did_you_mean import meant_keywords
+from tfrecord_io.base.progress import logger
+from tfrecord_io.base.registry import COMMANDS, other_points, own_points
+from tfrecord_io.errors import (
+    FeatureNotFoundError,
+    MissingDependencyError,
+    TFRecordError,
+    printable,
+    within_message_limit,
+)
+
+if TYPE_CHECKING:
+    from tfrecord_io.apps.tools.file_check import FileCheck
+
+INVALID_DATA = 1
+USAGE_ERROR = 2
+IO_ERROR = 3
+
+_LESS_MEMORY = "pass --threads 1; choose columns by --columns"
+_PATH_ERRORS = FileNotFoundError | IsADirectoryError | NotADirectoryError
+_USAGE_ERRORS = FeatureNotFoundError | MissingDependencyError | _PATH_ERRORS  # about arguments
+
+
+def exit_code(error: Exception) -> int | None:
+    """Exit code for an error; None for an unexpected error, whose traceback is shown.
+
+    >>> exit_code(FileNotFoundError("no such file")), exit_code(PermissionError("denied")), exit_code(KeyError("x"))
+    (2, 3, None)
+    """
+    if isinstance(error, _USAGE_ERRORS) or getattr(error, "of_argument", False):
+        return USAGE_ERROR
+    if isinstance(error, TFRecordError | EOFError | Warning):  # a warning that is an error, by python -W
+        return INVALID_DATA
+    if isinstance(error, OSError | MemoryError):
+        return IO_ERROR
+    return USAGE_ERROR if isinstance(error, ValueError | TypeError | NotImplementedError) else None
+
+
+def report_exit_code(files: Sequence[FileCheck]) -> int:
+    """Exit code for a report with problems; damaged files take precedence over files that cannot be read."""
+    if any(file.status == "damaged" for file in files):
+        return INVALID_DATA
+    unreadable = next(file.error for file in files if file.error is not None)
+    return exit_code(unreadable) or IO_ERROR
+
+
+def error_line(error: BaseException) -> str:
+    """Word an error or a warning in one line for the command, with control characters escaped."""
+    if isinstance(error, TFRecordError):
+        return error.text_cli()
+    message = str(error.args[0] if len(error.args) == 1 else error)
+    own_words: str | None = getattr(error, "message_cli", None)
+    if isinstance(error, MemoryError):
+        message = f"out of memory{f' ({error})' if str(error) else ''}; {_LESS_MEMORY}"
+    elif isinstance(error, OSError) and error.strerror:
+        message = error.strerror if own_words is None else own_words
+        if error.filename is not None:
+            message = f"{error.filename or repr('')}: {message}"
+    elif own_words is not None:
+        message = own_words
+    return within_message_limit(printable(message, 1024))
+
+
+def print_error(text: str) -> None:
+    with suppress(OSError):  # stderr is closed or full: only the exit code is left
+        echo(text, err=True)
+
+
+ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context: its exit code for all errors
+DEBUG = "tfrecord_io.debug"  # also in ``meta``: true if errors are printed with their tracebacks
+AS_JSON = "tfrecord_io.as_json"  # also in ``meta``: true if errors and warnings are printed as JSON
+
+_OTHER_COMMANDS = {  # commands of other programs, with the command that does the same here
+    "help": "tfr --help",
+    **dict.fromkeys(("info", "stat", "stats", "ls", "inspect"), "describe"),
+    **dict.fromkeys(("check", "validate", "test", "fsck"), "verify"),
+    **dict.fromkeys(("repair", "fix", "recover"), "salvage"),
+    **dict.fromkeys(("show", "view", "peek"), "head"),
+    **dict.fromkeys(("print", "dump", "less"), "cat"),
+    **dict.fromkeys(("cp", "sync", "rsync", "mv", "move", "upload", "download"), "copy"),
+    **dict.fromkeys(("rm", "remove", "drop", "expire"), "delete"),
+    **dict.fromkeys(("append", "add"), "convert --append"),
+    **dict.fromkeys(("filter", "grep"), "convert --where"),
+    **dict.fromkeys(("import", "export", "read", "write"), "convert"),
+    **dict.fromkeys(("gc", "vacuum", "cleanup"), "clean"),
+    **dict.fromkeys(("optimize", "optimise"), "compact"),
+    **dict.fromkeys(("dedup", "unique", "uniq", "distinct"), "dedupe"),
+    **dict.fromkeys(("compare", "cmp"), "diff"),
+    **dict.fromkeys(("first", "last"), "head"),
+    **dict.fromkeys(("lookup", "find"), "get"),
+    **dict.fromkeys(("wc", "len"), "count"),
+    **dict.fromkeys(("query", "select"), "sql"),
+    **dict.fromkeys(("concat", "join"), "merge"),
+    "shard": "split",
+}
+
+SECTIONS = ("Show", "Check and repair", "Write")  # of the help
+
+
+def debug_option() -> click.Option:
+    """Make the option ``--debug``, which may stand before the command and after it."""
+
+    def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        ctx.meta[DEBUG] = value or ctx.meta.get(DEBUG, False)
+
+    text = "Print the traceback of errors."
+    return click.Option(["--debug"], is_flag=True, expose_value=False, callback=note, help=text)
+
+
+def verbose_option() -> click.Option:
+    """Make the option ``--verbose``, which may stand before the command and after it."""
+
+    def show(_ctx: click.Context, _: click.Parameter, value: int) -> None:
+        if value:
+            logger.setLevel(logging.INFO if value == 1 and logger.level != logging.DEBUG else logging.DEBUG)
+            if not any(isinstance(handler, _ToStderr) for handler in logger.handlers):
+                logger.addHandler(_ToStderr())
+
+    text = "Log changes in storage to stderr; -vv also logs how files are read."
+    return click.Option(["-v", "--verbose"], count=True, expose_value=False, callback=show, help=text)
+
+
+class _ToStderr(logging.Handler):
+    """Prints messages as the other lines of commands."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_error(f"tfr: {record.levelname.lower()}: {printable(record.getMessage(), 1024)}")
+
+
+class CommandGroup(click.Group):
+    """A command group that ends every failure with an exit code and one line on stderr.
+
+    A command ends silently when the reading end of a pipe on stdout is closed.
+    """
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.sections: dict[str, list[click.Command]] = {title: [] for title in SECTIONS}
+        self._has_others = False
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        as_json = "--json" in args  # also where parsing the arguments fails
+        with self._exit_codes(None, as_json):
+            context = super().make_context(info_name, args, parent, **extra)
+            context.meta[AS_JSON] = as_json
+            return context
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with self._exit_codes(ctx, ctx.meta.get(AS_JSON, False)):
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+
+    def declare(self, section: str, **keywords: Any) -> Callable[[Callable[..., Any]], click.Command]:
+        """Declare a command, which the help lists in a section."""
+
+        def add(function: Callable[..., Any]) -> click.Command:
+            command = self.command(**keywords)(function)
+            self.sections[section].append(command)
+            return command
+
+        return add
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Add a command, with ``--verbose`` and ``--debug`` as its last options."""
+        if (name or cmd.name) in self.commands:
+            raise ValueError(f"the command {name or cmd.name!r} is taken")
+        cmd.params += [verbose_option(), debug_option()]
+        super().add_command(cmd, name)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Get a command of this package, or else of another package."""
+        if cmd_name not in self.commands:
+            for point in own_points(COMMANDS):
+                if point.name == cmd_name:
+                    point.load()  # raises an error that names the library which the plugin lacks
+            self._declare_others()
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Resolve a command; for a name from another program, fail with the name of the command here."""
+        name = args[0]
+        if name in _OTHER_COMMANDS and self.get_command(ctx, name) is None:
+            ctx.fail(f"No such command {name!r}. Did you mean {_OTHER_COMMANDS[name]!r}?")
+        return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the names of all commands, including commands of other packages."""
+        self._declare_others()
+        return super().list_commands(ctx)
+
+    def _declare_others(self) -> None:
+        """Import the modules of other packages that declare commands."""
+        for point in () if self._has_others else other_points(COMMANDS):
+            try:
+                point.load()
+            except Exception as error:  # a module may raise anything: the commands of this package go on without it
+                reason = f"{point.value!r} cannot be loaded ({type(error).__name__}: {printable(error)})"
+                what = f"the command {point.name!r} of the package {point.package!r}"
+                warnings.warn(f"{what} is left out: {reason}", RuntimeWarning, stacklevel=2)
+        self._has_others = True
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by section; first sentences are wrapped, where click would shorten them."""
+        self._declare_others()
+        width = max(map(len, self.commands))
+        for title, commands in self.sections.items():
+            texts = {command.name or "": command.get_short_help_str(1000) for command in commands}
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), texts[name]) for name in sorted(texts)])
+
+    @contextmanager
+    def _exit_codes(self, ctx: click.Context | None, as_json: bool) -> Iterator[None]:
+        """End with the exit code of an error, after one line about it: text, or with `as_json` an object."""
+
+        def report(text: str, kind: str, name: str, code: int | None = None) -> None:
+            if as_json:
+                value = {kind: {"class": name, "message": text}}
+                print_error(json.dumps(value if code is None else {**value, "exit_code": code}))
+            else:
+                print_error(f"tfr: warning: {text}" if kind == "warning" else f"tfr: {text}")
+
+        def line(error: Exception) -> str:
+            return error_line(error)
+
+        def warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+            text = message if isinstance(message, str) else line(message)
+            report(text, "warning", category.__name__)
+
+        def end_interrupted(error: KeyboardInterrupt) -> NoReturn:
+            code, text = interruption(error)
+            report(text, "error", type(error).__name__, code)
+            raise click.exceptions.Exit(code) from None
+
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = warn
+                yield
+        except click.ClickException as error:
+            if isinstance(error, click.NoSuchOption) and (similar := _find_similar_option(error)) is not None:
+                text = f"No such option {error.option_name!r}. Did you mean {similar!r}?"
+                error = click.NoSuchOption(error.option_name, text, ctx=error.ctx)
+            if as_json:
+                report(error.format_message(), "error", type(error).__name__, error.exit_code)
+            else:
+                with suppress(OSError):
+                    error.show()
+            raise click.exceptions.Exit(error.exit_code) from None
+        except (click.exceptions.Exit, click.Abort):
+            raise
+        except KeyboardInterrupt as error:
+            end_interrupted(error)
+        except Exception as error:
+            if (interrupt := swallowed_interrupt()) is not None:
+                end_interrupted(interrupt)
+            if isinstance(error, BrokenPipeError) and error.filename is None:  # the reader of stdout has closed it
+                raise click.exceptions.Exit(0) from None
+            number = exit_code(error)
+            if number is None:
+                raise
+            if ctx is not None and ctx.meta.get(DEBUG):
+                traceback.print_exc()
+            code = number if ctx is None else ctx.meta.get(ERROR_CODE, number)
+            report(line(error), "error", type(error).__name__, code)
+            raise click.exceptions.Exit(code) from None
+
+
+def _find_similar_option(error: click.NoSuchOption) -> str | None:
+    """Find the option for a name or form (``-20``) from other programs."""
+    params = [] if error.ctx is None else error.ctx.command.params
+    option = error.option_name.lstrip("-").replace("-", "_")
+    if option.isdecimal():
+        return "-n N" if any("-n" in param.opts for param in params) else None
+    names = (option, *meant_keywords(option))
+    return next((max(param.opts, key=len) for name in names for param in params if param.name == name), None)
+
+
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tfrecord_io", prog_name="tfr")
+def tfr() -> None:
+    """Inspect and convert TFRecord files.
+
+    PATH is a file, a URL, a quoted glob, a directory or a shard spec such as train@8. Several paths are read one
+    after the other. Use - for standard input.
+
+    Exit codes: 0 success, 1 invalid data or (diff) a difference, 2 usage error, 3 I/O error (disk full, target exists,
+    permission, network) or out of memory, 130 interrupted, 143 terminated.
+    """
+
+
+tfr.params += [verbose_option(), debug_option()]
+
+
+def all_commands() -> CommandGroup:
+    """Return the group with all commands declared by the modules ``*commands`` of this package, and by its plugins.
+
+    Commands of other packages are declared when a command is unknown, or when all are listed.
+    """
+    for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
+        if module.name.endswith("commands"):
+            importlib.import_module(f"tfrecord_io.apps.cli.{module.name}")
+    for point in own_points(COMMANDS):
+        with suppress(MissingDependencyError):  # raised when the command is called
+            point.load()
+    return tfr

@@ -1,0 +1,407 @@
+"""The commands of ``tfr``: each calls one function of the library, with options named like its keywords.
+
+The library is imported inside the commands, so that ``tfr --help`` starts quickly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import click
+
+from tfrecord_io.apps.cli.command_group import INVALID_DATA, error_line, print_error, tfr
+from tfrecord_io.apps.cli.common_options import (
+    SCHEMA_FORMATS,
+    STDIN,
+    duration,
+    indexed_columns,
+    inspection,
+    not_stdin,
+    number,
+    options,
+    read_from,
+    type_option,
+    write_modes,
+)
+from tfrecord_io.apps.cli.process import echo, output_path
+from tfrecord_io.base.display import counted
+from tfrecord_io.base.options.on_damage import Inspect, on_damage
+from tfrecord_io.errors import printable
+from tfrecord_io.typing import FileMode
+
+_OF_RECORDS = ("columns", "record_type", "compression", "on_error", "filters")
+
+
+@inspection(*_OF_RECORDS, number("-n", "limit", default=5, help="Number of records."))
+def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
+    """Show the first records."""
+    from tfrecord_io.apps.api import read_table
+    from tfrecord_io.apps.cli import output
+    from tfrecord_io.columns.arrow.output.to_python import record_dicts
+
+    if on_damage(keywords["on_error"]).is_strict:
+        keywords["on_error"] = Inspect()
+    records = read_table(read_from(path, keywords, read_table), **keywords)
+    value = record_dicts(records) if as_json else None
+    output.print_result(as_json, value, table=lambda: output.records_table(records))
+
+
+@inspection(*_OF_RECORDS, number("-n", "count", default=5, help="Number of records."))
+def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> None:
+    """Show the last records."""
+    import pyarrow as pa
+
+    from tfrecord_io.apps.api import open_reader, read_table
+    from tfrecord_io.apps.cli import output
+    from tfrecord_io.apps.tools.count import count as number_of_records
+    from tfrecord_io.columns.arrow.output.to_python import record_dicts
+
+    is_read_twice = not keywords["filters"] and on_damage(keywords["on_error"]).is_strict and STDIN not in path
+    if is_read_twice:
+        names = ("compression", "split", "allow_missing_shards", "storage_options")
+        counting = {name: keywords[name] for name in names}
+        number = number_of_records(read_from(path, counting, number_of_records), progress=True, **counting)
+        keywords["offset"] = max(number - count, 0)
+        records = read_table(read_from(path, keywords, read_table), **keywords)
+    else:
+        with open_reader(read_from(path, keywords, open_reader), **keywords) as reader:
+            batches: list[pa.RecordBatch] = []
+            for batch in reader:
+                batches.append(batch)
+                while sum(map(len, batches[1:])) >= count and len(batches) > 1:
+                    del batches[0]
+            records = pa.Table.from_batches(batches, reader.schema)
+            records = records[max(len(records) - count, 0) :]
+    value = record_dicts(records) if as_json else None
+    output.print_result(as_json, value, table=lambda: output.records_table(records))
+
+
+@inspection(
+    *("record_type", "compression", "on_error"),
+    click.option(
+        "--as",
+        "format",
+        type=click.Choice(SCHEMA_FORMATS),
+        help="Print the schema as JSON, or as code or text for pyarrow, TFX, TensorFlow or Python.",
+    ),
+    click.option("--save", is_flag=True, help="Save the schema beside files that carry none."),
+    type_option("in the saved schema", "n=int8"),
+)
+def schema(path: str | list[str], as_json: bool, format: str | None, save: bool, **keywords: Any) -> None:
+    """Show the columns and their types.
+
+    They come from the schema in the file or its manifest, else from the one saved beside it, else from a
+    features.json of TFDS; else they are inferred from its first records.
+
+    With --save, they are written to a file that all commands and calls read from then on: _SCHEMA.json in a
+    directory, _SCHEMA-NAME.json for one file or the shards of a name. It is not used, with a warning, once the
+    first records have other features. --type states what inference cannot know:
+    tfr schema a.tfrecord --save --type "image_raw=tensor(uint8, (height, width, 3))"
+    """
+    from tfrecord_io.apps.cli import output, schema_text
+    from tfrecord_io.columns.schema.column_features import stored_as
+    from tfrecord_io.columns.schema.type_names import short_type_name
+
+    if save:
+        _save_schema(path, as_json, format, keywords)
+        return
+    if keywords.pop("schema_overrides") is not None:
+        raise click.UsageError("--type is for the saved schema: pass --save too")
+    resolved, source, suggestions = schema_text.resolve_schema(path, format, keywords)
+    if format is not None:
+        echo(schema_text.schema_text(resolved, format))
+    else:
+        schema = resolved.to_arrow()
+        fields = [
+            {"name": f.name, "type": short_type_name(f.type, f.metadata)} | ({"stored": stored} if stored else {})
+            for f in schema
+            for stored in [stored_as(f)]
+        ]
+        text, value = f"{counted(len(schema), 'column')}, {source}", {"source": source, "fields": fields}
+        value["suggestions"] = [suggestion.to_dict() for suggestion in suggestions]
+        lines = [line for suggestion in suggestions for line in suggestion.lines()]
+        output.print_result(as_json, value, text=text, table=lambda: output.schema_table(schema), lines=lines)
+
+
+def _save_schema(path: str | list[str], as_json: bool, format: str | None, keywords: dict[str, Any]) -> None:
+    from tfrecord_io.apps.cli import output, schema_text
+
+    if not isinstance(path, str) or path == STDIN:
+        raise click.UsageError("--save takes one PATH: a file, a directory or the shards of a name")
+    for name, value in (("--as", format), ("--split", keywords["split"])):
+        if value is not None:
+            raise click.UsageError(f"--save saves the schema of whole files for all calls: it takes no {name}")
+    saved, target = schema_text.save_schema(path, keywords)
+    text = f"{counted(len(saved), 'column')} saved: {printable(target, 1024)}"
+    output.print_result(as_json, {"path": target, "columns": saved.names}, text=text)
+
+
+@inspection(
+    *("compression", "max_decompression_ratio", "on_error", "threads"),
+    click.option("--index", multiple=True, metavar="FILE", help="Index file of PATH; repeat it for several files."),
+)
+def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywords: Any) -> None:
+    """Count the records in total, and in each of several PATHs.
+
+    The number comes from a manifest or an index, if there is one; tfr verify reads the records.
+    """
+    from tfrecord_io.apps.cli import output
+    from tfrecord_io.apps.tools.count import count as number_of_records
+
+    is_list = isinstance(path, list)
+    paths = path if isinstance(path, list) else [path]
+    if is_list and index and len(index) != len(paths):
+        raise click.UsageError(f"--index is given {len(index)} times for {len(paths)} PATHs: pass it once for each")
+    indexes = [[file] for file in index] if is_list and index else [list(index) or None] * len(paths)
+    counts = []
+    for single_path, files in zip(paths, indexes, strict=True):
+        options = dict(keywords)
+        source = read_from(single_path, options, number_of_records)
+        counts.append(number_of_records(source, index=files, progress=True, **options))
+    total = sum(counts)
+    value = {"records": total, "paths": [{"path": p, "records": n} for p, n in zip(paths, counts, strict=True)]}
+    lines = [(n, printable(p, 1024)) for n, p in zip(counts, paths, strict=True)]
+    width = len(str(total))
+    text = "\n".join(f"{n:>{width}}  {name}" for n, name in [*lines, (total, "total")])
+    output.print_result(as_json, value, text if is_list else total)
+
+
+@inspection(
+    click.option("--check", is_flag=True, help="Write nothing; check the existing indexes."),
+    indexed_columns("-c", "--columns", text="Write the offsets and the values"),
+    section="Write",
+)
+def index(path: str | list[str], as_json: bool, check: bool, columns: list[str], **keywords: Any) -> None:
+    """Write an index of record offsets for each file, FILE.index.
+
+    Random access and counting use the index. With --columns, filters also use it, as do reads of only these
+    columns.
+    """
+    from tfrecord_io.apps.cli import output
+    from tfrecord_io.apps.tools.build_index import build_index, check_indexes, write_indexes
+
+    if STDIN in ([path] if isinstance(path, str) else path):
+        raise click.UsageError("an index is written next to its file: pass the path of a file, not standard input")
+    if check and columns:
+        raise click.UsageError("--check compares the offsets in an index with its file: it takes no --columns")
+    if columns:
+        indexes = build_index(read_from(path, keywords, build_index), columns=columns, progress=True, **keywords)
+    else:
+        verb = check_indexes if check else write_indexes
+        indexes = verb(read_from(path, keywords, verb), progress=True, **keywords)
+    value = [index.to_dict() for index in indexes]
+    output.print_result(as_json, value, table=lambda: output.indexes_table(indexes))
+    errors = [index.error for index in indexes if index.error is not None]
+    for error in errors:
+        print_error(f"tfr: {error_line(error)}")
+    if errors:
+        click.get_current_context().exit(INVALID_DATA)
+
+
+@inspection(
+    *_OF_RECORDS,
+    click.option("--explain", is_flag=True, help="Show which files and columns would be read, without reading them."),
+)
+def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: Any) -> None:
+    """Show the type, missing values, range and lengths of each column."""
+    from tfrecord_io.apps.cli import output
+
+    if explain:
+        from tfrecord_io.apps.lazy_dataset import dataset
+
+        explanation = dataset(path, **keywords).explain()
+        output.print_result(as_json, explanation.to_dict(), explanation)
+        return
+    from tfrecord_io.apps.tools.describe import describe as describe_files
+    from tfrecord_io.columns.arrow.output.column_statistics import HEADINGS
+
+    source = read_from(path, keywords, describe_files)
+    description = describe_files(source, progress=True, **keywords)
+    text = counted(description.records, "record")
+    lines = [line for suggestion in description.suggestions for line in suggestion.lines()]
+    table = output.TextTable(HEADINGS, description.rows())
+    output.print_result(as_json, description.to_dict(), text=text, table=lambda: table, lines=lines)
+
+
+@tfr.declare("Show")
+@click.argument("query", metavar="QUERY")
+@click.option(
+    "-o",
+    "--output",
+    metavar="TARGET",
+    help="Write the result to a file of any format that tfr convert writes, instead of printing it.",
+)
+@write_modes
+@options("compression", "split", "allow_missing_shards", "storage_options", "json")
+def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
+    """Run an SQL query with DuckDB; its tables are quoted PATHs.
+
+    Only the columns and rows that the query needs are decoded: tfr sql "SELECT count(*) FROM 'train-*.tfrecord'"
+    """
+    import pyarrow as pa
+
+    from tfrecord_io.apps.adapters.duckdb import open_query
+    from tfrecord_io.apps.cli import output as printed
+    from tfrecord_io.columns.arrow.output.to_python import record_dicts
+    from tfrecord_io.store.filesystem.locate import is_url
+
+    names = ("mode", "partition_by", "overwrite_where", "evolve", "metadata")
+    writing = {name: value for name in names if (value := keywords.pop(name)) is not None}
+    _check_target(output, writing)
+    output, on_stderr = (None, False) if output is None else output_path(output)
+    with open_query(query, target=output, **keywords) as stream:
+        if output is not None:
+            report = _write_rows(stream, output, writing, keywords["storage_options"] if is_url(output) else None)
+            written = {name: getattr(report, name) for name in ("path", "records", "bytes")}
+            done = " appended" if writing.get("mode") == "append" else ""
+            text = f"{printable(report.path)}: {counted(report.records, 'record')}{done}"
+            printed.print_result(as_json, written, text, err=on_stderr)
+            return
+        rows = stream.read_all()
+    whole = [field.name for field in rows.schema if pa.types.is_decimal(field.type) and field.type.scale == 0]
+    value = record_dicts(rows) if as_json else []
+    for record in value:  # sums of integers have 38 digits in DuckDB
+        record.update({name: int(record[name]) for name in whole if record[name] is not None})
+    printed.print_result(as_json, value, table=lambda: printed.records_table(rows))
+
+
+def _check_target(target: str | None, writing: Mapping[str, Any]) -> None:
+    """Raise UsageError for options of writing without a target, or with a target that is not TFRecord."""
+    from tfrecord_io.apps.file_formats.format_of_path import format_of_target
+
+    if writing and target is None:
+        raise click.UsageError("--mode, --partition-by, --evolve and --metadata are for -o TARGET, which is missing")
+    of_files = {**writing, "mode": None} if writing.get("mode") in get_args(FileMode) else writing
+    if target is not None and any(of_files.values()) and format_of_target(target) is not None:
+        options = "--append, --partition-by, --evolve and --metadata"
+        text = f"{options} are only for TFRecord, and '{target}' is another format"
+        raise click.UsageError(text)
+
+
+def _write_rows(rows: Any, target: str, writing: dict[str, Any], storage_options: dict[str, Any] | None) -> Any:
+    """Write a stream to any target of ``tfr convert``: TFRecord at once, other formats by way of temporary files."""
+    from tempfile import TemporaryDirectory
+
+    from tfrecord_io.apps.api import write_tfrecord
+    from tfrecord_io.apps.file_formats.convert import convert
+    from tfrecord_io.apps.file_formats.format_of_path import format_of_target
+
+    if format_of_target(target) is None:
+        return write_tfrecord(rows, target, float64="raw", storage_options=storage_options, **writing)
+    with TemporaryDirectory(prefix="tfrecord_io-") as folder:
+        write_tfrecord(rows, f"{folder}/", float64="raw")
+        return convert(folder, target, storage_options=storage_options, **writing)
+
+
+@tfr.declare("Check and repair")
+@click.argument("path", metavar="PATH")
+@click.option(
+    "--older-than",
+    default="1d",
+    show_default=True,
+    metavar="TIME",
+    callback=duration,
+    help="Minimum age, such as 30m, 12h or 2d.",
+)
+@click.option("--yes", "remove", is_flag=True, help="Remove the leftovers; by default, they are only listed.")
+@options("storage_options", "json")
+def clean(path: str, as_json: bool, **keywords: Any) -> None:
+    """List or remove the leftovers of killed writers.
+
+    Leftovers are unfinished uploads to S3 and temporary files below PATH. Unfinished uploads of other programs are
+    listed, too, as S3 does not tell which program started an upload.
+    """
+    from tfrecord_io.apps.cli import output
+    from tfrecord_io.apps.tools.clean import clean as find_leftovers
+
+    leftovers = find_leftovers(path, **keywords)
+    names = ("path", "upload", "started", "bytes")
+    lines = []
+    for leftover in leftovers:
+        size = "" if leftover.bytes is None else f"  {leftover.bytes:,} bytes"
+        upload = "" if leftover.upload is None else f"  upload {leftover.upload}"
+        lines.append(printable(f"{leftover.path}{upload}  {leftover.started:%Y-%m-%d %H:%M:%S}{size}", 1024))
+    action = "removed" if keywords["remove"] else "found; use --yes to remove them"
+    lines.append(f"{len(leftovers):,} {action}" if leftovers else "no leftovers found")
+    value = [{name: getattr(leftover, name) for name in names} for leftover in leftovers]
+    output.print_result(as_json, value, "\n".join(lines))
+
+
+@inspection(
+    *_OF_RECORDS,
+    number("-n", "limit", help="Number of records; by default, all."),
+    click.option("--short", is_flag=True, help="Abbreviate bytes and long lists."),
+)
+def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> None:
+    """Print records as JSON lines.
+
+    Bytes are written as base64. --json has no effect.
+    """
+    import pyarrow as pa
+
+    from tfrecord_io.apps.api import open_reader
+    from tfrecord_io.base.display import SHOWN_ITEMS
+    from tfrecord_io.base.display import short as shortened
+    from tfrecord_io.columns.arrow.output.to_python import json_line, record_dicts
+
+    def value(record: dict[str, Any]) -> dict[str, Any]:
+        if not short:
+            return record
+        is_long = {k: isinstance(v, bytes) or (isinstance(v, list) and len(v) > SHOWN_ITEMS) for k, v in record.items()}
+        return {name: shortened(item) if is_long[name] else item for name, item in record.items()}
+
+    # As text, records take many times as much memory.
+    with open_reader(read_from(path, keywords, open_reader), **keywords, batch_bytes=4 << 20) as reader:
+        for batch in reader:
+            records = record_dicts(pa.Table.from_batches([batch], reader.schema))
+            lines = [json_line(value(record)) for record in records]
+            if lines:
+                echo("\n".join(lines))
+
+
+@tfr.declare("Show", context_settings={"ignore_unknown_options": True})
+@click.argument("path", metavar="PATH", callback=not_stdin)
+@click.argument("wanted", metavar="N...", nargs=-1, required=True)
+@click.option(
+    "--key",
+    metavar="COLUMN",
+    help="Look up records by this column; N are its values. An index (tfr index -c COLUMN) makes it faster.",
+)
+@click.option("--keep", type=click.Choice(["first"]), help="Which record to show if several have the same key.")
+@options("columns", "record_type", "storage_options", "json")
+def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> None:
+    """Show records by number, from 0 (-1 is the last), or by key.
+
+    PATH must not be compressed. With an index (tfr index), the record headers are not read.
+    """
+    from tfrecord_io.apps.cli import output
+    from tfrecord_io.columns.arrow.output.to_python import record_dicts
+    from tfrecord_io.read.random_access import open_random
+
+    with open_random(read_from(path, keywords, open_random), **keywords) as records:
+        try:
+            by_key = keywords["key"] is not None
+            table = _lookup(records, wanted) if by_key else records[list(map(_number, wanted))]
+        except IndexError as error:
+            raise click.UsageError(str(error)) from None
+        except KeyError as error:
+            raise click.UsageError(str(error.args[0])) from None
+    output.print_result(as_json, record_dicts(table), table=lambda: output.records_table(table))
+
+
+def _number(text: str, expected: str = "the number of a record; --key takes keys") -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise click.UsageError(f"'{printable(text)}' is not {expected}") from None
+
+
+def _lookup(records: Any, texts: tuple[str, ...]) -> Any:
+    """Look up records by keys, converted from text to the type of the column."""
+    for convert in (str, str.encode):
+        try:
+            return records.lookup(list(map(convert, texts)))
+        except TypeError:
+            continue
+    return records.lookup([_number(text, "an integer, as the keys of this column are") for text in texts])

@@ -1,0 +1,140 @@
+"""Commands that check files: ``tfr verify``, ``salvage`` and ``diff``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal
+
+import click
+
+from tfrecord_io.apps.cli.command_group import ERROR_CODE, INVALID_DATA, USAGE_ERROR, error_line, report_exit_code, tfr
+from tfrecord_io.apps.cli.common_options import (
+    STDIN,
+    inspection,
+    modes,
+    number,
+    options,
+    plain_record_type,
+    read_from,
+    replace_dash,
+    sources,
+    storage,
+    target_path,
+)
+
+
+def _input(ctx: click.Context, argument: click.Parameter, path: str) -> str:
+    dashes = ["-" for value in ctx.params.values() if value == STDIN]  # of the path before this one
+    return replace_dash(ctx, argument, (path, *dashes))[0]
+
+
+class _Verify(click.Command):
+    """Command whose option ``--images`` may stand without a value, before a path."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        options = ["--images=headers" if argument == "--images" else argument for argument in args[:end]]
+        return super().parse_args(ctx, [*options, *args[end:]])
+
+
+@inspection(
+    click.option(
+        "--images",
+        type=click.Choice(["headers", "full"]),
+        metavar="[=full]",
+        help="Check images, too: empty, broken or mislabelled ones, and sizes; with =full, decode their pixels.",
+    ),
+    plain_record_type,
+    "compression",
+    "max_decompression_ratio",
+    "threads",
+    section="Check and repair",
+    cls=_Verify,
+)
+def verify(path: str | list[str], as_json: bool, images: str | None, **keywords: Any) -> None:
+    """Check checksums, records, schema, manifest and index.
+
+    Prints a table of the files and a line for each problem. Exit codes: 0 all files are good, 1 problems were found,
+    2 no such file, 3 a file cannot be read.
+    """
+    from tfrecord_io.apps.cli import output
+    from tfrecord_io.apps.tools.verify import HEADINGS, check_files
+    from tfrecord_io.base.options import FrameOptions
+
+    source, record_type = read_from(path, keywords), keywords.pop("record_type")
+    checked: bool | Literal["full"] = "full" if images == "full" else images is not None
+    report = check_files(source, record_type, FrameOptions(progress=True, **keywords), images=checked)
+    table = partial(output.TextTable, HEADINGS, report.rows(report.files))
+    output.print_result(
+        as_json, report.to_dict(), text=report.title(), table=table, lines=report.problem_lines(error_line)
+    )
+    if not report.ok:
+        click.get_current_context().exit(report_exit_code(report.files))
+
+
+@tfr.declare("Check and repair")
+@sources
+@target_path
+@options("compression", "max_decompression_ratio")
+@click.option(
+    "--check-crc/--no-check-crc",
+    default=True,
+    help="Without: keep records whatever their checksums are, and write valid ones.",
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing; report what can be kept and what is lost.")
+@click.option("--report", metavar="FILE", help="Write the report as JSON to FILE.")
+@modes
+@options("storage_options", "source_storage", "target_storage", "json")
+def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) -> None:
+    """Write the intact records of damaged files to new files.
+
+    Lost data is reported. TARGET is a file if SOURCE is one file, otherwise a directory, in which files keep their
+    names. Exit codes: 0 nothing was lost, 1 something was lost.
+    """
+    from tfrecord_io.apps.cli import output
+    from tfrecord_io.apps.tools.salvage import HEADINGS
+    from tfrecord_io.apps.tools.salvage import salvage as salvage_files
+
+    source = read_from(list(sources), keywords, salvage_files, record_type="bytes")
+    report = salvage_files(source, target, progress=True, **keywords)
+    table = partial(output.TextTable, HEADINGS, report.rows())
+    output.print_result(as_json, report.to_dict(), text=report.title(), table=table, lines=report.loss_lines())
+    if not report.ok:
+        click.get_current_context().exit(INVALID_DATA)
+
+
+@tfr.declare("Show")
+@click.argument("a", metavar="A", callback=_input)
+@click.argument("b", metavar="B", callback=_input)
+@click.option("--any-order", is_flag=True, help="Ignore the order of the records.")
+@click.option(
+    "--key",
+    multiple=True,
+    metavar="COLUMN",
+    help="Match records by this column, and show which are changed, added or removed; may be repeated.",
+)
+@number("-n", "limit", default=10, help="Number of differing records to show.")
+@options(
+    "storage_options",
+    storage("--a-option", "a_storage", "the storage of A"),
+    storage("--b-option", "b_storage", "the storage of B"),
+    "json",
+)
+def diff(a: str, b: str, as_json: bool, key: tuple[str, ...], **keywords: Any) -> None:
+    """Compare columns, record counts and values of two datasets.
+
+    Exit codes: 0 equal, 1 different, 2 usage error, or a file is damaged or cannot be read.
+    """
+    from tfrecord_io.apps.cli import output
+    from tfrecord_io.apps.tools.diff import diff as compare
+
+    context = click.get_current_context()
+    context.meta[ERROR_CODE] = USAGE_ERROR
+    sides = []
+    for path, storage_options in ((a, keywords.pop("a_storage")), (b, keywords.pop("b_storage"))):
+        sides.append(read_from(path, {"source_storage": storage_options}))
+    report = compare(*sides, key=key or None, progress=True, **keywords)
+    table = (lambda: output.TextTable(report.headings, report.rows())) if report.values else None
+    output.print_result(as_json, report.to_dict(), "\n".join([report.title(), *report.schema_lines()]), table)
+    if not report.equal:
+        context.exit(INVALID_DATA)

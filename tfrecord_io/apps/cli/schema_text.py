@@ -1,0 +1,180 @@
+"""A schema as source code or text for other tools: the output of ``tfr schema --as``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.apps.api import infer_schema
+from tfrecord_io.apps.lazy_dataset import dataset
+from tfrecord_io.apps.tools.save_schema import save_for_path
+from tfrecord_io.base.options import ReadOptions
+from tfrecord_io.bytes.format.companions import companions
+from tfrecord_io.bytes.format.dtypes import DTYPE_KEY, element_of
+from tfrecord_io.columns.schema.column_features import ENCODING_KEY, FEATURE_LIST
+from tfrecord_io.columns.schema.column_selection import apply_overrides
+from tfrecord_io.columns.schema.field import Field
+from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.columns.schema.tensor_types import (
+    axes_of,
+    element_and_shape,
+    encoding_rules,
+    is_any_tensor,
+    is_fixed_shape_tensor,
+    is_variable_shape_tensor,
+    tensor_value_type,
+)
+from tfrecord_io.columns.schema.types import is_list_like
+from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.suggest_types import Suggestion, suggest_types
+
+
+def schema_text(schema: Schema | pa.Schema, format: str) -> str:
+    """Write a schema in one of the `_FORMATS`."""
+    return _FORMATS[format](Schema.parse(schema))
+
+
+def resolve_schema(
+    path: Any, format: str | None, keywords: Mapping[str, Any]
+) -> tuple[Schema, str, tuple[Suggestion, ...]]:
+    """Return the schema to print, its source, and suggestions for columns of an inferred schema.
+
+    For TFX and TensorFlow, all records are read, as features that every record has are required, and partition columns
+    are left out, as no record has them; "feature_description" also lists the companion features of tensors.
+    """
+    strict = format in ("tfx", "feature_description")
+    options = ReadOptions.from_keywords(keywords).for_inspection()
+    files = resolve_sources(path, options)
+    asked, selection = options.of_scan, options.selection
+    planned = plan_scan(files, asked, selection, whole=strict, with_evidence=strict, keeps_conflicts=True)
+    suggestions: tuple[Suggestion, ...] = ()
+    with Reader(planned) as reader:
+        reader.report.skipped.warn()
+        if strict and planned.error is not None:
+            raise planned.error
+        if not strict and not planned.scan.conflicts():
+            first = next(reader, None)  # a file damaged from its first record on is an error, not a schema of nothing
+            if first is not None and planned.scan.resolved.source == "inferred":
+                suggestions = suggest_types([first])
+    schema, source = Schema.parse(planned.scan.schema), planned.scan.resolved.source
+    if not strict:
+        return schema, source, suggestions
+    of_folders = {*planned.scan.partitions.names}
+    schema = schema.select([name for name in schema.names if name not in of_folders])
+    if source not in ("embedded", "companions", "inferred"):
+        return schema, source, ()
+    sources: Any = planned.scan.sources
+    inferred = planned.inferred or infer_schema(dataset(sources, **keywords))
+    schema = inferred.strict(schema if source == "embedded" else None)
+    schema = schema.select([name for name in schema.names if name not in of_folders])
+    return inferred.with_companions(schema) if format == "feature_description" else schema, source, ()
+
+
+def save_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Schema, str]:
+    """Save the schema of files beside them, with the types that ``schema_overrides`` declares, and return its path.
+
+    An older saved schema is not looked at.
+    """
+    options = ReadOptions.from_keywords(keywords)
+    asked = options.for_inspection()
+    scan = plan_scan(resolve_sources(path, asked), asked.of_scan, only_sample=True, uses_saved=False).close()
+    schema = apply_overrides(scan.features, options.schema_overrides or {})
+    return schema, save_for_path(schema, path, options.of_scan)
+
+
+def _arrow(schema: Schema) -> str:
+    lines = ["import pyarrow as pa"]
+    if any(is_variable_shape_tensor(f.value) for f in schema):
+        lines.append("import tfrecord_io as tfr")
+    lines += ["", "schema = pa.schema(["]
+    for f in schema.to_arrow():
+        # What the type does not tell: how the values are stored, and the dtype of tensors.
+        kept = {key: value for key, value in (f.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
+        metadata = f", metadata={kept}" if kept else ""
+        lines.append(f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{metadata}),")
+    return "\n".join([*lines, "])"])
+
+
+def _arrow_type(type_: pa.DataType) -> str:
+    """Source code of an Arrow type."""
+    if is_fixed_shape_tensor(type_):
+        return f"pa.fixed_shape_tensor({_arrow_type(type_.value_type)}, {tuple(type_.shape)})"
+    if is_variable_shape_tensor(type_):  # pyarrow has no function for it
+        return f"tfr.tensor({_arrow_type(tensor_value_type(type_))}, {axes_of(type_)}).type"
+    if t.is_fixed_size_list(type_):
+        return f"pa.list_({_arrow_type(type_.value_type)}, {type_.list_size})"
+    if t.is_list(type_) or t.is_large_list(type_):
+        return f"pa.{'list_' if t.is_list(type_) else 'large_list'}({_arrow_type(type_.value_type)})"
+    if t.is_struct(type_):
+        return f"pa.struct([{', '.join(f'({child.name!r}, {_arrow_type(child.type)})' for child in type_)}])"
+    if t.is_dictionary(type_):
+        index, value = _arrow_type(type_.index_type), _arrow_type(type_.value_type)
+        return f"pa.dictionary({index}, {value}, ordered={bool(type_.ordered)})"
+    if t.is_timestamp(type_):
+        return f"pa.timestamp({type_.unit!r}" + (f", tz={type_.tz!r})" if type_.tz else ")")
+    if t.is_time(type_) or t.is_duration(type_):
+        return f"pa.{str(type_).split('[')[0]}({type_.unit!r})"
+    if t.is_decimal(type_):
+        return f"pa.decimal{type_.bit_width}({type_.precision}, {type_.scale})"
+    if t.is_fixed_size_binary(type_):
+        return f"pa.binary({type_.byte_width})"
+    names = {"bool": "bool_", "halffloat": "float16", "float": "float32", "double": "float64"}
+    names |= {"date32[day]": "date32", "date64[ms]": "date64"}
+    return f"pa.{names.get(str(type_), str(type_))}()"
+
+
+def _feature_description(schema: Schema) -> str:
+    """TensorFlow's feature descriptions, as code that works with `tf.io` and `tfrecord_io`."""
+    parts = [("feature_description", schema.to_feature_description())]
+    if any(f.part == FEATURE_LIST for f in schema):
+        parts.append(("sequence_features", schema.to_feature_description(part=FEATURE_LIST)))
+    lines = ["import tensorflow as tf", ""]
+    for name, features in parts:
+        lines += [f"{name} = {{", *(f"    {key!r}: {_feature(feature)}," for key, feature in features.items()), "}"]
+    hints = [hint for f in schema if f.part != FEATURE_LIST and (hint := _decode_raw_hint(f))]
+    if hints:
+        lines += ["", "# raw bytes, of parsed = tf.io.parse_single_example(record, feature_description):", *hints]
+    return "\n".join(lines)
+
+
+def _decode_raw_hint(f: Field) -> str:
+    """A comment that shows how TensorFlow decodes raw bytes; empty for other columns and unsupported dtypes."""
+    if not encoding_rules(f.encoding).companions:
+        return ""
+    if is_any_tensor(f.type):
+        element, shape = element_and_shape(f.tensor)
+    else:
+        type_, shape = f.type, ()
+        while is_list_like(type_):
+            type_, shape = type_.value_type, (*shape, type_.list_size if t.is_fixed_size_list(type_) else None)
+        element = element_of(type_, f.metadata)
+    if not element.is_decoded_raw:
+        return ""
+    axes = [-1 if axis is None else axis for axis in shape]
+    to = f"parsed[{companions(f.feature)[0]!r}]" if shape.count(None) > 1 else str(axes)
+    content = f"parsed[{f.feature!r}]" if f.required else f"parsed[{f.feature!r}].values[0]"
+    return f"# {f.column!r}: tf.reshape(tf.io.decode_raw({content}, tf.{element.name}), {to})"
+
+
+def _feature(feature: Any) -> str:
+    text = repr(feature).replace(", default_value=None", "").replace(", value_key=None", "")
+    text = re.sub(r"dtype='(\w+)'", r"dtype=tf.\1", text)
+    text = re.sub(
+        r"\b((Row(Splits|Lengths|Starts|Limits)|ValueRowIds|UniformRowLength)\()", r"tf.io.RaggedFeature.\1", text
+    )
+    return f"tf.io.{text}"
+
+
+_FORMATS: dict[str, Callable[[Schema], str]] = {
+    "arrow": _arrow,
+    "tfx": Schema.to_tfx,
+    "feature_description": _feature_description,
+    "json": Schema.to_json,
+    "python": Schema.to_python,
+}

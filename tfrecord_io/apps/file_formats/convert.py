@@ -1,0 +1,692 @@
+"""Convert between TFRecord and other formats: decide formats and keywords, open the rows, and write the target."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
+from tfrecord_io.apps.file_formats.embed_files import embed_files
+from tfrecord_io.apps.file_formats.format_of_path import formats_of, single, single_or_all
+from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions, TableSource, filter_rows, write_table_file
+from tfrecord_io.apps.file_formats.tables.table_folders import FOLDER_OPTIONS, write_table_folder
+from tfrecord_io.base.background import ordered, raise_error
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base.display import did_you_mean
+from tfrecord_io.base.options import ReadOptions, StorageOptions, TransferOptions
+from tfrecord_io.base.options.on_damage import Collect, checked_on_error, on_damage, receive_in_reader
+from tfrecord_io.base.options.write import ADDING, WriteOptions
+from tfrecord_io.base.progress import ProgressMeter
+from tfrecord_io.base.registry import listed
+from tfrecord_io.bytes.format.format_registry import (
+    EMBEDDING,
+    FOLDERS,
+    FORMATS,
+    IN_FOLDERS,
+    TFRECORD,
+    Format,
+    load,
+    own_options,
+)
+from tfrecord_io.columns.schema.column_selection import Projection
+from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.errors import for_cli, printable
+from tfrecord_io.read.call_options import datasets_in, options_from_call
+from tfrecord_io.read.chunks.recovery import SkippedRegions
+from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.reader import Reader, open_as_it_is
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import paths_of
+from tfrecord_io.store.filesystem.interface import Entry, LocalFileSystem
+from tfrecord_io.store.filesystem.locate import locate, path_text, storage_for
+from tfrecord_io.store.paths.resolve_output import check_outside
+from tfrecord_io.store.read.source import Source, metadata_of, total
+from tfrecord_io.store.write.output_file import OutputFile
+from tfrecord_io.store.write.resume_journal import SourceVersion, check_version, version_of
+from tfrecord_io.typing import (
+    UNSET,
+    Compression,
+    FilesLike,
+    Float64,
+    OnErrorCollecting,
+    Path,
+    ProgressLike,
+    SchemaLike,
+    SourceFormat,
+    StorageLike,
+    TargetFormat,
+    Unset,
+    WriteMode,
+)
+from tfrecord_io.write.distributed import WrittenPart
+from tfrecord_io.write.resumable import ResumableWriter
+from tfrecord_io.write.writer import WriteReport, write
+
+_DEFAULTS = {f.name: f.default for options in (*own_options(), ReadOptions, WriteOptions) for f in fields(options)}
+_PLACES = frozenset({"storage_options", "filesystem"})
+_SHARED = {f.name for f in fields(SourceOptions)}
+_PARSING = {"record_type", "filters", "schema", "schema_overrides", "column_encoding", "float64", "partition_by"}
+
+
+def _options() -> dict[str, str]:
+    """Templates for the options of all formats, with formats of plugins."""
+    sides: dict[str, list[str]] = {}
+    for side, role in (("source", "reads"), ("target", "writes")):
+        for name in {name for row in FORMATS for name in getattr(row, role)}:
+            sides.setdefault(name, []).append(f"{side}_options={{{name!r}: …}}")
+    return {name: " or ".join(texts) for name, texts in sides.items()}
+
+
+@partial(check_keywords, moved=_options)
+def convert(
+    source: FilesLike,
+    target: Path,
+    *,
+    source_format: SourceFormat | None = None,
+    target_format: TargetFormat | None = None,
+    source_options: Mapping[str, Any] | None = None,
+    target_options: Mapping[str, Any] | None = None,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnErrorCollecting | None = None,
+    storage_options: StorageLike | None = None,
+    progress: ProgressLike | Unset = UNSET,
+    mode: WriteMode | None = None,
+    compression: Compression | None = "infer",
+    float64: Float64 | None = None,
+    shards: int | None = None,
+    files: str | None = None,
+    resume: bool = False,
+) -> WriteReport:
+    """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, HDF5, NetCDF, Zarr or folders, streaming.
+
+    >>> import numpy as np, tfrecord_io as tfr
+    >>> np.save("squares.npy", np.arange(5) ** 2)
+    >>> tfr.convert("squares.npy", "squares.tfrecord").records
+    5
+    >>> _ = open("people.csv", "w").write("name;zip\\nAda;00123\\n")
+    >>> options = {"delimiter": ";", "schema_overrides": {"zip": "string"}}
+    >>> _ = tfr.convert("people.csv", "people.tfrecord", source_options=options)
+    >>> tfr.read_table("people.tfrecord").to_pylist()
+    [{'name': 'Ada', 'zip': '00123'}]
+
+    Parameters
+    ----------
+    source : str, PathLike, Dataset or list of those
+        Files of one format; several become columns (``.npy``, IDX) or are concatenated (all others). Each
+        file in a folder of ``.npz`` or ``.npy`` files is one row. Values in the names of folders of tables and
+        WebDataset archives (``day=1/``) are columns. Any other source is TFRecord, as for `dataset`.
+    target : str or PathLike
+        A path with the suffix of a format, with a second one if it is compressed as a whole (``x.csv.gz``). A suffix
+        of TFRecord, a name without one, or a directory is written as TFRecord; any other suffix (``x.xlsx``) is an
+        error unless `target_format` is stated. Output is atomic. Of CSV, JSON lines, Parquet, Arrow and ORC, a path
+        that ends in a slash is a folder of files, and so is a directory.
+    source_format, target_format : str, optional
+        For pipes and names without a suffix; by default, names and content decide. The formats, their suffixes, and
+        their options:
+
+        - ``tfrecord``: TFRecord files, in every form that `read_table` accepts
+        - ``csv`` (``.csv``): with a header row; bytes and lists cannot be stored; ``delimiter``, ``null_values``
+        - ``tsv`` (``.tsv``): tab-separated CSV; ``delimiter``, ``null_values``
+        - ``jsonl`` or ``json`` (``.jsonl``, ``.ndjson``, ``.json``): JSON lines: an object per line; bytes are base64,
+          ``{"base64": "AAE="}``
+        - ``parquet`` (``.parquet``, ``.pq``): tables with types, compressed by column
+        - ``arrow`` or ``feather`` (``.arrow``, ``.feather``, ``.ipc``): Arrow IPC files and streams, Feather
+        - ``orc`` (``.orc``): tables with types, compressed by stripe; times are read in nanoseconds, zones as UTC
+        - ``npy`` (``.npy``): an array, with a record for each index of its first axis; several files become columns;
+          ``column``
+        - ``npz`` (``.npz``): arrays of equal length, or a folder of archives, one record each; ``compressed``
+        - ``hdf5`` or ``h5`` (``.h5``, ``.hdf5``): datasets of equal length become columns, those in groups as
+          ``group/name``; ``compressed``, ``record_dim``, ``decode_cf``
+        - ``netcdf`` or ``nc`` (``.nc``, ``.nc4``, ``.cdf``): variables that share a dimension become columns; xarray
+          decodes packed values and times; ``compressed``, ``record_dim``, ``decode_cf``
+        - ``zarr`` (``.zarr``): a folder with arrays of equal length, which become columns, those in groups as
+          ``group/name``; ``record_dim``, ``decode_cf``
+        - ``idx`` (only a source): the format of MNIST, ``train-images-idx3-ubyte.gz``; several files become columns
+        - ``libsvm`` or ``svmlight`` (``.libsvm``, ``.svm``, ``.svmlight``; only a source): labels and sparse rows as
+          lines of text, ``1 3:0.5 7:2``; ``zero_based``, ``n_features``
+        - ``tar`` (``.tar``): WebDataset archives: members that share a name form a sample
+        - ``coco``, ``voc``, ``yolo``: images with boxes: `formats.open_coco` and others; ``class_names``,
+          ``shuffle_seed``, ``images``, ``image_set``, ``invalid_boxes``, ``check_sizes``, ``orient``, ``masks``
+        - ``lerobot`` (only a target): a LeRobot 3.0 folder, from TFRecord files of episodes; needs ``fps``; ``task``
+        - ``images``, ``files``: a folder of images, or of files of any kind: `formats.open_image_folder`,
+          `formats.open_file_folder`; ``class_names``, ``shuffle_seed``, ``filename``
+        - ``elwc`` (only a source): TFRecord files with lists of TensorFlow Ranking: `formats.open_elwc`
+        - ``array_record`` (``.array_record``, ``.arrayrecord``): files of Grain and TFDS; records are copied, and
+          parsed only for other formats; ``group_size``, ``record_compression``
+        - ``tfds``: a split of a TFDS dataset, in ``data_dir/name/1.0.0``: `tfrecord_io.formats.write_tfds`;
+          ``target_split``
+    source_options, target_options : dict, optional
+        Options of the formats. Those of TFRecord are the other keywords of `dataset` and `write_tfrecord`, and
+        ``embed``, ``embed_folder`` and ``missing_files`` (`columns`, `folder` and `missing` of `formats.embed_files`);
+        those of folders are the keywords of their calls in `formats`. Tables have ``schema_overrides``,
+        and ``limits``. ``storage_options`` here are those of one side only.
+    columns, filters, schema, limit, on_error, progress
+        As for `dataset`, `limit` and `on_error` of sources that have them; the result has a ``skipped_table()``.
+        `schema`: that of the target, and the types of CSV and JSON lines, else inferred from the first 8 MiB.
+    storage_options : dict or filesystem, optional
+        Options for fsspec, or the filesystem, of source and target.
+    mode, compression, float64, shards
+        As for `write_tfrecord`; other files have the modes "error" and "overwrite". Folders of tables have all modes
+        and `shards`, and as options ``partition_by`` and ``max_file_bytes``: about so many bytes of uncompressed values
+        in a file. pyarrow.dataset writes them.
+    files : {"images", "all"} or str, optional
+        Read a folder like `formats.open_image_folder` or `formats.open_file_folder`; write one like
+        `formats.write_image_folder` or, with the name of a column, `formats.write_file_folder`.
+    resume : bool, default False
+        Write a shard for each source file, and continue where an earlier call with the same keywords was stopped: files
+        that it converted, and that have the same size and ETag or times and inode, are not read again. `target` is a
+        directory, or a name such as ``train`` or ``train@*``; readers see the dataset when all files are converted. If
+        files were changed, added or removed since, ``mode="overwrite"`` writes the dataset again, and copies the shards
+        of unchanged files. For TFRecord, tables and WebDataset archives.
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    DecodeError
+        A source is damaged or holds objects, which are never read; or a value of CSV or JSON lines does not fit.
+    SchemaError, EncodeError
+        There are too many columns, leading axes differ in length, or the target cannot store a column or row.
+    ValueError
+        Sources have different formats, or the format of the target cannot be written. With ``resume=True``, a keyword
+        differs from that of the call that was stopped.
+    TypeError
+        A keyword or option that the format does not have.
+    """
+    keywords: dict[str, Any] = {
+        "filters": filters, "schema": schema, "limit": limit,
+        "mode": mode, "compression": compression, "float64": float64, "shards": shards,
+        **ReadOptions.stated({"on_error": on_error, "progress": progress}),
+    }  # fmt: skip
+    sides = Sides(source_format, target_format, dict(source_options or {}), dict(target_options or {}))
+    places = {"storage_options": storage_options, "filesystem": None}
+    return convert_given(
+        source, target, sides=sides, places=places, keywords=keywords, columns=columns, files=files, resume=resume
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Formats and options of the source and of the target, as the caller states them."""
+
+    source_format: str | None
+    target_format: str | None
+    source_options: dict[str, Any]
+    target_options: dict[str, Any]
+
+    def check(self, keywords: Mapping[str, Any], reads: Format, writes: Format) -> None:
+        """Raise TypeError for an option that a format does not have, or that the caller gives twice."""
+        for name, format, valid_keys in (
+            ("source_options", reads, reads.reads),
+            ("target_options", writes, writes.writes),
+        ):
+            for key in getattr(self, name):
+                if key in keywords:
+                    raise TypeError(f"{key}= is given twice: leave it out of {name}=")
+                if key not in valid_keys:
+                    suggestion, valid = did_you_mean(key, valid_keys), f"valid options: {', '.join(sorted(valid_keys))}"
+                    reason = f"{name}= has {key!r}, which {format.title} does not have"
+                    raise TypeError(f"{reason}; {suggestion} {valid}".replace(";  ", "; "))
+
+    def storage(self, places: Mapping[str, Any], source: FilesLike) -> TransferOptions:
+        """The storage of source and target; the options of places are taken out of the format options."""
+        place_options = [
+            {key: side.pop(key) for key in _PLACES & side.keys()} for side in (self.source_options, self.target_options)
+        ]
+        both = options_from_call(TransferOptions, None, source, **{**places, **place_options[1]})
+        if not any(place_options) or datasets_in(source):
+            return both
+        return both.changed(source_storage=TransferOptions.from_keywords({**places, **place_options[0]}).storage)
+
+    def drop_defaults(self, *, beside_datasets: bool) -> Sides:
+        """Drop options equal to their default, unless a dataset may state another value."""
+        source, target = (
+            {key: value for key, value in side.items() if value is not _DEFAULTS.get(key, ...)}
+            for side in (self.source_options, self.target_options)
+        )
+        return Sides(self.source_format, self.target_format, self.source_options if beside_datasets else source, target)
+
+
+def convert_given(
+    source: FilesLike,
+    target: Path,
+    sides: Sides,
+    places: Mapping[str, Any],
+    keywords: Mapping[str, Any],
+    *,
+    columns: Sequence[str] | str | None,
+    files: str | None,
+    resume: bool,
+) -> WriteReport:
+    """`convert` with keywords that go to the source and the target, if their formats have them; `places` to both."""
+    run = partial(_convert, source, target, places=places, columns=columns, files=files, resume=resume)
+    datasets = datasets_in(source)
+    of_datasets = {"on_error": datasets[0].stated.on_error} if datasets else {}
+    stated = {**of_datasets, **sides.source_options, **keywords}.get("on_error")
+    if stated is None or not on_damage(checked_on_error(stated)).hands_over:
+        return run(sides=sides, keywords=keywords)
+    if resume:
+        reason = "files that an earlier call converted are not read again"
+        text = f"cannot be used with resume=True: {reason}"
+        raise for_cli(
+            ValueError(f"on_error='collect' {text}"), f"--on-error collect cannot be used with --resume: {reason}"
+        )
+    regions = SkippedRegions(receive_in_reader)
+    collecting = {"on_error": Collect(regions.unite)}
+    if "on_error" in sides.source_options:
+        sides = replace(sides, source_options={**sides.source_options, **collecting})
+    else:
+        keywords = {**keywords, **collecting}
+    return replace(run(sides=sides, keywords=keywords), skipped=regions)
+
+
+def _convert(
+    source: FilesLike,
+    target: Path,
+    *,
+    sides: Sides,
+    places: Mapping[str, Any],
+    keywords: Mapping[str, Any],
+    columns: Sequence[str] | str | None,
+    files: str | None,
+    resume: bool,
+) -> WriteReport:
+    """`convert_given`, where what is left out by `on_error` is received elsewhere."""
+    has_datasets = bool(datasets_in(source))
+    # A dataset may state other values: then a keyword with its default counts as stated, too.
+    of_datasets = {"on_error", "progress"} if has_datasets else set()
+    stated = {
+        name: value for name, value in keywords.items() if name in of_datasets or value is not _DEFAULTS.get(name, ...)
+    }
+    if resume and has_datasets:
+        reason = "resume=True compares files and keywords with those of the call that was stopped"
+        raise ValueError(f"{reason}: pass the path, and the options of the dataset in source_options=")
+    parts: Any = source if isinstance(source, list | tuple) else [source]
+    paths, name = _paths(paths_of(source) if has_datasets else source), path_text(target)
+    storage = sides.storage(places, source)
+    read_from, write_to = storage_for(paths, storage.source), storage_for([name], storage.target)
+
+    source_format, has_split = sides.source_format, {**stated, **sides.source_options}.get("split") is not None
+    if source_format is None and (has_datasets or has_split):  # a dataset of TFDS, whatever else its directory has
+        source_format = TFRECORD.name
+    listings: dict[str, list[Entry]] = {}
+    reads, writes = formats_of(
+        paths,
+        name,
+        places=storage,
+        source_format=source_format,
+        target_format=sides.target_format,
+        files=files,
+        listings=listings,
+    )
+    sides.check(stated, reads, writes)
+    sides = sides.drop_defaults(beside_datasets=has_datasets)
+    if columns is None and _copies(reads, writes, {**stated, **sides.source_options, **sides.target_options}):
+        stated["record_type"] = "bytes"
+    settings = None
+    if resume:
+        settings = _settings(reads, writes, sides, {**stated, "source_format": source_format, "columns": columns})
+    is_folder = _is_folder_of_tables(name, writes, {**stated, **sides.target_options}, storage.target)
+    _check(stated, reads, source=paths[0], writes=writes, target=name, is_folder=is_folder)
+
+    reading = _reading_keywords(stated, sides, reads=reads, writes=writes, columns=columns, listings=listings)
+    writing = {**{key: value for key, value in stated.items() if key in writes.writes}, **sides.target_options}
+    inputs = _Inputs(
+        reads, parts if has_datasets else paths, storage=read_from, named=source_format is not None, keywords=reading
+    )
+    if writes is not TFRECORD:
+        if files is not None and files not in FOLDERS:
+            writing["file"] = files
+        is_apart = storage.source_storage is not None and not has_datasets
+        writing |= storage.target.keywords
+        return _write_other(inputs, target, writes, writing, is_apart=is_apart, is_folder=is_folder)
+    embed = _embedding_of({key: writing.pop(key) for key in EMBEDDING if key in writing}, storage.source)
+    check_target = partial(check_outside, paths, read_from, target, write_to)
+    progress = writing.pop("progress", False) if "progress" in reads.reads else False  # reading counts the bytes
+    options = WriteOptions.from_keywords({**write_to.keywords, **writing})
+    options = replace(options, any_suffix=sides.target_format is not None)
+    return _write_tfrecord(
+        inputs, target, options=options, embed=embed, check_target=check_target, settings=settings, progress=progress
+    )
+
+
+def _reading_keywords(
+    stated: Mapping[str, Any],
+    sides: Sides,
+    reads: Format,
+    writes: Format,
+    columns: Sequence[str] | str | None,
+    listings: Mapping[str, list[Entry]],
+) -> dict[str, Any]:
+    """Choose the keywords to read the source with: those that its format has, and the options of the source."""
+    reading = {**{key: value for key, value in stated.items() if key in reads.reads}, **sides.source_options}
+    if columns is not None:
+        reading["columns"] = columns
+    if reads.plan and listings:
+        reading["listings"] = listings
+    if writes is TFRECORD:
+        reading.pop("compression", None)  # the keyword is for the target; the source shows its own
+    return reading
+
+
+def _write_tfrecord(
+    inputs: _Inputs,
+    target: Path,
+    options: WriteOptions,
+    embed: Callable[[Any], Any],
+    check_target: Callable[[Sequence[Source]], None],
+    settings: Mapping[str, Any] | None,
+    progress: ProgressLike,
+) -> WriteReport:
+    """Write rows as TFRecord; with `settings`, file by file, to be resumed by a call with the same settings."""
+    if settings is not None:
+        files: TableSource | RecordFiles = RecordFiles(inputs.scan()) if inputs.format.records else inputs.plan_table()
+        if inputs.format.records:
+            check_target(files.sources)
+            options = replace(options, source_metadata=metadata_of(files.sources))
+        return convert_by_file(files, target, options=options, settings=settings, progress=progress, changed=embed)
+    with inputs.open_rows() as rows:
+        if isinstance(rows, Reader):
+            check_target(rows.scan.sources)
+            options = replace(options, source_metadata=metadata_of(rows.scan.sources))
+        return write(embed(rows), target, options)
+
+
+def _copies(reads: Format, writes: Format, keywords: Mapping[str, Any]) -> bool:
+    """True if the records of a format are written as they are; the schema of a dataset that gets them is compared."""
+    is_added = keywords.get("mode") == "append"
+    return reads.copied and writes is TFRECORD and not is_added and not _PARSING & keywords.keys()
+
+
+def _write_other(
+    inputs: _Inputs, target: Path, writes: Format, writing: Mapping[str, Any], *, is_apart: bool, is_folder: bool
+) -> WriteReport:
+    """Write another format than TFRecord; `is_apart` if the storage of the source is not that of the target.
+
+    A target that `is_folder` gets several files.
+    """
+    source, reading = (inputs.scan(), {}) if is_apart else inputs.records()
+    keywords = {**writes.named, **reading, **writing}
+    if is_folder:
+        return write_table_folder(source, target, writes, keywords)
+    if writes.suffixes and not writes.folders and path_text(target).endswith("/"):
+        raise IsADirectoryError(errno.EISDIR, f"a directory, and {writes.title} is written as one file", target)
+    if writes.write is None:
+        return write_table_file(source, target, writes, keywords)
+    report: WriteReport = load(writes.write)(source, target, **keywords)
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """Files of a format, or datasets of it, and how they are read."""
+
+    format: Format
+    paths: Sequence[Any]
+    storage: StorageOptions
+    named: bool
+    keywords: dict[str, Any]
+
+    def records(self) -> tuple[Any, dict[str, Any]]:
+        """The sources with TFRecord, and the keywords to read them; datasets have their own storage."""
+        assert self.format.records is not None
+        storage_keywords = {} if datasets_in(self.paths) else self.storage.keywords
+        inputs, reading = load(self.format.records)(single_or_all(self.paths), {**storage_keywords, **self.keywords})
+        return inputs, reading
+
+    def scan(self) -> Scan:
+        """Plan a scan of TFRecord files under one schema."""
+        inputs, reading = self.records()
+        options = ReadOptions.from_keywords(reading)
+        return plan_scan(resolve_sources(inputs, options), options.of_scan, options.selection).close()
+
+    def plan_table(self) -> TableSource:
+        """The files of a format that has a `plan`."""
+        shared = {key: value for key, value in self.keywords.items() if key in _SHARED}
+        own_options = {key: value for key, value in self.keywords.items() if key not in _SHARED}
+        own_options = {**self.format.named, **own_options} if self.named else own_options
+        assert self.format.plan is not None
+        options = SourceOptions(self.storage, named=self.named, **shared)
+        planned: TableSource = load(self.format.plan)(self.paths, options, **own_options)
+        return planned
+
+    @contextmanager
+    def open_rows(self) -> Iterator[Any]:
+        """The rows of files, or of a folder, as a stream of record batches."""
+        format, keywords = self.format, {**self.keywords}
+        if format.records:
+            inputs, keywords = self.records()
+            with open_path(inputs, options_from_call(ReadOptions, None, inputs, **keywords)) as reader:
+                yield reader
+            return
+        if format.plan:
+            with self.plan_table().open() as rows:
+                yield rows
+            return
+        assert format.open is not None
+        for key, what in format.needs.items():
+            if key not in keywords:
+                error = TypeError(f"{format.title} needs {key}=, {what}")
+                raise for_cli(error, f"{format.title} needs --{key.replace('_', '-')}, {what}")
+        columns, filters = keywords.pop("columns", None), keywords.pop("filters", None)
+        if format.projects:
+            needed = _NeededColumns(columns, filters)
+            keywords["project"] = needed
+        path = single_or_all(self.paths) if format.several else single(self.paths)
+        stream = load(format.open)(path, **keywords, storage_options=self.storage.given)
+        columns = needed.names if format.projects and columns is not None else columns
+        with stream if hasattr(stream, "__exit__") else nullcontext():
+            if isinstance(stream, ArrayStream) and filters is None:
+                yield stream.select(columns)
+            else:
+                yield filter_rows(pa.RecordBatchReader.from_stream(stream), filters, columns)
+
+
+class _NeededColumns:
+    """Selects the columns to open in a file, including the filter's."""
+
+    def __init__(self, columns: Any, filters: Any) -> None:
+        self._options = SourceOptions(columns=columns, filters=filters)
+        self.names: list[str] = []  # of the selected columns
+
+    def __call__(self, names: Sequence[str]) -> Projection:
+        selected = Projection(self._options.columns)
+        selected.check(names)
+        self.names = selected.order(names)
+        return self._options.projection(names)
+
+
+def _paths(source: Any) -> list[str]:
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    if isinstance(paths, Sequence) and all(isinstance(path, str | os.PathLike) for path in paths):
+        return [*map(path_text, paths)]
+    parts = paths if isinstance(paths, Sequence) and not isinstance(paths, bytes | bytearray | memoryview) else [source]
+    first_other = next(part for part in parts if not isinstance(part, str | os.PathLike))
+    advice = "write_tfrecord takes data, such as tfr.open_reader(source)"
+    raise TypeError(f"expected a path or a list of paths, got a {type(first_other).__name__}; {advice}")
+
+
+def _is_folder_of_tables(path: str, writes: Format, keywords: Mapping[str, Any], storage: StorageOptions) -> bool:
+    """True if a target is a folder of files of a format of tables: by its slash, its keywords, or on the disk."""
+    if not writes.writes >= IN_FOLDERS:
+        return False
+    if path.endswith("/") or any(keywords.get(key) for key in FOLDER_OPTIONS):
+        return True
+    fs, name = locate(path, storage)
+    return isinstance(fs, LocalFileSystem) and os.path.isdir(name)
+
+
+def _check(
+    keywords_of_call: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str, *, is_folder: bool
+) -> None:
+    """Raise TypeError for a keyword that neither the format of the source nor that of the target has."""
+    if not is_folder and writes.writes >= IN_FOLDERS and (mode := keywords_of_call.get("mode")) in ADDING:
+        text = f"mode={mode!r} adds to a folder, and '{printable(target)}' is one file"
+        raise TypeError(f"{text}; end the target in a slash")
+    if writes is not TFRECORD and not is_folder and (mode := keywords_of_call.get("mode")) in ADDING:
+        reason = f"is only for TFRecord targets, and '{printable(target)}' is {writes.title}"
+        error = TypeError(f"mode={mode!r} {reason}; target_format= names another format")
+        raise for_cli(error, f"--mode {mode} {reason}; --to names another format")
+    for key in keywords_of_call:
+        if key in reads.reads or key in writes.writes:
+            continue
+        where, actual, advice = {}, [], []
+        for role, path, format, keyword in (
+            ("reads", source, reads, "source_format"),
+            ("writes", target, writes, "target_format"),
+        ):
+            if titles := dict.fromkeys(row.title for row in FORMATS if key in getattr(row, role)):
+                shown, kind = listed("and", *titles), "sources" if role == "reads" else "targets"
+                where[shown] = "files" if shown in where else kind
+                actual.append(f"'{printable(path)}' is {format.title}")
+                advice.append(keyword)
+        only = " and ".join(f"{shown} {kind}" for shown, kind in where.items())
+        text = f"is only for {only}, and {', '.join(actual)}"
+        names = " or ".join(f"{keyword}=" for keyword in advice)
+        options = " or ".join({"source_format": "--from", "target_format": "--to"}[keyword] for keyword in advice)
+        error = TypeError(f"{key}= {text}; {names} names another format")
+        raise for_cli(error, f"--{key.replace('_', '-')} {text}; {options} names another format")
+
+
+def _embedding_of(keywords_of_embedding: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
+    """The function that embeds files into a stream, made of ``embed``, ``embed_folder`` and ``missing_files``."""
+    if keywords_of_embedding and "embed" not in keywords_of_embedding:
+        raise TypeError(f"{next(iter(keywords_of_embedding))}= has no effect without embed=")
+    columns, folder, missing = (keywords_of_embedding.get(key) for key in EMBEDDING)
+    keywords: dict[str, Any] = {"folder": folder, "missing": missing or "raise", "storage_options": storage.given}
+    return lambda stream: stream if columns is None else embed_files(stream, columns, **keywords)
+
+
+# ---- convert(resume=True): file by file, to go on after a stop
+
+# Keywords without effect on the parts: a later call may change them.
+_WITHOUT_EFFECT = {"mode", "progress", "threads", "batch_size", "batch_bytes", "allow_missing_shards"}
+_OF_ALL_FILES = ("limit", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFiles:
+    """TFRecord files, under the schema of a scan."""
+
+    scan: Scan
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        return self.scan.sources
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.scan.schema
+
+    @contextmanager
+    def rows(self, sources: Sequence[Source], meter: ProgressMeter) -> Iterator[Any]:
+        with open_as_it_is(self.scan.with_sources(sources).with_options(progress=meter.part())) as reader:
+            yield reader
+
+
+def convert_by_file(
+    files: TableSource | RecordFiles,
+    target: Any,
+    options: WriteOptions,
+    settings: Mapping[str, str],
+    progress: ProgressLike,
+    changed: Callable[[Any], Any],
+) -> WriteReport:
+    """Convert each file to a shard, but for those that an earlier call has converted.
+
+    `settings` are those of `_settings`; `changed` takes a stream and returns the rows to write.
+    """
+    versions = [version_of(source) for source in files.sources]
+    size = total(source.size for source in files.sources)
+    with (
+        ResumableWriter.begin_or_resume(
+            target, options, settings=settings, schema=files.schema, sources=versions
+        ) as writer,
+        ProgressMeter(progress, size, "bytes") as meter,
+    ):
+        if writer.published is not None:
+            meter.advance(size or 0)
+            return writer.published
+
+        def store(part: WrittenPart, output: OutputFile, source: Source, version: SourceVersion) -> WrittenPart:
+            output.commit()
+            check_version(source, version)
+            return writer.add(part, version)
+
+        def make_parts() -> Iterator[Callable[[], WrittenPart]]:
+            """Parts in order, as calls that store them; a call may run while later parts are read."""
+            for task, (source, version) in enumerate(zip(files.sources, versions, strict=True)):
+                try:
+                    part = writer.finished_part(task, version)
+                    if part is not None:
+                        meter.advance(source.size or 0)
+                        yield partial(_itself, part)
+                        continue
+                    with files.rows([source], meter) as stream:
+                        part, output = writer.begin_part(task, [changed(stream)])
+                except Exception as error:  # raised once the earlier parts are stored
+                    yield partial(raise_error, error)
+                    return
+                yield partial(store, part, output, source, version)
+
+        return writer.commit(list(ordered(make_parts(), writer.stored_at_a_time, "store")))
+
+
+def _itself(part: WrittenPart) -> WrittenPart:
+    return part
+
+
+def _settings(reads: Format, writes: Format, sides: Sides, keywords_of_parts: Mapping[str, Any]) -> dict[str, str]:
+    """Keywords of a conversion that decide the content of the parts, as text, equal in all processes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The formats do not go with ``resume=True``, or a keyword concerns all files together.
+    """
+    can_resume = [row for row in FORMATS if row.plan or row is TFRECORD]
+    if writes is not TFRECORD or reads not in can_resume:
+        titles = ", ".join(row.title for row in can_resume)
+        text = f"converts {titles} files to shards of TFRecord, a shard for each file"
+        raise for_cli(ValueError(f"resume=True {text}"), f"--resume {text}")
+    keywords = {**keywords_of_parts, **sides.source_options}
+    twice = sides.target_options.keys() & sides.source_options.keys()
+    keywords |= {f"target {key}" if key in twice else key: value for key, value in sides.target_options.items()}
+    for name in _OF_ALL_FILES:
+        if keywords.get(name):
+            raise TypeError(f"{name}= cannot be used with resume=True: it counts the rows of all files")
+    if on_damage(checked_on_error(keywords.get("on_error") or "raise")).ends_quietly:
+        reason = "it would leave out all files after the first"
+        raise ValueError(f"on_error='stop' cannot be used with resume=True: {reason}")
+    names = keywords.keys() - _WITHOUT_EFFECT
+    settings = {name: keywords[name] for name in sorted(names) if keywords[name] is not None}
+    if not isinstance(schema := settings.get("schema", ""), str):
+        settings["schema"] = Schema.parse(schema).to_json(indent=None)
+    return {name: value if name == "schema" else _text(value) for name, value in settings.items()}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_text(key)}: {_text(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_text, value)) + "]"
+    if isinstance(value, str):
+        return repr(value)
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return re.sub(" at 0x[0-9a-f]+", "", str(value))

@@ -1,0 +1,283 @@
+"""Determine the formats of the source and the target of a conversion: by name, by suffix, or by files of a folder."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import re
+from collections.abc import Sequence
+
+from tfrecord_io.base.options import StorageOptions, TransferOptions
+from tfrecord_io.base.options.options_base import check_choice
+from tfrecord_io.bytes.format import format_registry as formats
+from tfrecord_io.bytes.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys, load
+from tfrecord_io.errors import CorruptRecordError, for_cli, printable, secret_url, warn
+from tfrecord_io.read.dataset_splits import tfds_format
+from tfrecord_io.store.filesystem.interface import Entry, FileSystem
+from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName
+from tfrecord_io.store.paths.files_below import has_image
+from tfrecord_io.store.paths.manifest import Manifests
+from tfrecord_io.store.paths.plain_files import tfds_descriptions
+from tfrecord_io.store.paths.resolve import has_magic, list_directory, other_files, record_files
+from tfrecord_io.store.paths.resolve_output import other_suffix, similar_suffix, without_compression, without_query
+from tfrecord_io.store.paths.similar_files import files_below
+from tfrecord_io.store.paths.sniff_files import files_with_records
+
+_SHARDS = re.compile(r"@(\*|[0-9]+)(?=\.|$)|\{[0-9]+\.\.[0-9]+\}")  # as in train@8.parquet, train-{00..07}.tar
+
+
+def formats_of(
+    paths: Sequence[str],
+    target: str,
+    places: TransferOptions,
+    source_format: str | None,
+    target_format: str | None,
+    files: str | None,
+    listings: dict[str, list[Entry]],
+) -> tuple[Format, Format]:
+    """The formats of the source and the target of a conversion, of which one is TFRecord.
+
+    `listings` gets what was listed of folders, by path. ValueError, TypeError: they cannot be converted, or contradict
+    each other.
+    """
+    reads = (
+        _common_format(paths, places.source, files, listings)
+        if source_format is None
+        else _format_of_keyword("source_format", source_format, *paths)
+    )
+    holds = None if source_format is not None else reads.holds_records
+    if holds is not None and load(holds)(paths[0], places.source):
+        reads = TFRECORD  # files of records in a file of another format
+    writes = (
+        format_of_target(target)
+        if target_format is None
+        else _format_of_keyword("target_format", target_format, target)
+    )
+    if files is not None:
+        if not reads.records:
+            check_choice("files", files, (None, *FOLDERS))
+        folder = FORMATS[FOLDERS.get(files, FOLDERS["all"])]  # or the name of a column
+        for keyword, key, format in (("source_format", source_format, reads), ("target_format", target_format, writes)):
+            if key is not None and format is not None and format.name in FOLDERS.values() and format is not folder:
+                raise TypeError(f"files={files!r} and {keyword}={key!r} contradict each other")
+        if reads.records:
+            if writes not in (None, folder):
+                reason = "keywords and suffixes of other targets do not apply"
+                raise TypeError(f"files= writes TFRecord to a folder: {reason}")
+            return reads, folder
+        if reads is not folder:
+            text = f"is for folders, and '{printable(paths[0])}' is {reads.title}"
+            raise for_cli(TypeError(f"files= {text}"), f"--files {text}")
+    other_format = other_suffix(target) if writes is None else None
+    if other_format is not None and (other_format.is_known or not is_directory(target, places.target)):
+        raise _unwritable(target, other_format.suffix)
+    writes = writes or TFRECORD
+    if writes is not TFRECORD and (match := _SHARDS.search(target.rstrip("/").rpartition("/")[2])):
+        reason = f"'{match[0]}' asks for several files, and a conversion to {writes.title} writes one file or folder"
+        raise ValueError(f"'{printable(target)}': {reason}; leave it out, or convert parts of the source one by one")
+    if not reads.records and writes is not TFRECORD:
+        raise ValueError(f"{reads.title} to {writes.title}: source or target must be TFRecord")
+    return reads, writes
+
+
+def single_or_all(paths: Sequence[str]) -> str | list[str]:
+    """One path alone: only then can it be a directory or a shard spec."""
+    return paths[0] if len(paths) == 1 else list(paths)
+
+
+def single(paths: Sequence[str]) -> str:
+    if len(paths) > 1:
+        raise ValueError(f"expected one file of this format, got {len(paths)}; convert them one by one")
+    return paths[0]
+
+
+def _format_of_keyword(keyword: str, key: str, *paths: str) -> Format:
+    """The format that ``source_format=`` or ``target_format=`` names, for these paths."""
+    format, is_target = FORMATS.get(str(key)), keyword == "target_format"
+    if format is None or not (format.is_target if is_target else format.is_source):
+        names = keys(written=is_target)
+        try:
+            check_choice(keyword, key, (None, *names))
+        except ValueError as error:
+            option = "--to" if is_target else "--from"
+            raise for_cli(error, f"{option} {key}: expected one of {', '.join(map(repr, names))}") from None
+    assert format is not None
+    for path in paths:
+        _check_compression(path, format)
+    return format
+
+
+def format_of_target(path: str) -> Format | None:
+    """The format of a target by its name; None for TFRecord."""
+    format = _format_of_name(path)
+    if format is None and path.endswith("/"):
+        of_folder = formats.format_of_name(path.lower().rstrip("/"))
+        format = None if of_folder is None or of_folder.writer is None else of_folder
+    if format is not None and not format.is_target:
+        raise _unwritable(path, format.title)
+    return format
+
+
+def is_directory(path: str, storage: StorageOptions) -> bool:
+    if path.endswith("/"):
+        return True
+    fs, name = locate(path, storage)
+    entry = fs.entry(name)
+    return entry is not None and entry.directory
+
+
+def _unwritable(path: str, what: str) -> ValueError:
+    similar = similar_suffix(what)
+    if similar == what:  # as in x.csv@4
+        what, similar = f"shards of {what}", None
+    question = "" if similar is None else f"did you mean {similar}? "
+    suffixes = ", ".join(suffix for row in FORMATS if row.is_target for suffix in row.suffixes)
+    advice = f"{question}use one of {suffixes}, or .tfrecord or no suffix for TFRecord"
+    text = f"'{printable(path)}': {what} files cannot be written; {advice};"
+    error = ValueError(f"{text} target_format= states the format of other names")
+    return for_cli(error, f"{text} --to states the format of other names")
+
+
+def _common_format(
+    paths: Sequence[str], storage: StorageOptions, files: str | None, listings: dict[str, list[Entry]]
+) -> Format:
+    """The format of all sources. With `files`, a folder without TFRecord files is one of files."""
+    if not paths:
+        raise ValueError("no path was given")
+    formats = [format_of_source(path) or _format_of_files(path, storage, files, listings) for path in paths]
+    for path, format in zip(paths, formats, strict=True):
+        if format is not formats[0]:
+            reason = f"'{printable(paths[0])}' is {formats[0].title} and '{printable(path)}' is {format.title}"
+            raise ValueError(f"{reason}: convert them one by one")
+    return formats[0]
+
+
+def _format_of_name(path: str) -> Format | None:
+    plain = without_compression(path)
+    format = formats.format_of_name(plain) or formats.format_of_name(plain.rstrip("/"))
+    if format is not None and plain.endswith("/") and not format.folders:
+        return None
+    if format is not None:
+        _check_compression(path, format)
+    return format
+
+
+def format_of_source(path: str) -> Format | None:
+    """The format of a source by its name; of files of records, a number of a shard may follow their suffix."""
+    format = _format_of_name(path)
+    if format is None:
+        directory, slash, base = without_query(path).rpartition("/")
+        shard = ShardName.parse(base)
+        if shard is not None and not shard.suffix:
+            of_shards = _format_of_name(directory + slash + shard.base)
+            return of_shards if of_shards is not None and of_shards.copied else None
+    return format
+
+
+def _check_compression(path: str, format: Format) -> None:
+    if format.compressed or not format.suffixes:
+        return
+    if without_compression(path) != without_query(path).lower():
+        reason = f"{format.title} files are not compressed as a whole; they compress their content"
+        raise ValueError(f"'{printable(path)}': {reason}")
+
+
+def _format_of_files(path: str, storage: StorageOptions, files: str | None, listings: dict[str, list[Entry]]) -> Format:
+    """The format of the files that a glob matches, or of a folder without TFRecord files, from their names."""
+    fs, name = locate(path, storage)
+    entry = fs.entry(name)
+    if entry is None:
+        matches = fs.glob(name) if has_magic(fs, name) else []
+        described = tfds_descriptions(fs, matches)
+        matched = {format_of_source(match.basename) for match in matches if match.name not in described}
+        return (matched.pop() if len(matched) == 1 else None) or TFRECORD
+    if not entry.directory:
+        return TFRECORD
+    listing = listings[path] = list_directory(fs, entry.name)
+    described = tfds_descriptions(fs, listing)
+    listing = [child for child in listing if child.name not in described]
+    present = {child.basename for child in listing}
+    names = sorted(present)
+    has_named = any(FileName.parse(name).kind is Kind.RECORDS for name in names)
+    if described and not has_named and (of_tfds := tfds_format(fs, entry.name)) is not None:
+        return of_tfds
+    if files in FOLDERS and not has_named:
+        return FORMATS[FOLDERS[files]]
+    of_folders = (
+        row for row in FORMATS if row.folders and all(present & {*folder.split("|")} for folder in row.folders)
+    )
+    if (of_folder := next(of_folders, None)) is not None:
+        return of_folder
+    if {"meta", "data"} <= present and (frames := _frames_of_lerobot(fs, entry.name)):
+        listings[path] = frames
+        if "videos" in present:
+            warn(f"{printable(path)}: the frames of a LeRobot dataset are converted, left out: 'videos'", UserWarning)
+        return _format_of_names(path, [frames[0].basename]) or TFRECORD
+    formats = [_format_of_name(name) for name in names]
+    may_be_images = not has_named and not any(named is not None and named.typed for named in formats)
+    if may_be_images and has_image(path, storage, by_content=False):
+        return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
+    if record_files(listing) or _has_records(fs, listing):
+        return TFRECORD
+    has_tables = any(named and not name.startswith("metadata.") for name, named in zip(names, formats, strict=True))
+    if may_be_images and not has_tables and has_image(path, storage, by_content=True):
+        return FORMATS[FOLDERS["images"]]
+    format = _format_of_names(path, names)
+    if format is None and not has_named:
+        reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
+        advice = files_below(fs, entry.name, listing, _is_of_a_format)
+        embeds = "embeds files of any kind"
+        hint = advice or f'files="all" {embeds}'
+        error = FileNotFoundError(errno.ENOENT, f"{reason}; {hint}", secret_url(path))
+        raise for_cli(error, f"{reason}; {advice or f'--files all {embeds}'}")
+    return format or TFRECORD
+
+
+def _is_of_a_format(name: str) -> bool:
+    return FileName.parse(name).kind is Kind.RECORDS or _format_of_name(name) is not None
+
+
+def _frames_of_lerobot(fs: FileSystem, directory: str) -> list[Entry]:
+    """The files of frames of a dataset of LeRobot, version 2 or 3; empty if a directory is none."""
+    root = directory.rstrip("/")
+    info = fs.entry(f"{root}/meta/info.json", is_file=True)
+    return [] if info is None else fs.glob(f"{glob.escape(root)}/data/**/*.parquet")
+
+
+def _format_of_names(path: str, names: Sequence[str]) -> Format | None:
+    """The format of the files of a folder that are not hidden; None if none is known.
+
+    Files of records may have sidecars, which need not be of a format: ``features.json``.
+
+    Raises
+    ------
+    ValueError
+        They are of several, of which one would be read without the others, such as ``metadata.json`` without the data.
+    """
+    formats: dict[str, tuple[str, Format]] = {}
+    named_formats = [
+        (name, format)
+        for name in names
+        if not FileName.parse(name).is_hidden and (format := format_of_source(name)) is not None
+    ]
+    has_records = any(format.copied for _, format in named_formats)
+    for name, format in named_formats:
+        if not (has_records and FileName.parse(name).is_sidecar):
+            formats.setdefault(str(format.plan or format.name), (name, format))
+    if len(formats) > 1:
+        (name, format), (other_name, other_format), *_ = formats.values()
+        reason = f"'{printable(name)}' is {format.title} and '{printable(other_name)}' is {other_format.title}"
+        text = f"'{printable(path)}' has files of several formats: {reason}"
+        advice = "source_format= names the one to convert, or pass a glob that matches its files"
+        raise ValueError(f'{text}; {advice}, or files="all" embeds files of any kind')
+    return next((format for _, format in formats.values()), None)
+
+
+def _has_records(fs: FileSystem, listing: list[Entry]) -> bool:
+    """True if a folder without names of TFRecord files has the manifest of a dataset, or files with records."""
+    faults: list[CorruptRecordError] = []  # a damaged manifest is one: reading raises the error again
+    manifests = Manifests(fs, check_sizes=False, faults=faults)
+    files = manifests.apply(lambda: listing, lambda name: True, whole=True)
+    manifests.check(record_files(files), lambda name: True, complete=False)
+    return bool(faults or manifests.datasets or record_files(files) or files_with_records(fs, other_files(files)))

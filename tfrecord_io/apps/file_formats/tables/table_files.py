@@ -1,0 +1,469 @@
+"""Read and write files of tables: the part that CSV, JSON, LIBSVM and columnar files share."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import pyarrow as pa
+
+from tfrecord_io.apps.file_formats.tables.left_out_files import warn_of_left_out
+from tfrecord_io.base.options import DEFAULT_LIMITS, DEFAULT_STORAGE, Limits, ReadOptions, StorageOptions
+from tfrecord_io.base.options.filters import condition_of
+from tfrecord_io.base.options.write import ExportOptions
+from tfrecord_io.base.progress import ProgressMeter
+from tfrecord_io.bytes.compression import CODECS, Stream
+from tfrecord_io.bytes.compression.stream import DecompressedStream
+from tfrecord_io.bytes.format.format_registry import Format, load
+from tfrecord_io.columns.arrow.buffers import empty_batch, selectable
+from tfrecord_io.columns.arrow.row_fault import first_refused
+from tfrecord_io.columns.schema.column_selection import Projection
+from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.columns.schema.type_names import short_type_name
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.row_filter import RowFilter, add_filter_columns
+from tfrecord_io.store.filesystem.interface import Entry
+from tfrecord_io.store.paths.plain_files import find_files
+from tfrecord_io.store.read.file_object import RawFile
+from tfrecord_io.store.read.open_stream import open_source
+from tfrecord_io.store.read.source import Source, total
+from tfrecord_io.store.write.atomic import open_output
+from tfrecord_io.store.write.output_file import OutputStream
+from tfrecord_io.typing import ProgressLike, SchemaLike
+from tfrecord_io.write.frame_sink import FrameSink, Piece
+from tfrecord_io.write.writer import WriteReport
+
+OpenWriter = Callable[[Any, pa.Schema], Any]
+Columns = Sequence[str] | str | None
+
+_BUFFER = 1 << 20
+_BYTE_ORDER_MARKS = (  # UTF-32's before UTF-16's, as it begins alike
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Options to read tables: the keywords of `tfrecord_io.convert` shared by all such formats."""
+
+    storage: StorageOptions = DEFAULT_STORAGE
+    columns: Columns = None
+    filters: Any = None  # may need further columns
+    schema: SchemaLike | None = None  # of the target; text is parsed as its types
+    schema_overrides: Mapping[str, Any] | None = None  # types of single columns, for formats that have none
+    progress: ProgressLike = False  # of formats whose files are read in order
+    named: bool = False  # the caller named the format: the suffixes and the content of files do not matter
+    limits: Limits = DEFAULT_LIMITS  # of columns, or fields of nested ones, and of rows with few of many columns
+    listings: Mapping[str, list[Entry]] | None = None  # of folders that were just listed, by path
+
+    def __post_init__(self) -> None:
+        ReadOptions(limits=self.limits)  # checks them
+
+    def projection(self, names: Sequence[str]) -> Projection:
+        """The columns to read among `names`: selected ones and the filter's; all if the filter names others."""
+        needed = () if self.filters is None else condition_of(self.filters).columns
+        if not set(needed) <= set(names):
+            return Projection(None)
+        columns = self.columns
+        return Projection(add_filter_columns(columns, needed) if needed and columns is not None else columns)
+
+    def check_count(self, count: int, path: str) -> None:
+        """Raise SchemaError if a file has more columns or fields than its limit, of which `count` are known."""
+        if count > self.limits.features:
+            reason = f"more than {self.limits.features} different columns or fields"
+            advice = "raise tfr.dataset(…, limits=tfr.Limits(features=…)) if they are intended"
+            raise SchemaError(reason, path=path, expected=self.limits.features, got=count, hint=advice)
+
+    def meter(self, sources: Sequence[Source]) -> ProgressMeter:
+        """The progress of reading these files."""
+        return ProgressMeter(self.progress, total(source.size for source in sources), "bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """Files of tables, and the columns of the folders that they are in: ``day=1/``."""
+
+    sources: list[Source]
+    folders: PartitionColumns
+    options: SourceOptions  # for columns in the files, without types declared for columns of folders
+
+    @classmethod
+    def resolve(cls, paths: Sequence[str], formats: Sequence[Format], options: SourceOptions) -> Self:
+        """The files that paths mean, of a directory those of `formats`: if the first is typed, no type can be declared.
+
+        Raises
+        ------
+        FileNotFoundError
+            A path means no file.
+        SchemaError
+            The name of a folder has no value of the declared type.
+        """
+        suffixes = tuple(suffix for format in formats for suffix in suffixes_of(format))
+        listings = options.listings or {}
+        matches = [
+            find_files(path, suffixes, options.storage, partitioned=True, listed=listings.get(path)) for path in paths
+        ]
+        for match in matches:
+            warn_of_left_out(match, formats)
+        sources = [source for match in matches for source in match.sources]
+        folders, overrides = PartitionColumns.from_folders(sources).override_types(options.schema_overrides, sources)
+        if formats[0].typed and overrides:
+            name = printable(next(iter(overrides)))
+            reason = f"schema_overrides= declares '{name}', but is only for columns of folders (day=1/)"
+            raise TypeError(f"{reason}, as the files state their types; schema= casts the columns to write")
+        schema = options.schema
+        if folders.fields and schema is not None:
+            folders, schema = folders.declare_types(Schema.parse(schema), sources)
+        return cls(sources, folders, replace(options, schema=schema, schema_overrides=overrides, listings=None))
+
+    def select_names(self, names: Sequence[str]) -> list[str] | None:
+        """The selected columns among those of the files; None: all.
+
+        Raises
+        ------
+        FeatureNotFoundError
+            The selection names a column that does not exist.
+        SchemaError
+            A folder has the name of a column.
+        EncodeError
+            Two of them have the same name.
+        """
+        self.options.check_count(len(names), self.sources[0].path)
+        projection = self.projection(names)
+        self.folders.refuse_features(names, self.sources)
+        projection.check([*names, *self.folders.names])
+        selected_names = projection.order(names)
+        name, count = next(iter(Counter(selected_names).most_common(1)), ("", 0))
+        if count > 1:
+            advice = "rename them in the file, or exclude them with columns="
+            advice_cli = "rename them in the file, or exclude them with --columns"
+            path = self.sources[0].path
+            raise EncodeError(
+                f"{count} columns have this name", path=path, feature=name, hint=advice, hint_cli=advice_cli
+            )
+        return None if projection.takes_all else selected_names
+
+    def projection(self, names: Sequence[str]) -> Projection:
+        """The columns to read of those in the files and those of folders."""
+        return self.options.projection([*names, *self.folders.names])
+
+    def rows_to_convert(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
+        """The rows to convert of batches that have the columns of the schema, or the selected ones."""
+        options = self.options
+        rows = select_columns(schema, batches, options.projection(schema.names))
+        return rows if options.filters is None else filter_rows(rows, options.filters, options.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """Files, with the schema that was decided once for all of them.
+
+    `batches` returns the rows of one file, in the columns of the files or those that are selected, as a generator; it
+    advances a meter by the bytes of the file.
+    """
+
+    files: TableFiles
+    file_schema: pa.Schema  # of the columns in the files
+    batches: Callable[[Source, ProgressMeter], Generator[pa.RecordBatch]]
+
+    @property
+    def sources(self) -> Sequence[Source]:
+        return self.files.sources
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of all columns, those of folders last."""
+        return self._add_folders(self.file_schema)
+
+    def _add_folders(self, schema: pa.Schema) -> pa.Schema:
+        folders = self.files.folders.fields
+        return pa.schema([*schema, *folders], schema.metadata) if folders else schema
+
+    @contextmanager
+    def open(self) -> Iterator[pa.RecordBatchReader]:
+        """The rows of all files, one file after the other."""
+        with self.files.options.meter(self.sources) as meter, self.rows(self.sources, meter) as rows:
+            yield rows
+
+    @contextmanager
+    def rows(self, sources: Sequence[Source], meter: ProgressMeter) -> Iterator[pa.RecordBatchReader]:
+        """The rows of some of the files, in the selected columns."""
+
+        def batches() -> Generator[pa.RecordBatch]:
+            for source in sources:
+                for batch in self.batches(source, meter):
+                    yield self.files.folders.add_to(batch, [source], self._add_folders(batch.schema), None)
+
+        with closing(batches()) as parts:
+            yield self.files.rows_to_convert(self.schema, parts)
+
+
+def suffixes_of(format: Format) -> tuple[str, ...]:
+    """The suffixes of files, also of compressed ones."""
+    packed = CODECS.suffixes() if format.compressed else ()
+    return tuple(suffix + second for suffix in format.suffixes for second in ("", *packed))
+
+
+def select_columns(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: Projection
+) -> pa.RecordBatchReader:
+    """The selected columns, in the order of the projection; `batches` have these or more."""
+    if projection.takes_all:
+        return pa.RecordBatchReader.from_batches(schema, batches)
+    fields = pa.schema([schema.field(i) for i in projection.positions(schema.names)], schema.metadata)
+    parts = (batch.select(projection.positions(batch.schema.names)) for batch in batches)
+    return pa.RecordBatchReader.from_batches(fields, parts)
+
+
+def filter_rows(stream: Any, filters: Any, columns: Columns) -> pa.RecordBatchReader:
+    """The rows of a stream that a filter keeps, with some of the columns.
+
+    Raises
+    ------
+    FeatureNotFoundError, SchemaError, TypeError, ValueError
+        As in `tfrecord_io.read.row_filter.RowFilter.for_schema`, or an entry of `columns` matches no column.
+    """
+    projection = Projection(columns)
+    projection.check(stream.schema.names)
+    if filters is None:
+        return select_columns(stream.schema, iter(stream), projection)
+    row_filter = RowFilter.for_schema(filters, stream.schema)
+    filtered_batches = (selectable(batch).filter(row_filter.mask(batch)) for batch in stream)
+    return select_columns(stream.schema, filtered_batches, projection)
+
+
+def check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: str) -> None:
+    """Raise SchemaError where the columns of a file are not those of the first file."""
+    if schema.equals(first):
+        return
+    advice = "convert the files one by one"
+    for name in dict.fromkeys([*schema.names, *first.names]):
+        got, expected = (
+            ", ".join(str(s.field(i).type) for i in s.get_all_field_indices(name)) for s in (schema, first)
+        )
+        if got != expected:
+            reason = f"it is {got or 'absent'} here, but {expected or 'absent'} in '{printable(first_path)}'"
+            raise SchemaError(reason, path=path, feature=name, expected=expected, got=got, hint=advice)
+    reason = f"its columns differ in order or nullability from those of '{printable(first_path)}'"
+    raise SchemaError(reason, path=path, expected=first.names, got=schema.names, hint=advice)
+
+
+@contextmanager
+def arrow_errors(path: str, format: str) -> Iterator[None]:
+    """Raise the errors of pyarrow for damaged files as DecodeError."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # from the filesystem
+            raise
+        reason = f"damaged, or not a file of the format {format}: {printable(str(error), 300)}"
+        raise DecodeError(reason, path=path, expected=format) from error
+
+
+def open_decompressed_file(source: Source, meter: ProgressMeter | None = None) -> io.BufferedReader:
+    """Open a file, which may be compressed, to be read in order; `meter` is advanced by the bytes of the file."""
+    stream = open_source(source)
+    raw = RawFile(stream, None) if meter is None else _MeteredFile(stream, source.size, meter)
+    return io.BufferedReader(raw, _BUFFER)
+
+
+class _MeteredFile(RawFile):
+    """A file that advances a progress bar by the bytes read, before decompression."""
+
+    def __init__(self, stream: Stream, size: int | None, meter: ProgressMeter) -> None:
+        super().__init__(stream, None)
+        self._stream, self._bytes, self._meter, self._counted = stream, size, meter, 0
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        count = super().readinto(buffer)
+        stream = self._stream
+        used = stream.raw_offset if isinstance(stream, DecompressedStream) else stream.offset
+        if count == 0 and len(buffer) and self._bytes is not None:
+            used = self._bytes
+        self._meter.advance(max(0, used - self._counted))
+        self._counted = max(self._counted, used)
+        return count
+
+
+def meter_batches(
+    batches: Iterator[pa.RecordBatch], rows: int | None, size: int | None, meter: ProgressMeter
+) -> Iterator[pa.RecordBatch]:
+    """Pass on the batches of a file, and advance `meter` by the batch's share of `rows`, in bytes of `size`."""
+    done = counted = 0
+    for batch in batches:
+        yield batch
+        done += len(batch)
+        share = (size or 0) * min(done, rows) // rows if rows else 0
+        meter.advance(share - counted)
+        counted = share
+    meter.advance((size or 0) - counted)
+
+
+def open_text_file(source: Source, meter: ProgressMeter | None = None) -> io.BufferedReader:
+    """Open a file of text, as `open_decompressed_file`, to be read as UTF-8.
+
+    UTF-16 and UTF-32, as spreadsheets export them, are known by their byte order mark.
+    """
+    file = open_decompressed_file(source, meter)
+    start = file.peek(4)[:4]
+    encoding = next((encoding for mark, encoding in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
+    return file if encoding is None else io.BufferedReader(_Utf8(file, encoding, source.path), _BUFFER)
+
+
+class _Utf8(io.RawIOBase):
+    """A file of text in another encoding, as UTF-8 without a byte order mark."""
+
+    def __init__(self, file: io.BufferedReader, encoding: str, path: str) -> None:
+        super().__init__()
+        self._text = io.TextIOWrapper(file, encoding, newline="")
+        self._encoding, self._path = encoding, path
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._text.read(len(buffer) // 4).encode()  # a character has at most four bytes
+        except UnicodeDecodeError as error:
+            reason = f"invalid text: the byte order mark says {self._encoding}, but {error.reason}"
+            raise DecodeError(reason, path=self._path, expected=self._encoding) from error
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._text.close()
+        super().close()
+
+
+def write_table_file(source: Any, target: Any, format: Format, keywords: dict[str, Any]) -> WriteReport:
+    """Write TFRecord files as one file of a format that has a `writer`, batch by batch.
+
+    `source`, `target` and `keywords` are as in `write_npy`; `keywords` may have those that only this format writes.
+    """
+    assert format.writer is not None
+    writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "mode"}
+    open_writer = partial(load(format.writer), **writer_options)
+    mode = keywords.pop("mode", None)
+    options = options_from_call(ExportOptions, None, source, **keywords)
+    with open_path(source, options) as reader:
+        return _write_rows(reader, target, format, open_writer, options=options, mode=mode)
+
+
+def write_table_rows(rows: pa.RecordBatchReader, target: Any, format: Format, **keywords: Any) -> WriteReport:
+    """Write a stream of rows as one file of a format that has a `writer`; the keywords are those of the target."""
+    assert format.writer is not None
+    mode = keywords.pop("mode", None)
+    options = ExportOptions.from_keywords(keywords)
+    return _write_rows(rows, target, format, load(format.writer), options=options, mode=mode)
+
+
+def _write_rows(
+    reader: Any, target: Any, format: Format, open_writer: OpenWriter, *, options: ExportOptions, mode: Any
+) -> WriteReport:
+    storage = options.target
+    refuse_types(reader.schema, open_writer, format.instead)
+    if not format.compressed:
+        with open_output(target, storage, mode=mode) as output:
+            rows = _write_batches(reader, OutputStream(output), open_writer, format)
+            size, compression = output.offset, None
+    else:
+        sink = FrameSink(target, storage, mode=mode, threads=options.thread_count)
+        try:
+            rows = _write_batches(reader, _SinkStream(sink), open_writer, format)
+        except BaseException:
+            sink.discard()
+            raise
+        sink.commit()
+        size, compression = sink.bytes, sink.compression
+    columns = tuple(reader.schema.names)
+    return WriteReport(os.fspath(target), rows, bytes=size, compression=compression, columns=columns, rounded={})
+
+
+def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, format: Format) -> int:
+    """Write all batches; returns the number of rows, without those that a filter left out."""
+    rows = 0
+    with open_writer(stream, reader.schema) as writer:
+        for batch in reader:
+            if format.needs_columns and not batch.num_columns and len(batch):
+                raise no_columns_error()
+            try:
+                writer.write_batch(batch)
+            except pa.ArrowException:  # its message holds the value
+                if (error := refused_value(batch, open_writer, format.instead)) is None:
+                    raise
+                row = rows + (error.record or 0)
+                error.path, error.record = (
+                    (None, row) if isinstance(reader, pa.RecordBatchReader) else reader.origin(row)
+                )
+                raise error from None
+            rows += len(batch)
+    return rows
+
+
+def no_columns_error() -> EncodeError:
+    """The error for records without columns, where a format has no rows of them."""
+    advice = "write JSON lines (.jsonl), where such a record is {}"
+    return EncodeError("records without columns cannot be stored in this file format", hint=advice)
+
+
+class _SinkStream(io.RawIOBase):
+    """A `FrameSink` as a Python file object, for other libraries; closing it does not publish the file."""
+
+    def __init__(self, sink: FrameSink) -> None:
+        self._sink = sink
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        view = memoryview(data).cast("B")
+        self._sink.write(Piece(view, 0))
+        return len(view)
+
+
+def refuse_types(schema: pa.Schema, open_writer: OpenWriter, instead: str) -> None:
+    """Refuse a column of a type that the format does not have."""
+    for field in schema:
+        if _refuses(empty_batch(pa.schema([field])), open_writer):
+            reason = f"a column of {short_type_name(field.type, field.metadata)} cannot be stored in this file format"
+            hint, hint_cli = _hints(instead)
+            raise EncodeError(reason, feature=field.name, hint=hint, hint_cli=hint_cli)
+
+
+def _hints(instead: str) -> tuple[str, str]:
+    return f"exclude the column with columns=, or {instead}", f"exclude the column with --columns, or {instead}"
+
+
+def refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, instead: str) -> EncodeError | None:
+    """The error for the first value that the format cannot hold, whose ``record`` is its row in the batch."""
+    for at, field in enumerate(batch.schema):
+        column = batch.select([at])
+        if _refuses(column, open_writer):
+            row = first_refused(len(batch), lambda begin, end: _refuses(column[begin:end], open_writer))  # noqa: B023
+            type_name = short_type_name(field.type, field.metadata)
+            reason = f"a value of this {type_name} is out of range for this file format"
+            hint, hint_cli = _hints(instead)
+            return EncodeError(reason, feature=field.name, record=row, hint=hint, hint_cli=hint_cli)
+    return None
+
+
+def _refuses(batch: pa.RecordBatch, open_writer: OpenWriter) -> bool:
+    try:
+        with open_writer(pa.BufferOutputStream(), batch.schema) as writer:
+            writer.write_batch(batch)
+    except (pa.ArrowException, OSError):
+        return True
+    return False

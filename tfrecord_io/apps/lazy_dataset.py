@@ -1,0 +1,929 @@
+"""Datasets as values, opened when they are read, and the forms to read them as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Self, get_args, overload
+
+import numpy.typing as npt
+import pyarrow as pa
+
+from tfrecord_io.apps.adapters.duckdb import to_duckdb
+from tfrecord_io.apps.adapters.grain import to_grain
+from tfrecord_io.apps.adapters.hf import to_hf
+from tfrecord_io.apps.adapters.polars import to_polars
+from tfrecord_io.apps.adapters.tf import to_tf
+from tfrecord_io.apps.adapters.torch import to_torch, to_torch_map
+from tfrecord_io.apps.adapters.xarray import to_xarray
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base.display import Report, Summary, byte_size, counted
+from tfrecord_io.base.libraries import PluginMethod, added_method
+from tfrecord_io.base.options import INT64_MAX, Limits, check_integer
+from tfrecord_io.base.options.arrays import IterOptions
+from tfrecord_io.base.options.did_you_mean import unknown_attribute
+from tfrecord_io.base.options.options_base import check_choice
+from tfrecord_io.base.options.read import DatasetOptions
+from tfrecord_io.base.public_names import LateTypes
+from tfrecord_io.columns.arrow.buffers import export_stream
+from tfrecord_io.columns.arrow.input.batch_source import open_input
+from tfrecord_io.errors import printable
+from tfrecord_io.read.call_options import check_equal, datasets_in, options_from_call
+from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.explanation import Explanation, explain_scan
+from tfrecord_io.read.explode import step_columns
+from tfrecord_io.read.lazy_scan import LazyScan
+from tfrecord_io.read.live_scan import refresh_scan
+from tfrecord_io.read.narrow_scan import apply_filter, skip_rows
+from tfrecord_io.read.open_scan import count_scan, open_all, open_scan, read_scan
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_source import plan_dataset
+from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder
+from tfrecord_io.read.sources import as_list, is_source
+from tfrecord_io.rows.arrays.read_arrays import scan_arrays
+from tfrecord_io.rows.training.iterator import ArrayIterator, iterate
+from tfrecord_io.rows.training.mixed_rows import BalancedEpochs, MixedEpochs, SequenceEpochs
+from tfrecord_io.rows.training.mixture import Mixture, same_columns, shares
+from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.rows.training.windows import WindowForm, Windows
+from tfrecord_io.typing import (
+    UNSET,
+    ArrayLayout,
+    Compression,
+    DtypeBackend,
+    FilesLike,
+    InputPath,
+    Lengths,
+    Missing,
+    MixStop,
+    OnErrorCollecting,
+    OnNew,
+    ProgressLike,
+    RecordTypeLike,
+    SchemaLike,
+    StorageLike,
+    TableLike,
+    UnevenParts,
+    Unset,
+    WindowPad,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tfrecord_io.plugins.engines.daft import to_daft
+    from tfrecord_io.plugins.engines.dask import to_dask
+    from tfrecord_io.plugins.engines.ray import to_ray
+    from tfrecord_io.plugins.engines.spark import to_spark
+else:
+    pd = LateTypes("pandas")
+    to_daft, to_dask, to_ray, to_spark = map(PluginMethod, ("daft", "dask", "ray", "spark"))
+
+
+_selects = partial(check_keywords, moved=dict)  # of a dataset that is there: its errors name no keyword of `dataset`
+
+
+class _Shown(ScanHolder, Report):  # type: ignore[misc]  # the only slot of Report is __weakref__
+    """Base of a dataset and of its pieces: a scan, whose files, sizes and columns are shown."""
+
+    __slots__ = ()
+    _held: LazyScan
+
+    def __dir__(self) -> list[str]:
+        """The public names."""
+        return sorted(
+            {*dir(object), *(name for class_ in type(self).__mro__ for name in vars(class_) if name[:1] != "_")}
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the selected columns, in order."""
+        return self._held.schema
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of the files, in the order of reading."""
+        return self._held.files
+
+    @property
+    def bytes(self) -> int | None:
+        """The size of the files, compressed if they are, or of the parts that are read; None if unknown."""
+        return self._held.bytes
+
+    @_selects
+    def select(self, columns: Sequence[str] | str) -> Self:
+        return type(self)(self._held.select(columns))
+
+    @_selects
+    def filter(self, filters: Any) -> Self:
+        return type(self)(apply_filter(self._held, filters))
+
+    @check_keywords
+    def count_rows(self) -> int:
+        return count_scan(self._held)
+
+    select.__doc__, filter.__doc__, count_rows.__doc__ = Scan.select.__doc__, apply_filter.__doc__, count_scan.__doc__
+
+    def _summary(self) -> Summary:
+        scan = self._held
+        amounts = [counted(len(scan.files), "file")]
+        if scan.is_read_once:
+            return Summary(f"{type(self).__name__} of {amounts[0]}, read once", lines=scan.described_rows())
+        amounts += [] if scan.bytes is None else [byte_size(scan.bytes)]
+        amounts += [] if scan.rows is None else [counted(scan.rows, "row")]
+        title = f"{type(self).__name__} of {', '.join(amounts)}, schema {scan.schema_source}"
+        rows = [(printable(f.name), printable(scan.shown_type(f))) for f in scan.schema]
+        return Summary(title, ("column", "type"), rows, scan.described_rows())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._held.describe()}>"
+
+    def __add__(self, other: Any) -> Dataset:
+        """The rows of this one, then those of another dataset, of a piece, or of files; their columns are united."""
+        if not is_source(other):
+            return NotImplemented
+        return dataset([self, *(other if isinstance(other, list | tuple) else [other])])
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return open_scan(self._held, warns=True).__arrow_c_stream__(requested_schema)
+
+    def __dask_tokenize__(self) -> object:
+        return self._held.__dask_tokenize__()
+
+
+class DatasetPiece(_Shown):
+    """A part of a dataset, of whole records; made by `Dataset.pieces`.
+
+    It can be pickled, to a few kilobytes, in a bucket also about 20 bytes for each file. Other processes and machines
+    read the same version of the files, or raise an error; they use the schema of the dataset, and infer nothing.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        That of the dataset.
+    files : list of str
+        The files that it has records of.
+    bytes : int or None
+        What it reads of them.
+    """
+
+    __slots__ = ()
+
+    @check_keywords
+    def read(self) -> pa.Table:
+        """All rows as a table."""
+        return read_scan(self._held)
+
+    def to_batches(self) -> Reader:
+        """The record batches of this piece; see `Dataset.to_batches`."""
+        return open_scan(self._held.with_report())
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            has_it = f"tfr.dataset(piece).{name} has it" if name in dir(Dataset) else None
+            raise unknown_attribute(self, name, has_it)
+
+
+class Dataset(_Shown):
+    """TFRecord files under a common schema, opened when they are read; made by `tfrecord_io.dataset`.
+
+    It is immutable, can be pickled, and can be read any number of times. `select` and `filter` are lazy. Anything that
+    accepts ``__arrow_c_stream__`` can read it: polars, DuckDB, `write_tfrecord`.
+
+    It stands for one version of the files: those that existed when it was made. `refresh` returns a dataset with the
+    rows appended later; after its files were replaced, by an overwrite or `compact`, reading it raises `ReplacedError`.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the selected columns.
+    schema_source : str
+        "schema=", "embedded", "saved" (`Schema.save`), "features.json", "companions" (companion features make bytes
+        tensors) or "inferred".
+    files : list of str
+        In the order of reading.
+    bytes : int or None
+        Of all files together, compressed if they are; None if a size is unknown.
+    rows : int or None
+        If a manifest states it; `count_rows` finds it otherwise.
+    """
+
+    __slots__ = ()
+
+    @property
+    def schema_source(self) -> str:
+        """Where the schema comes from: "schema=", "embedded", "saved", "features.json", "companions" or "inferred"."""
+        return self._held.schema_source
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, where a manifest states it; else None, and `count_rows` finds it."""
+        return self._held.rows
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the selected columns, in order."""
+        return list(self.schema.names)
+
+    @check_keywords
+    def refresh(self) -> Self:
+        """Select the same columns and rows from the files that exist now; this dataset stays as it is.
+
+        Raises
+        ------
+        FeatureNotFoundError
+            A selected column does not exist any more.
+        FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+            As in `tfrecord_io.dataset`.
+
+        Examples
+        --------
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord({"x": [1]}, "growing/", mode="append")
+        >>> first = tfr.dataset("growing/")
+        >>> _ = tfr.write_tfrecord({"x": [2]}, "growing/", mode="append")
+        >>> first.count_rows(), first.refresh().count_rows()
+        (1, 2)
+        """
+        return type(self)(refresh_scan(self._held))
+
+    @check_keywords
+    def explain(self) -> Explanation:
+        """Show the files that a read opens, in whole or by a column index, and the decoded columns.
+
+        It is planned as `to_table` is, and column indexes are searched for it; no record is decoded.
+
+        Raises
+        ------
+        ReplacedError
+            The files were replaced since the dataset was made.
+
+        Examples
+        --------
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord(
+        ...     {"kind": ["a", "b"], "n": [1, 2]}, "kinds/", partition_by="kind"
+        ... )
+        >>> explained = (
+        ...     tfr.dataset("kinds/").filter([("kind", "==", "b"), ("n", ">", 0)]).explain()
+        ... )
+        >>> [(file.read, file.why) for file in explained.files]
+        [('left out', "kind == 'b'"), ('whole', '')]
+        >>> explained.columns
+        ('n',)
+        """
+        return explain_scan(self._held)
+
+    @_selects
+    def limit(self, n: int) -> Self:
+        """At most the first `n` rows that meet the filter, also a filter added later; lazy.
+
+        Examples
+        --------
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
+        >>> tfr.dataset("three.tfrecord").limit(2).to_table()["x"].to_pylist()
+        [1, 2]
+        """
+        n = check_integer("n", n, 0)
+        return type(self)(self._held.limit_rows(n))
+
+    @_selects
+    def offset(self, n: int) -> Self:
+        """Without the first `n` rows; lazy.
+
+        Raises
+        ------
+        ValueError
+            The dataset has a filter, before which an offset counts.
+
+        Examples
+        --------
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
+        >>> tfr.dataset("three.tfrecord").offset(1).limit(1).to_table()["x"].to_pylist()
+        [2]
+        """
+        n = check_integer("n", n, 0, INT64_MAX)
+        return type(self)(skip_rows(self._held, n))
+
+    @_selects
+    def take(self, n: int) -> Self:
+        """Limit the rows as `limit` does; for rows by number, see `tfrecord_io.open_random`."""
+        if not hasattr(n, "__index__"):
+            raise TypeError("take(n) is the first n rows; tfr.open_random(path) reads rows by number")
+        return self.limit(n)
+
+    def __len__(self) -> int:
+        """The number of rows, if a manifest states it.
+
+        Raises
+        ------
+        TypeError
+            It is not known without reading the files, as `count_rows` does.
+        """
+        if self.rows is None or not self._held.options.damage.counts_all:
+            raise TypeError("the number of rows is not known before files are read: call count_rows()")
+        return self.rows
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> NoReturn:
+        """A dataset is not an iterator: there are several forms to read it in."""
+        raise TypeError("iterate over to_batches(), or over iter_arrays(batch_size=…) in training")
+
+    def __getitem__(self, rows: object) -> NoReturn:
+        """Rows by number are those of `tfrecord_io.open_random`."""
+        raise TypeError(
+            "select(['name']) takes columns, head(n) the first rows, tfr.open_random(path)[[0, 5]] rows by number"
+        )
+
+    @_selects
+    def head(self, n: int = 5) -> pa.Table:
+        """The first `n` rows as a table."""
+        return read_scan(self._held.limit_rows(n), warns=True)
+
+    @_selects
+    def pieces(self, n: int | None = None, *, max_bytes: int = PIECE_BYTES) -> list[DatasetPiece]:
+        """Split into parts of whole records, for several processes; their rows, in order, are those of the dataset.
+
+        Large plain files are split by their size alone, and are not read for it: a piece has the records that begin in
+        a range of bytes, and finds them when it is read. Compressed files stay whole; small files are joined.
+
+        Parameters
+        ----------
+        n : int, optional
+            The maximum number of pieces, which have about the same number of bytes. The result has at least one.
+        max_bytes : int
+            Without `n`: the approximate size of a piece.
+
+        Raises
+        ------
+        ValueError
+            `n` or `max_bytes` is less than 1, or the dataset has an `offset`, a `limit` or ``on_error="stop"``.
+        """
+        return [DatasetPiece(scan) for scan in self._held.split(n, max_bytes)]
+
+    # As a table, batches, a DataFrame, arrays -----------------------------------------------------------------------
+
+    @check_keywords
+    def to_table(self) -> pa.Table:
+        """All rows as a table; see `tfrecord_io.read_table`."""
+        with open_all(self._held) as reader:
+            return reader.read_all()
+
+    @check_keywords
+    def to_batches(self) -> Reader:
+        """A stream of record batches in bounded memory: an iterator and a context manager, as from `open_reader`."""
+        return open_scan(self._held.with_report(), warns=True)
+
+    @check_keywords
+    def to_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
+        """All rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
+        with open_all(self._held, with_index=True) as reader:
+            return reader.read_pandas(dtype_backend)
+
+    @check_keywords
+    def to_arrays(
+        self,
+        *,
+        ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
+        pad_value: Any = 0,
+        max_length: Lengths | Mapping[str, Lengths] | None = None,
+        pad_to: Lengths | Mapping[str, Lengths] | None = None,
+        missing: Missing = "error",
+    ) -> dict[str, npt.NDArray[Any]]:
+        """All rows as NumPy arrays, by column; see `tfrecord_io.read_arrays`.
+
+        Parameters
+        ----------
+        ragged, pad_value, max_length, pad_to, missing
+            As in `read_arrays`.
+        """
+        return scan_arrays(
+            self._held, ragged=ragged, pad_value=pad_value, max_length=max_length, pad_to=pad_to, missing=missing
+        )
+
+    @check_keywords
+    def iter_arrays(
+        self: Any,  # also what is made of datasets
+        *,
+        batch_size: int,
+        shuffle_buffer: int | None = None,
+        seed: int | None = None,
+        epochs: int | None = 1,
+        drop_last: bool = False,
+        worker: tuple[int, int] | None = None,
+        uneven: UnevenParts = "keep",
+        ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
+        pad_value: Any = 0,
+        max_length: Lengths | Mapping[str, Lengths] | None = None,
+        pad_to: Lengths | Mapping[str, Lengths] | None = None,
+        missing: Missing = "error",
+        bucket_by: Sequence[str] | str | None = None,
+        bucket_sizes: Sequence[int] | None = None,
+        pack: Mapping[str, int] | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> ArrayIterator:
+        """Batches of arrays for training; see `tfrecord_io.iter_arrays`.
+
+        Parameters
+        ----------
+        batch_size, shuffle_buffer, seed, epochs, drop_last, worker, uneven, bucket_by, bucket_sizes, pack, state
+            As in `tfrecord_io.iter_arrays`.
+        ragged, pad_value, max_length, pad_to, missing
+            As in `read_arrays`.
+
+        Notes
+        -----
+        Workers share the rows of a filter evenly, but each reads all files, unless there are as many files as workers
+        and no `limit` and no ``uneven=``.
+        """
+        return iterate(
+            self,
+            batch_size=batch_size,
+            shuffle_buffer=shuffle_buffer,
+            seed=seed,
+            epochs=epochs,
+            drop_last=drop_last,
+            worker=worker,
+            uneven=uneven,
+            ragged=ragged,
+            pad_value=pad_value,
+            max_length=max_length,
+            pad_to=pad_to,
+            missing=missing,
+            bucket_by=bucket_by,
+            bucket_sizes=bucket_sizes,
+            pack=pack,
+            state=state,
+        )
+
+    # By adapters: a line for each row of base/libraries.py ----------------------------------------------------------------
+
+    to_polars = to_polars
+    to_duckdb = to_duckdb
+    to_dask = to_dask
+    to_daft = to_daft
+    to_ray = to_ray
+    to_spark = to_spark
+    to_xarray = to_xarray
+    to_torch = to_torch
+    to_torch_map = to_torch_map
+    to_tf = to_tf
+    to_hf = to_hf
+    to_grain = to_grain
+
+    if not TYPE_CHECKING:  # methods of other packages
+
+        def __getattr__(self, name: str) -> object:
+            method = added_method(name) if name.startswith("to_") else None
+            if method is None:
+                raise unknown_attribute(self, name)
+            return partial(method, self)
+
+
+class _DerivedDataset(RowSource):
+    """Base of datasets whose rows are made from the rows of other datasets."""
+
+    __slots__ = ()
+    _of_rows: ClassVar = {"schema", "count_rows", "to_table"}
+
+    def __dir__(self) -> list[str]:
+        """The public names, as of a `Dataset`."""
+        names = {*vars(_DerivedDataset), *vars(type(self))} - {"epochs", "_of_rows"}
+        return sorted({*dir(object), *names, *self._of_rows})
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.describe()}>"
+
+    def head(self, n: int = 5) -> pa.Table:
+        """The first `n` rows as a table."""
+        n = check_integer("n", n, 0)
+        batches, count = list[pa.RecordBatch](), 0
+        with closing(self.batches()) as rows:
+            while count < n and (batch := next(rows, None)) is not None:
+                batches.append(batch)
+                count += len(batch)
+        return pa.Table.from_batches(batches, self.schema)[:n]
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """The rows of an epoch as a stream of record batches in bounded memory."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows of an epoch as a DataFrame."""
+        return self.to_table().to_pandas()
+
+    columns, iter_arrays = Dataset.columns, Dataset.iter_arrays
+    to_torch = to_torch
+    to_torch_map = to_torch_map
+    to_tf = to_tf
+    to_hf = to_hf
+    to_grain = to_grain
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return export_stream(self.schema, self.batches(), requested_schema)
+
+
+class MixedDataset(Mixture, _DerivedDataset):
+    """Datasets whose rows are drawn by weights; made by `tfrecord_io.mix`.
+
+    It is immutable, can be pickled, and can be read any number of times. Anything that accepts ``__arrow_c_stream__``
+    can read it: polars, DuckDB, `write_tfrecord`.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    parts : tuple of Dataset or WindowedDataset
+    weights : tuple of float
+        Of each part; their sum is 1.
+    """
+
+    __slots__ = ()
+    _of_rows: ClassVar = {*_DerivedDataset._of_rows, "weights"}
+
+    @property
+    def parts(self) -> tuple[Dataset | WindowedDataset, ...]:
+        """The datasets that are mixed."""
+        return tuple(Dataset(part) if isinstance(part, LazyScan) else part for part in self.mixed)
+
+    def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> SequenceEpochs:
+        """The rows of every epoch; see `RowSource.epochs`."""
+        if self.classes is not None:
+            return BalancedEpochs(self, self.classes, options, counts)
+        return MixedEpochs(self, options, seed, counts)
+
+    def select(self, columns: Sequence[str] | str) -> MixedDataset:
+        """Only some of the columns of the parts; see `Dataset.select`."""
+        return self.map_scans(lambda part: part.select(columns))
+
+    def filter(self, filters: Any) -> MixedDataset:
+        """Only the rows of the parts that meet a condition; see `Dataset.filter`. The weights stay as they are."""
+        return self.map_scans(lambda part: apply_filter(part, filters)).rebalance()
+
+
+class WindowedDataset(Windows, _DerivedDataset):
+    """Windows of the steps of a dataset's episodes; made by `tfrecord_io.windows`.
+
+    It is immutable, can be pickled, and can be read any number of times. Anything that accepts ``__arrow_c_stream__``
+    can read it: polars, DuckDB, `write_tfrecord`.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    scan : Dataset
+        The episodes.
+    """
+
+    @property
+    def scan(self) -> Dataset:
+        """The episodes."""
+        return Dataset(self.episodes)
+
+
+@overload
+def windows(
+    data: FilesLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+) -> WindowedDataset: ...
+@overload
+def windows(
+    data: TableLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+) -> pa.RecordBatchReader: ...
+@check_keywords
+def windows(
+    data: FilesLike | TableLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+) -> WindowedDataset | pa.RecordBatchReader:
+    """Turn each row, an episode, into a row for each window of consecutive steps in it.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord(
+    ...     {"id": ["a", "b"], "steps/x": [[1, 2, 3, 4], [5, 6]]}, "walks.tfrecord"
+    ... )
+    >>> windowed = tfr.windows(tfr.dataset("walks.tfrecord"), length=3)
+    >>> windowed.to_table().to_pylist()
+    [{'id': 'a', 'steps/x': [1, 2, 3]}, {'id': 'a', 'steps/x': [2, 3, 4]}]
+    >>> next(
+    ...     tfr.windows(
+    ...         tfr.dataset("walks.tfrecord"), length=3, stride=2, pad="edge"
+    ...     ).iter_arrays(batch_size=3)
+    ... )
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'id': array(['a', 'a', 'b'], dtype=StringDType(na_object=None)), 'steps/x': array([[1, 2, 3],
+           [3, 4, 4],
+           [5, 6, 6]])}
+
+    Parameters
+    ----------
+    data : path, Dataset, Reader, DataFrame, Table or any other table
+        As for `explode`.
+    prefix : str, default "steps"
+        The columns of steps are those named ``<prefix>/…``: lists with a value for each step, or tensors whose first
+        axis counts the steps.
+    length : int, default 16
+        Steps of a window.
+    stride : int, default 1
+        Steps from the start of a window to that of the next one.
+    pad : {"none", "edge"}
+        "none": windows end with their episode; one that has fewer steps has no window. "edge": a window begins with
+        every `stride`-th step, and repeats the last one where the episode ends inside it.
+
+    Returns
+    -------
+    WindowedDataset or pyarrow.RecordBatchReader
+        Of a dataset or a path, a dataset for training: with ``iter_arrays``, ``to_torch``, ``to_torch_map``, ``to_tf``,
+        ``to_grain`` and ``to_hf``, whose states continue exactly; workers share the episodes, and with ``uneven=`` the
+        windows, whose number is found by the lengths of all episodes. Of other data, a stream in bounded memory. The
+        columns are those of `data`, in their order: those of steps are lists of a fixed length, of tensors tensors with
+        an axis more, the others have the value of the episode. No window has steps of two episodes. Single values of
+        a dtype of ml_dtypes become the wider one of NumPy, which holds them exactly.
+
+    Raises
+    ------
+    FeatureNotFoundError
+        No column has the prefix.
+    SchemaError
+        As in `explode`.
+    ValueError
+        `length` or `stride` is less than 1.
+    """
+    length = check_integer("length", length, 1)
+    stride = check_integer("stride", stride, 1)
+    check_choice("pad", pad, get_args(WindowPad))
+    source_data: Any = data
+    source = _scan_of(source_data) if is_source(source_data) else open_input(source_data)
+    form = WindowForm(tuple(step_columns(source.schema, prefix)), length, stride, pad)
+    schema = form.schema(source.schema)
+    if isinstance(source, LazyScan):
+        return WindowedDataset(source, form)
+    return pa.RecordBatchReader.from_batches(schema, form.stream(source.batches))
+
+
+@check_keywords
+def mix(
+    datasets: Sequence[FilesLike | WindowedDataset] | FilesLike | WindowedDataset,
+    weights: Sequence[float] | None = None,
+    *,
+    balance: str | None = None,
+    seed: int = 0,
+    stop: MixStop = "first",
+    source_column: str | None = None,
+) -> MixedDataset:
+    """Mix datasets: draw each row from one of them, by weights; or draw the classes of a column evenly.
+
+    The seed determines which dataset each row of an epoch comes from: the sequence is the same in every epoch, for
+    every reader and on every machine. Which rows of a dataset these are depends on the shuffling of the reader. The
+    rows of a dataset come in the order in which it is read on its own: with ``shuffle_buffer=``, its files are
+    shuffled, and the mixture passes through the buffer.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"n": [1, 2, 3]}, "small.tfrecord")
+    >>> _ = tfr.write_tfrecord({"n": list(range(100, 110))}, "large.tfrecord")
+    >>> mixed = tfr.mix(
+    ...     [tfr.dataset("small.tfrecord"), tfr.dataset("large.tfrecord")],
+    ...     [0.3, 0.7],
+    ...     stop="all",
+    ... )
+    >>> sorted(set(mixed.to_table()["n"].to_pylist())) == [1, 2, 3, *range(100, 110)]
+    True
+    >>> rows = sum(len(batch["n"]) for batch in mixed.iter_arrays(batch_size=6))
+    >>> rows == mixed.count_rows()
+    True
+    >>> _ = tfr.write_tfrecord({"kind": ["usual"] * 990 + ["rare"] * 10}, "kinds.tfrecord")
+    >>> balanced = tfr.mix(tfr.dataset("kinds.tfrecord"), balance="kind", stop="never")
+    >>> batch = next(balanced.iter_arrays(batch_size=1000, shuffle_buffer=1000, seed=0))
+    >>> 450 < (batch["kind"] == "rare").sum() < 550
+    np.True_
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset, WindowedDataset or path
+        Datasets with the same columns, types and `on_error`. With `balance`, also a single one.
+    weights : sequence of float, optional
+        The weight of each dataset; only ratios count. By default all are equal.
+    balance : str, optional
+        A column of classes (integers, bools, text or bytes), which are drawn evenly; then a dataset, by the weights of
+        those that have rows of the class. This call reads the column: from column indexes (``tfr index --columns``),
+        else from the records; each row needs a value. Rows are read by number, so that files must not be compressed.
+        With a ``shuffle_buffer``, the rows of a class have another order on each pass.
+    seed : int, default 0
+        Seed of the draws only; readers have a ``seed=`` of their own.
+    stop : {"first", "all", "never"}
+        When an epoch ends. "first": when a row would come from a dataset that has no more, so that no row is repeated;
+        "all": when every dataset has been read once, while shorter ones start again; "never": all are repeated without
+        end. With `balance`, this applies to the rows of each class: an epoch has about as many of each as the rarest
+        class ("first"), or the most frequent ("all").
+    source_column : str, optional
+        Name of a column to add, int64, with the index of the dataset that a row is from.
+
+    Returns
+    -------
+    MixedDataset
+        With the methods of a `Dataset` for training: ``iter_arrays``, ``to_torch``, ``to_torch_map``, ``to_tf``,
+        ``to_grain`` and ``to_hf``, and as a table. Their states continue exactly. Several workers share the sequence of
+        rows, for which they need the same ``seed`` with a ``shuffle_buffer``; where each dataset has at least as many
+        files as there are workers, each worker mixes whole files of each dataset, by a sequence of its own.
+
+    Raises
+    ------
+    SchemaError
+        The datasets have different columns, or the source column; `balance` is not a column of classes.
+    FeatureNotFoundError
+        `balance` is not a column.
+    DecodeError
+        A row has no value in the column `balance`.
+    TypeError, ValueError
+        The value of a keyword is invalid.
+    """
+    is_single = isinstance(datasets, str | PathLike | ScanHolder | WindowedDataset)
+    sources: Any = [datasets] if is_single else datasets
+    if isinstance(datasets, Mapping) or (is_single and balance is None):
+        raise TypeError(f"expected a list of datasets, got {type(datasets).__name__}")
+    parts = [part if isinstance(part, WindowedDataset) else _scan_of(part) for part in sources]
+    if not parts:
+        raise ValueError("expected at least one dataset, got none")
+    seed = check_integer("seed", seed, 0)
+    check_choice("stop", stop, get_args(MixStop))
+    row_shares = shares(weights, len(parts))
+    for keyword, name in {"source_column": source_column, "balance": balance}.items():
+        if not isinstance(name, str | None):
+            raise TypeError(f"{keyword}={name!r}: expected the name of a column")
+    mixed = MixedDataset(
+        same_columns(parts, source_column), row_shares, seed=seed, stop=stop, source_column=source_column
+    )
+    check_equal([part.options for part in parts], ["on_error"])
+    return mixed if balance is None else mixed.balance(balance)
+
+
+def _scan_of(source: Any) -> LazyScan:
+    if not is_source(source):
+        raise TypeError(f"expected datasets or paths, got {type(source).__name__}")
+    return (source if isinstance(source, Dataset) else dataset(source))._held
+
+
+@check_keywords
+def dataset(
+    source: InputPath,
+    *,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnErrorCollecting | None = None,
+    storage_options: StorageLike | None = None,
+    progress: ProgressLike | Unset = UNSET,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool | Unset = UNSET,
+    infer_text: bool | Unset = UNSET,
+    sample: int | Literal["all"] | Unset = UNSET,
+    on_new: OnNew | Unset = UNSET,
+    record_type: RecordTypeLike | None = None,
+    compression: Compression | Unset | None = UNSET,
+    offset: int = 0,
+    include_file_paths: str | None = None,
+    split: str | None = None,
+    allow_missing_shards: bool | Unset = UNSET,
+    check_crc: bool | Unset = UNSET,
+    limits: Limits | Unset = UNSET,
+    large_offsets: bool | Unset = UNSET,
+    threads: int | None = None,
+    filesystem: Any = None,
+    batch_size: int | Unset = UNSET,
+    batch_bytes: int | Unset = UNSET,
+) -> Dataset:
+    """Describe TFRecord files and how they are read; the dataset is read later, in whole or in part.
+
+    All calls that read files accept a dataset, alone or in a list. Its options hold for them; a keyword that such a
+    call passes itself, other than None, must apply, or is an error. The files are those that exist when this call
+    returns. The schema is determined when it is first needed: from `schema`, from the first file, or from a sample of
+    the first records. A later record that contradicts it is an error; calls that return all rows, such as `read_table`
+    and `Dataset.to_table`, infer the types from all of them. What `Dataset.filter` and others select has the types of
+    the dataset.
+
+    >>> import pyarrow.compute as pc, tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord(
+    ...     {"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord"
+    ... )
+    >>> letters = tfr.dataset("letters.tfrecord")
+    >>> letters
+    <Dataset of letters.tfrecord: 2 columns>
+    >>> threes = letters.filter(pc.field("label") == 3).select(["name"])
+    >>> threes.to_table()["name"].to_pylist()
+    ['a', 'c']
+    >>> [piece.read().num_rows for piece in letters.pieces(2)]
+    [1, 2]
+
+    Parameters
+    ----------
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file; a dataset of it, or of
+        a file object, is read once, by a call that takes it.
+    columns, filters, schema, limit, storage_options, progress
+        As in `read_tfrecord`.
+    on_error : {"raise", "stop", "skip", "collect"} or callable, optional
+        As in `read_tfrecord`. "collect" is for calls with a report of what they leave out: `open_reader`,
+        `Dataset.to_batches`, `RecordReader`, `convert`, `verify` and `salvage`; all others refuse such a dataset.
+    schema_overrides : dict, optional
+        Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).
+    stable_types : bool, default False
+        Always infer lists and binary, so that a column's type depends only on its feature type.
+    infer_text : bool, default True
+        Infer string for bytes features whose values are all text: UTF-8 without control characters except tabs and line
+        ends.
+    sample : int or "all", default 10,000
+        Number of records from which the schema of a stream is inferred. Calls that return all records use all of them.
+    on_new : {"raise", "ignore"}
+        What a stream does with a feature that was not in the sample.
+    record_type : {None, "example", "sequence_example", "bytes"}, message class or (descriptor set, name)
+        What each record is; detected by default. "bytes" returns the payloads in one binary column, ``record``. The
+        class of a protobuf message returns its fields; a descriptor set, as a path or bytes, with the name of a
+        message, too.
+    compression : {"infer", "gzip", "zlib", "zstd", "lz4", None}
+        "infer" detects it from the content; the suffix is ignored. None: not compressed.
+    offset : int, default 0
+        Number of records to skip at the start, by their lengths. With an `on_error` other than "raise" they are
+        decoded, and damaged ones do not count.
+    include_file_paths : str, optional
+        Name of a column to add, with the path of each row's file.
+    split : str, optional
+        Rows of a dataset that TFDS (tensorflow_datasets) wrote, by its splits, such as ``train[:80%]``. Others are
+        ``train``, ``train+test``, ``train[-100:]``, ``train[2shard]``, ``all``. `source` is the directory of the
+        dataset; of several versions the newest is read, and of several configurations TFDS's default.
+    allow_missing_shards : bool, default False
+        Read the existing files if shards are missing or duplicated.
+    check_crc : bool, default True
+        Check the CRCs of lengths and payloads; False checks none, for files whose writer stored no valid ones.
+    limits : Limits, optional
+        What an untrusted file may use: bytes of a record, names of features, memory beyond what is read,
+        decompressed bytes. More is an error.
+    large_offsets : bool, default False
+        Infer large_string, large_binary and large_list, which have 64-bit offsets.
+    threads : int, optional
+        Number of decoding threads, at most one for each core; by default the number of CPU cores. Nothing that is
+        returned or raised depends on it.
+    filesystem : filesystem, optional
+        Of fsspec or pyarrow: the same as passing it as `storage_options`.
+    batch_size : int, default 65,536
+        Maximum number of rows in a batch.
+    batch_bytes : int, default 64 MiB
+        Maximum size of a batch in bytes. It limits the payloads, the integers in lists (which may take 8 times as many
+        bytes as in a payload) and the scalars (including absent ones) separately. A batch has at least one row, and may
+        end earlier if the integers of the next record might exceed the limit.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing matches `source`.
+    CorruptRecordError, DecodeError, SchemaError
+        As in `read_tfrecord`, when the schema is found.
+    TypeError
+        When the schema is found, instead of a call that takes the dataset: `source` is a file object or a pipe.
+    """
+    options = options_from_call(
+        DatasetOptions,
+        dataset,
+        source,
+        columns=columns,
+        filters=filters,
+        schema=schema,
+        limit=limit,
+        on_error=on_error,
+        storage_options=storage_options,
+        progress=progress,
+        schema_overrides=schema_overrides,
+        stable_types=stable_types,
+        infer_text=infer_text,
+        sample=sample,
+        on_new=on_new,
+        record_type=record_type,
+        compression=compression,
+        offset=offset,
+        include_file_paths=include_file_paths,
+        split=split,
+        allow_missing_shards=allow_missing_shards,
+        check_crc=check_crc,
+        limits=limits,
+        large_offsets=large_offsets,
+        threads=threads,
+        filesystem=filesystem,
+        batch_size=batch_size,
+        batch_bytes=batch_bytes,
+    )
+    source = as_list(source)
+    if datasets_in(source):
+        return Dataset(LazyScan.from_scan(plan_dataset(source, options)))
+    return Dataset(LazyScan.from_sources(source, options, resolve_sources(source, options)))

@@ -1,0 +1,279 @@
+"""Columns of serialized Examples to tables and back: what logs, messages and databases hold instead of files.
+
+A column is decoded as a file is whose records are its values: `RecordColumn` is that file, of which a part is made when
+it is read. So types are inferred, values checked and threads used as in `tfrecord_io.read_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base.options import DEFAULT_LIMITS, Limits, ReadOptions
+from tfrecord_io.base.options.write import WriteOptions
+from tfrecord_io.bytes.compression.stream import PlainStream
+from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array
+from tfrecord_io.bytes.engine.fault_messages import OTHER_MESSAGE
+from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.bytes.format.framing import FRAME_BYTES
+from tfrecord_io.columns.arrow.buffers import offset_view, typed_view, valid_mask
+from tfrecord_io.errors import DecodeError, TFRecordError
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.store.read.source import OpenPlainFile, PlainFileReader, source_in_memory
+from tfrecord_io.typing import Float64, OnError, RecordTypeLike, SchemaLike, TableLike
+from tfrecord_io.write.frame_sink import PayloadSink
+from tfrecord_io.write.writer import Writer
+
+_BYTES = np.dtype(np.uint8)
+
+
+@check_keywords
+def decode_examples(
+    records: Any,
+    *,
+    columns: Sequence[str] | str | None = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool = False,
+    infer_text: bool = True,
+    record_type: RecordTypeLike | None = None,
+    on_error: OnError = "raise",
+    limits: Limits = DEFAULT_LIMITS,
+    large_offsets: bool = False,
+    threads: int | None = None,
+) -> pa.Table:
+    """Decode a column of serialized Examples or SequenceExamples: of a log, of messages, of a Parquet file.
+
+    >>> import pyarrow as pa, tfrecord_io as tfr
+    >>> log = pa.array(
+    ...     [
+    ...         tfr.encode_example({"user": 3, "query": b"shoes"}),
+    ...         None,
+    ...         tfr.encode_example({"user": 4}),
+    ...     ]
+    ... )
+    >>> tfr.io.decode_examples(log).to_pydict()
+    {'query': ['shoes', None, None], 'user': [3, None, 4]}
+
+    Parameters
+    ----------
+    records : pyarrow.Array or ChunkedArray of binary, pandas or polars Series of bytes, or sequence of bytes
+        Arrow's binary, large_binary, binary_view and fixed_size_binary, dictionaries of them, and anything with
+        ``__arrow_c_array__`` or ``__arrow_c_stream__``. A null is decoded as a record without features: each of its
+        columns has null, or the default that `schema` declares.
+    columns, schema, on_error
+        As in `read_tfrecord`.
+    schema_overrides, stable_types, infer_text, record_type, limits, large_offsets, threads
+        As in `dataset`.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for each value, as `tfrecord_io.read_table` reads a file of these records. Types are inferred from all of
+        them; pass `schema` where several columns, such as batches of a stream, are to have the same.
+
+    Raises
+    ------
+    TypeError
+        `records` is not a column of bytes.
+    DecodeError, SchemaError
+        As in `tfrecord_io.read_table`; the error's `record` is the row. With ``on_error="skip"`` the table has no row
+        for such a value; a function given as `on_error` gets the errors, and the row as `record` of each.
+    """
+    options = ReadOptions(
+        columns=columns,
+        schema=schema,
+        schema_overrides=schema_overrides,
+        stable_types=stable_types,
+        infer_text=infer_text,
+        record_type=record_type,
+        on_error=on_error,
+        limits=limits,
+        large_offsets=large_offsets,
+        threads=threads,
+        check_crc=False,
+    )
+    if options.record_type == "bytes":
+        raise ValueError("record_type='bytes': the column is that already")
+    column = RecordColumn(_binary_arrays(records), f"<{type(records).__name__}>")
+    try:
+        with open_path([column.source()], options, whole=True) as reader:
+            return reader.read_all()
+    except TFRecordError as error:
+        error.path = error.offset = error.records_intact = None  # these are about files
+        error.advice = None if error.advice == OTHER_MESSAGE else error.advice
+        raise
+
+
+@check_keywords
+def encode_examples(
+    table: TableLike,
+    *,
+    schema: SchemaLike | None = None,
+    record_type: RecordTypeLike | None = None,
+    column_encoding: Mapping[str, str] | None = None,
+    float64: Float64 | None = None,
+    nan_to_null: bool = True,
+    index: bool | None = None,
+    embed_schema: bool = True,
+    threads: int | None = None,
+) -> pa.Array:
+    """Encode a table as a column of serialized Examples, one for each row: for messages, requests and databases.
+
+    >>> import tfrecord_io as tfr
+    >>> messages = tfr.io.encode_examples(
+    ...     {"user": [3, 4], "query": ["shoes", "hats"]}, embed_schema=False
+    ... )
+    >>> messages.type
+    DataType(binary)
+    >>> tfr.decode_example(messages[1].as_py())
+    {'user': array([4]), 'query': array([b'hats'], dtype=object)}
+
+    Parameters
+    ----------
+    table : DataFrame, pyarrow Table, RecordBatch or reader, dict of arrays, list of dicts, or iterable of those
+        Whatever `tfrecord_io.write_tfrecord` accepts.
+    embed_schema : bool, default True
+        Store the schema in the first value, so that `decode_examples` of the whole column restores the types. Pass
+        False where the values go different ways, such as messages.
+    schema, record_type, column_encoding, float64, nan_to_null, index, threads
+        As in `write_tfrecord`.
+
+    Returns
+    -------
+    pyarrow.BinaryArray
+        The payloads of the records that `tfrecord_io.write_tfrecord` writes, without nulls; of 2 GiB or more a
+        LargeBinaryArray.
+
+    Raises
+    ------
+    EncodeError, SchemaError
+        As in `tfrecord_io.write_tfrecord`; the error's `record` is the row.
+    """
+    options = WriteOptions(
+        schema=schema,
+        record_type=record_type,
+        column_encoding=column_encoding,
+        float64=float64,
+        nan_to_null=nan_to_null,
+        index=index,
+        embed_schema=embed_schema,
+        threads=threads,
+    )
+    sink = PayloadSink()
+    with Writer(None, options, sink) as writer:
+        writer.write(table)
+    return sink.take()
+
+
+# ---- a column as a file
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """An array of a column: the extents of its values in `data`, and the file's offset behind the frame of each."""
+
+    data: Array
+    starts: Array
+    lengths: Array
+    ends: Array
+
+
+class RecordColumn(OpenPlainFile):
+    """The file whose records are the values of binary arrays; see `tfrecord_io.store.read.source.DerivedContent`.
+
+    Its bytes are made when they are read, by any number of threads; it has a name instead of a path.
+    """
+
+    can_be_read_again = False
+    schema: bytes | None = None
+
+    def __init__(self, arrays: Iterable[pa.Array], name: str) -> None:
+        self.size, self._name = 0, name
+        self._engine = get_engine()
+        self._chunks: list[_Chunk] = []
+        row = 0
+        for array in filter(len, arrays):
+            offsets = offset_view(array)
+            bounds, valid = offsets.astype(np.int64), valid_mask(array)
+            lengths = np.diff(bounds)
+            if valid is not None:
+                lengths[~valid] = 0
+            longest = int(lengths.argmax())
+            if lengths[longest] > MAX_RECORD_BYTES:
+                reason = f"a record of {lengths[longest]} bytes is over protobuf's limit of {MAX_RECORD_BYTES}"
+                got, expected = int(lengths[longest]), MAX_RECORD_BYTES
+                raise DecodeError(reason, record=row + longest, expected=expected, got=got)
+            ends = self.size + np.cumsum(lengths + FRAME_BYTES)
+            values = array.buffers()[2]
+            data = typed_view(values, _BYTES, 0, 0 if values is None else values.size)
+            self._chunks.append(_Chunk(data, bounds[:-1], lengths, ends))
+            self.size = int(ends[-1])
+            row += len(array)
+        self._ends = np.array([chunk.ends[-1] for chunk in self._chunks], np.int64)
+
+    def source(self) -> Any:
+        """The source of the file."""
+        return source_in_memory(self._name, self.size, self)
+
+    def open(self) -> PlainStream:
+        return PlainStream(PlainFileReader(self), self._name, b"", self.size)
+
+    def read_once(self) -> None:
+        """It can be read any number of times."""
+
+    def read_into(self, buffer: Array, begin: int) -> int:
+        done, first = 0, int(self._ends.searchsorted(begin, side="right"))
+        for chunk in self._chunks[first:]:
+            if done == len(buffer):
+                break
+            at = begin + done
+            row = int(chunk.ends.searchsorted(at, side="right"))
+            last = int(chunk.ends.searchsorted(begin + len(buffer))) + 1
+            skip = at - int(chunk.ends[row] - chunk.lengths[row] - FRAME_BYTES)
+            starts, lengths = chunk.starts[row:last], chunk.lengths[row:last]
+            done += self._engine.frame_window(chunk.data, starts, lengths=lengths, skip=skip, out=buffer[done:])
+        return done
+
+
+def _binary_arrays(records: Any) -> Iterator[pa.Array]:
+    """The arrays of a column, of binary or large_binary."""
+    column = _arrow_column(records)
+    for array in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        if t.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if not (t.is_binary(array.type) or t.is_large_binary(array.type)):
+            if not (t.is_binary_view(array.type) or t.is_fixed_size_binary(array.type) or t.is_null(array.type)):
+                raise TypeError(f"expected a column of bytes, got {array.type}")
+            array = array.cast(pa.large_binary())
+        yield array
+
+
+def _arrow_column(records: Any) -> pa.Array | pa.ChunkedArray:
+    if isinstance(records, pa.Array | pa.ChunkedArray):
+        return records
+    if isinstance(records, str | bytes | bytearray | memoryview):
+        advice = "tfr.decode_example decodes a single record, tfr.read_table reads files"
+        raise TypeError(f"expected a column of records, got {type(records).__name__}; {advice}")
+    if isinstance(records, pa.Table | pa.RecordBatch) or hasattr(records, "columns"):
+        raise TypeError(f"expected a column, got {type(records).__name__}; select one of its columns")
+    if hasattr(records, "__arrow_c_stream__"):
+        return pa.chunked_array(records)
+    if hasattr(records, "__arrow_c_array__"):
+        return pa.array(records)
+    if not isinstance(records, Iterable):
+        raise TypeError(f"expected a column of records, got {type(records).__name__}")
+    values = records if hasattr(records, "__array__") else list(records)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "S":
+        lost = "NumPy's values without the zero bytes at their ends"
+        raise TypeError(f"expected a column of bytes, got {lost}: pass an array of objects")
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise TypeError(f"expected a column of bytes: {error}") from error

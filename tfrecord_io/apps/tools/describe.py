@@ -1,0 +1,121 @@
+"""Describe each column of files: type, missing values, range, lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base.display import Report, Summary, counted
+from tfrecord_io.base.options import ReadOptions
+from tfrecord_io.base.options.record_types import MessageType
+from tfrecord_io.columns.arrow.output.column_statistics import HEADINGS, ColumnAccumulator, ColumnSummary
+from tfrecord_io.columns.schema.column_features import stored_as
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.suggest_types import SAMPLE_ROWS, Suggestion, suggest_types
+from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLike, StorageLike, Unset
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Description(Report):
+    """The result of `describe`; it prints as a table with a row for each column."""
+
+    records: int
+    columns: tuple[ColumnSummary, ...]
+    suggestions: tuple[Suggestion, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert to types of JSON: bytes are ``{"base64": text}``, NaN and infinities text, times in ISO 8601."""
+        suggestions = [suggestion.to_dict() for suggestion in self.suggestions]
+        return {"records": self.records, "columns": [c.to_dict() for c in self.columns], "suggestions": suggestions}
+
+    def _summary(self) -> Summary:
+        lines = [line for suggestion in self.suggestions for line in suggestion.lines()]
+        return Summary(counted(self.records, "record"), HEADINGS, self.rows(), lines)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Rows of text, one per column, in the order of `HEADINGS`."""
+        return [column.row() for column in self.columns]
+
+
+@check_keywords
+def describe(
+    source: InputPath,
+    *,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    limit: int | None = None,
+    on_error: OnError | None = None,
+    storage_options: StorageLike | None = None,
+    progress: ProgressLike | Unset = UNSET,
+) -> Description:
+    """Describe every column of the records.
+
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord(
+    ...     {"x": [1, 2, None], "word": ["a", "b", "a"]}, "words.tfrecord"
+    ... )
+    >>> tfr.describe("words.tfrecord").columns[0].maximum
+    2
+
+    Parameters
+    ----------
+    source : str, PathLike, Dataset, list of those, or binary file object
+        As in `read_tfrecord`; a `dataset` has more reading options.
+    columns, filters, schema, limit, on_error, storage_options, progress
+        As in `read_tfrecord`.
+
+    Returns
+    -------
+    Description
+        The number of records, and a `ColumnSummary` per column: type, nulls, minimum, maximum and mean of numbers
+        (without NaN), lengths of text, bytes and lists, number of distinct values up to 1,000, an example (of more than
+        1 KiB, the text that shows it). Where a file has no embedded schema, its ``suggestions`` say of bytes that are
+        images, serialized tensors, or raw numbers whose shape stands in other features, by which field they can be
+        read so; nothing is applied by itself.
+
+    Raises
+    ------
+    TFRecordError
+        As in `open_reader`.
+
+    Warns
+    -----
+    DamagedDataWarning
+        Values of a feature have several feature types: the records with the less frequent ones are left out.
+    """
+    records, sampled, first_batches = 0, 0, list[pa.RecordBatch]()
+    options = options_from_call(
+        ReadOptions,
+        describe,
+        source,
+        {"sample": "all"},
+        columns=columns,
+        filters=filters,
+        schema=schema,
+        limit=limit,
+        on_error=on_error,
+        storage_options=storage_options,
+        progress=progress,
+    ).for_inspection()
+    with open_path(source, options) as reader:
+        is_message = isinstance(options.record_type, MessageType)
+        stored = [None if is_message else stored_as(field) for field in reader.schema]
+        accumulators = [
+            ColumnAccumulator(field.name, field.type, field.metadata, type_)
+            for field, type_ in zip(reader.schema, stored, strict=True)
+        ]
+        sample_rows = SAMPLE_ROWS if reader.scan.resolved.source == "inferred" else 0
+        for batch in reader:
+            if sampled < sample_rows:
+                first_batches.append(batch)
+                sampled += len(batch)
+            records += batch.num_rows
+            for accumulator, column in zip(accumulators, batch.columns, strict=True):
+                accumulator.add(column)
+    return Description(records, tuple(a.summary() for a in accumulators), suggest_types(first_batches))

@@ -1,0 +1,46 @@
+"""The keywords of reading and writing calls: frozen dataclasses, validated once.
+
+Defaults are defined here and nowhere else. Those of calls that write, of calls that return arrays and of other formats
+are in `write`, `arrays` and `file_options`, which are imported where these calls are.
+"""
+
+from tfrecord_io.base.options.did_you_mean import unknown_keyword
+from tfrecord_io.base.options.limits import DEFAULT_LIMITS, LIMITS, MAX_EXPANSION, MAX_RECORD_BYTES, Limits
+from tfrecord_io.base.options.options_base import (
+    DEFAULT_STORAGE,
+    INT64_MAX,
+    MIB,
+    Options,
+    StorageOptions,
+    TransferOptions,
+    check_integer,
+    check_names,
+    check_progress,
+    cpu_count,
+)
+from tfrecord_io.base.options.read import FrameOptions, ReadOptions, ScanOptions
+from tfrecord_io.base.options.selection import ALL, Selection
+
+__all__ = [
+    "ALL",
+    "DEFAULT_LIMITS",
+    "DEFAULT_STORAGE",
+    "INT64_MAX",
+    "LIMITS",
+    "MAX_EXPANSION",
+    "MAX_RECORD_BYTES",
+    "MIB",
+    "FrameOptions",
+    "Limits",
+    "Options",
+    "ReadOptions",
+    "ScanOptions",
+    "Selection",
+    "StorageOptions",
+    "TransferOptions",
+    "check_integer",
+    "check_names",
+    "check_progress",
+    "cpu_count",
+    "unknown_keyword",
+]

@@ -1,0 +1,234 @@
+"""Base classes of options: construction from keywords, storage, threads."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, ClassVar, Self, TypeVar, cast, get_args
+
+from tfrecord_io.base.options.did_you_mean import NO_APPEND, unknown_keyword
+from tfrecord_io.typing import UNSET, Compression, FileMode, ProgressLike, StorageLike
+
+_MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
+_FILESYSTEMS = ("AbstractFileSystem", "FileSystem")  # of fsspec and pyarrow: what ``storage_options=`` may be, too
+T = TypeVar("T")
+MIB = 1 << 20
+INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
+
+
+def cpu_count() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_integer(name: str, value: Any, least: int, most: int | None = None, *, optional: bool = False) -> Any:
+    """An integer as an `int`, as those of NumPy overflow; TypeError or ValueError for what is none, or out of range."""
+    if optional and value is None:
+        return None
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        raise TypeError(f"{name}={value!r}: expected an integer")
+    if number < least:
+        raise ValueError(f"{name}={value!r}: expected at least {least}")
+    if most is not None and number > most:
+        raise ValueError(f"{name}={value!r}: expected at most {most}")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class StorageOptions:
+    """How paths are accessed: the keyword `storage_options` of a call, or its `filesystem`."""
+
+    storage_options: Mapping[str, Any] | None = None
+    filesystem: Any = None
+    of_both: bool = False  # of a source and a target, of which one may be local: options are for the other
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """As keywords of `Options`."""
+        return {"storage_options": self.storage_options, "filesystem": self.filesystem}
+
+    @property
+    def given(self) -> Any:
+        """As the one keyword ``storage_options=`` of a public call."""
+        return self.storage_options if self.filesystem is None else self.filesystem
+
+
+DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
+
+
+def separate_filesystem(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Keywords in which a filesystem that was passed as ``storage_options=`` is that of ``filesystem=``."""
+    storage = keywords.get("storage_options")
+    if storage is None or {kind.__name__ for kind in type(storage).__mro__}.isdisjoint(_FILESYSTEMS):
+        return dict(keywords)
+    if keywords.get("filesystem") is not None:
+        raise ValueError("storage_options= is a filesystem: leave out filesystem=")
+    return {**keywords, "storage_options": None, "filesystem": storage}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The keywords of all calls that take a path; construction from keywords, and checks that several classes share."""
+
+    storage_options: StorageLike | None = None
+    filesystem: Any = None
+
+    internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
+    none_is_unset: ClassVar[frozenset[str]] = frozenset()  # keywords of which None says as little as UNSET
+
+    @classmethod
+    def stated(cls, keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """Select the keywords that a caller states: all but UNSET, and None where None is the default.
+
+        TypeError for a keyword that these options do not have.
+        """
+        names = cls.__dataclass_fields__.keys() - cls.internal
+        for name in keywords:
+            if name not in names:
+                raise unknown_keyword(name, names)
+        return {
+            name: value
+            for name, value in keywords.items()
+            if not (value is UNSET or (value is None and (name in cls.none_is_unset or getattr(cls, name) is None)))
+        }
+
+    @classmethod
+    def from_keywords(cls, keywords: Mapping[str, Any]) -> Self:
+        """Make options of the keywords that a call passes on, as `stated` selects them.
+
+        TypeError for a keyword that does not exist, or a value of a wrong type; ValueError for a value out of range.
+        """
+        return cls(**cls.stated(keywords))
+
+    def changed(self, **changes: Any) -> Self:
+        """A copy with other values, unchecked, as checked values imply them."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__, **changes)
+        return new
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what differs from the defaults."""
+        return partial(type(self), **self.changes), ()
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """Options with other values than the defaults."""
+        values = {f: getattr(self, f.name) for f in fields(self)}
+        return {f.name: value for f, value in values.items() if value is not f.default}
+
+    @property
+    def storage(self) -> StorageOptions:
+        return StorageOptions(cast("Mapping[str, Any] | None", self.storage_options), self.filesystem)
+
+    def __post_init__(self) -> None:
+        if self.storage_options is not None:
+            places = {"storage_options": self.storage_options, "filesystem": self.filesystem}
+            for name, value in separate_filesystem(places).items():
+                object.__setattr__(self, name, value)
+            self._check_mapping("storage_options", "{'anon': True}", " or a filesystem of fsspec or pyarrow")
+
+    def _check_integer(self, name: str, least: int, most: int | None = None, *, optional: bool = False) -> None:
+        object.__setattr__(self, name, check_integer(name, getattr(self, name), least, most, optional=optional))
+
+    def _check_flags(self, *names: str, other: tuple[object, ...] = ()) -> None:
+        """Convert flags to bool, also those of NumPy; other types are errors, such as text."""
+        for name in names:
+            value = getattr(self, name)
+            if value in other:
+                continue
+            if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
+                expected = "".join(f"{choice!r} or " for choice in other)
+                raise TypeError(f"{name}={value!r}: expected {expected}True or False")
+            object.__setattr__(self, name, bool(value))
+
+    def _check_mapping(self, name: str, example: str, other: str = "") -> None:
+        value = getattr(self, name)
+        if not isinstance(value, Mapping | None):
+            raise TypeError(f"{name}={value!r}: expected a dict such as {example}{other}")
+        for key in value or ():
+            if not isinstance(key, str):
+                raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordOptions(Options):
+    """Keywords of calls that read or write files of records."""
+
+    compression: Compression | None = "infer"
+    threads: int | None = None
+    progress: ProgressLike = False
+
+    @property
+    def thread_count(self) -> int:
+        return cpu_count() if self.threads is None else self.threads
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.compression, str | None):
+            raise TypeError(f"compression={self.compression!r}: expected a name or None")
+        self._check_integer("threads", 1, optional=True)
+        object.__setattr__(self, "progress", check_progress(self.progress))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferOptions(Options):
+    """Options of calls that read files and write others; a keyword of storage holds for both by default."""
+
+    source_storage: StorageOptions | None = None  # of a dataset that is read
+
+    internal: ClassVar[frozenset[str]] = frozenset({"source_storage"})
+
+    @property
+    def storage(self) -> StorageOptions:
+        return replace(super().storage, of_both=True)
+
+    @property
+    def source(self) -> StorageOptions:
+        """The storage of the files that are read."""
+        return self.storage if self.source_storage is None else self.source_storage
+
+    @property
+    def target(self) -> StorageOptions:
+        """The storage of the files that are written."""
+        return self.storage
+
+
+def check_names(name: str, value: object) -> list[str]:
+    """The names of columns, at least one, that a keyword takes alone or in a sequence."""
+    names = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else []
+    if not names or not all(isinstance(item, str) for item in names):
+        raise ValueError(f"{name}={value!r}: expected one or several names of columns")
+    return names
+
+
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    if value not in choices:
+        none = "None, " if None in choices else ""
+        shown = ", ".join(repr(choice) for choice in choices if choice is not None)
+        raise ValueError(f"{name}={value!r}: expected one of {none}{shown}")
+
+
+def check_mode(value: object, modes: Sequence[str] = get_args(FileMode)) -> None:
+    """Raise ValueError for a `mode` unknown to a call; modes of ``open`` get a hint."""
+    if isinstance(value, str) and (meant := _MODES_OF_FILES.get(value)) in modes:
+        advice = f"did you mean mode={meant!r}? Valid modes: {', '.join(modes)}"
+        raise ValueError(f"mode={value!r}: {advice}")
+    if value is not None and value not in modes:
+        reason = f"mode={value!r}: expected one of {', '.join(map(repr, (None, *modes)))}"
+        raise ValueError(f"{reason}; {NO_APPEND}" if value in ("append", *_MODES_OF_FILES) else reason)
+
+
+def check_progress(value: object) -> ProgressLike:
+    """Return a `progress`, flags of NumPy as bool; TypeError for what is none."""
+    if callable(value):
+        return value
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise TypeError(f"progress={value!r}: expected True, False or a function")
+    return bool(value)

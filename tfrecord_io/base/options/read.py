@@ -1,0 +1,196 @@
+"""The keywords of reading calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from operator import itemgetter
+from typing import Any, ClassVar, Literal, Self, cast, get_args
+
+from tfrecord_io.base.options.dataset_keywords import OF_DATASETS
+from tfrecord_io.base.options.limits import DEFAULT_LIMITS, Limits
+from tfrecord_io.base.options.on_damage import (
+    Collect,
+    Inspect,
+    OnDamage,
+    by_number,
+    checked_on_error,
+    on_damage,
+    receive_in_reader,
+    reports_all,
+    takes_all,
+    without_report,
+)
+from tfrecord_io.base.options.options_base import INT64_MAX, MIB, RecordOptions, check_choice
+from tfrecord_io.base.options.record_types import checked_record_type
+from tfrecord_io.base.options.selection import Selection
+from tfrecord_io.typing import OnError, OnNew, RecordTypeLike, SchemaLike
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameOptions(RecordOptions):
+    """Keywords of calls that go through the frames of records, whatever these contain."""
+
+    split: str | None = None
+    allow_missing_shards: bool = False
+    check_crc: bool = True
+    on_error: OnError = "raise"
+    limits: Limits = DEFAULT_LIMITS
+
+    none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error"})
+    takes = staticmethod(without_report)  # which ``on_error``
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "on_error", checked_on_error(self.on_error, type(self).takes))
+        if self.split is not None:
+            from tfrecord_io.base.options.split_slices import parse_split
+
+            object.__setattr__(self, "split", parse_split(self.split))
+        self._check_flags("allow_missing_shards", "check_crc")
+        if not isinstance(self.limits, Limits):
+            raise TypeError(f"limits={self.limits!r}: expected tfr.Limits(…)")
+
+    @property
+    def damage(self) -> OnDamage:
+        """The treatment of damaged data."""
+        return on_damage(self.on_error)
+
+    def with_report(self, receive: Callable[[Any], object] = receive_in_reader) -> Self:
+        """A copy for a call that has a report, in which `receive` puts the regions that are left out, if it is to."""
+        return self.changed(on_error=Collect(receive)) if self.damage.hands_over else self
+
+
+class ReportOptions(FrameOptions):
+    """Keywords of calls on frames whose result has a report."""
+
+    takes = staticmethod(takes_all)
+
+
+class CheckOptions(FrameOptions):
+    """Keywords of `tfrecord_io.verify`."""
+
+    takes = staticmethod(reports_all)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanOptions(FrameOptions):
+    """How the rows of files are read, whichever are selected: the keywords of `ReadOptions` without a selection."""
+
+    schema: SchemaLike | Literal["infer"] | None = None
+    schema_overrides: Mapping[str, Any] | None = None
+    stable_types: bool = False
+    infer_text: bool = True
+    sample: int | Literal["all"] = 10_000
+    on_new: OnNew = "raise"
+    record_type: RecordTypeLike | None = None
+    include_file_paths: str | None = None
+    large_offsets: bool = False
+    batch_size: int = 65_536
+    batch_bytes: int = 64 * MIB
+
+    takes = staticmethod(takes_all)  # as the call has checked it
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.record_type is not None:
+            object.__setattr__(self, "record_type", checked_record_type(self.record_type))
+        check_choice("on_new", self.on_new, get_args(OnNew))
+        self._check_mapping("schema_overrides", "{'x': 'int32'}")
+        self._check_flags("stable_types", "infer_text", "large_offsets")
+        if not isinstance(self.include_file_paths, str | None):
+            raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")
+        if self.sample != "all":
+            self._check_integer("sample", 1)
+        for name in ("batch_size", "batch_bytes"):
+            self._check_integer(name, 1, INT64_MAX)
+
+    def for_inspection(self) -> Self:
+        """A copy for tools that show the content of files.
+
+        With ``on_error="raise"`` it leaves out the records that have values of another feature type than most others,
+        with a warning that names the first; all other errors are raised.
+        """
+        return self.changed(on_error=Inspect()) if self.damage.is_strict else self
+
+    @property
+    def inspects(self) -> bool:
+        """True for options made by `for_inspection`."""
+        return isinstance(self.damage, Inspect)
+
+    def split_offset(self, offset: int) -> tuple[int, int]:
+        """How many records an offset skips by their lengths, and how many rows it leaves out once they were decoded.
+
+        They are decoded if damaged records do not count.
+        """
+        if not offset or self.damage.is_strict:
+            return offset, 0
+        return 0, offset
+
+    @property
+    def declares_schema(self) -> bool:
+        """True if the caller declares types, whose sizes need no limit."""
+        return not isinstance(self.schema, str | None) or self.schema_overrides is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(ScanOptions):
+    """Keywords of all reading calls; see `tfrecord_io.read_table`."""
+
+    columns: Sequence[str] | str | None = None
+    filters: Any = None
+    offset: int = 0
+    limit: int | None = None
+
+    takes = staticmethod(without_report)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.columns is not None:
+            names = (self.columns,) if isinstance(self.columns, str) else self.columns
+            if isinstance(names, Iterable) and not isinstance(names, bytes):
+                object.__setattr__(self, "columns", names := tuple(names))
+            if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+                raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
+        if self.filters is not None:
+            from tfrecord_io.base.options.filters import condition_of  # with pyarrow
+
+            object.__setattr__(self, "filters", condition_of(self.filters))
+        self._check_integer("offset", 0, INT64_MAX)
+        self._check_integer("limit", 0, INT64_MAX, optional=True)
+
+    @classmethod
+    def from_scan(cls, options: ScanOptions, **own: Any) -> Self:
+        """Make options of this class for the rows of a scan: by its options, with some replaced or added."""
+        return cls(**{f.name: getattr(options, f.name) for f in fields(ScanOptions)} | own)
+
+    @property
+    def selection(self) -> Selection:
+        """The columns and rows that are selected."""
+        return Selection(cast("tuple[str, ...] | None", self.columns), self.filters, self.offset, self.limit)
+
+    @property
+    def of_scan(self) -> ScanOptions:
+        """The options without the selection, for a scan."""
+        options = object.__new__(ScanOptions)
+        options.__dict__.update(zip(_OF_SCANS, _values_of_scans(self.__dict__), strict=True))
+        return options
+
+
+_OF_SCANS = tuple(f.name for f in fields(ScanOptions))
+_values_of_scans = itemgetter(*_OF_SCANS)
+
+
+class NumberOptions(ReadOptions):
+    """Keywords of `tfrecord_io.open_random`."""
+
+    takes = staticmethod(by_number)
+
+
+class DatasetOptions(ReadOptions):
+    """Keywords of `tfrecord_io.dataset`, and of `tfrecord_io.open_reader`, whose result has a report."""
+
+    takes = staticmethod(takes_all)
+
+
+OF_DATASETS.update(f.name for f in fields(ReadOptions) if f.name not in ReadOptions.internal)

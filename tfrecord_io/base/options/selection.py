@@ -1,0 +1,42 @@
+"""The columns and rows that a read selects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tfrecord_io.base.options.condition import Condition
+
+_OF_ROWS = ("offset", "filters", "limit")  # in the order in which a read applies them
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The columns and rows that a read selects."""
+
+    columns: tuple[str, ...] | None = None  # names, globs and !names
+    filters: Condition | None = None
+    offset: int = 0  # counts the records before the filter
+    limit: int | None = None  # counts the rows that are delivered
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """The fields by which something is left out."""
+        names = ("columns", *_OF_ROWS)
+        return {name: value for name in names if (value := getattr(self, name)) != getattr(ALL, name)}
+
+    @property
+    def is_range(self) -> bool:
+        """True if an offset or a limit leaves out rows, however many there are."""
+        return self.offset > 0 or self.limit is not None
+
+    def then(self, later: Selection) -> Selection | None:
+        """This selection and a `later` one of its result as one read; None if no single read does that."""
+        first, second = self.choices, later.choices
+        latest = max((_OF_ROWS.index(name) for name in first if name in _OF_ROWS), default=-1)
+        in_order = all(_OF_ROWS.index(name) > latest for name in second if name in _OF_ROWS)
+        return Selection(**first, **second) if in_order and not first.keys() & second.keys() else None
+
+
+ALL = Selection()  # of all columns and rows

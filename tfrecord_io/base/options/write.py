@@ -1,0 +1,211 @@
+"""The keywords of writing calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, get_args
+
+from tfrecord_io.base.options.on_damage import reports_all
+from tfrecord_io.base.options.options_base import RecordOptions, TransferOptions, check_choice, check_mode
+from tfrecord_io.base.options.read import FrameOptions, ReadOptions, ScanOptions
+from tfrecord_io.base.options.record_types import MessageType, checked_record_type, takes_payloads
+from tfrecord_io.errors import for_cli
+from tfrecord_io.typing import FileMode, Float64, IndexLike, Partitions, RecordTypeLike, SchemaLike, WriteMode
+
+_READING = ScanOptions()  # of a path
+ADDING = ("append", "overwrite_partitions")
+
+
+class _OfDatasets:
+    """Base class of options for existing files."""
+
+    mode: str | None
+
+    @property
+    def effective_mode(self) -> str:
+        """The treatment of an existing dataset: `mode`, by default "error"."""
+        return self.mode or "error"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteOptions(_OfDatasets, RecordOptions):
+    """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
+
+    schema: SchemaLike | None = None
+    record_type: RecordTypeLike | None = None
+    column_encoding: Mapping[str, str] | None = None
+    float64: Float64 | None = None
+    nan_to_null: bool = True
+    index: bool | None = None
+    record_dim: str | None = None
+    compression_level: int | None = None
+    shards: int | None = None
+    max_shard_bytes: int | None = None
+    write_index: IndexLike = False
+    mode: WriteMode | None = None
+    evolve: bool = False
+    partition_by: str | Sequence[str] | None = None
+    overwrite_where: Mapping[str, Any] | None = None
+    embed_schema: bool = True
+    metadata: Mapping[str, str] | None = None
+    any_suffix: bool = False  # the caller has stated that the file is TFRecord, whatever its name says
+    source_metadata: Mapping[str, str] | None = None  # of the datasets that are copied; one file does not keep them
+
+    internal: ClassVar[frozenset[str]] = frozenset({"any_suffix", "source_metadata"})
+    modes: ClassVar[tuple[str, ...]] = get_args(WriteMode)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.record_type is not None:
+            object.__setattr__(self, "record_type", checked_record_type(self.record_type))
+        if isinstance(self.record_type, MessageType):
+            for name in ("schema", "column_encoding"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name}= does not apply to messages, whose fields have types")
+            if self.float64 == "raw":
+                raise ValueError("float64='raw' does not apply to messages: a field of the type double holds the bits")
+        check_choice("float64", self.float64, (None, *get_args(Float64)))
+        if not isinstance(self.write_index, bool):
+            self._check_write_index()
+        self._check_flags("nan_to_null", "embed_schema", "evolve")
+        self._check_flags("index", other=(None,))
+        self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
+        if not isinstance(self.record_dim, str | None):
+            raise TypeError(f"record_dim={self.record_dim!r}: expected the name of a dimension")
+        self._check_integer("compression_level", 0, optional=True)
+        self._check_integer("shards", 1, optional=True)
+        self._check_integer("max_shard_bytes", 1, optional=True)
+        check_mode(self.mode, self.modes)
+        self._check_mode()
+        self._check_metadata()
+        if self.partition_by is not None:
+            self._check_partitions(self.partition_by)
+        if self.overwrite_where is not None:
+            self._check_mapping("overwrite_where", "{'day': '2026-11-24'}")
+            if self.mode != "overwrite_partitions":
+                reason = "overwrite_where= says which folders mode='overwrite_partitions' replaces"
+                raise ValueError(f"{reason}; pass that mode")
+            columns, where = list(self.partition_by or ()), dict(self.overwrite_where)
+            if not where or any(name not in columns for name in where):
+                expected = f"values of columns of partition_by={columns!r}"
+                raise ValueError(f"overwrite_where={where!r}: expected {expected}")
+
+    @property
+    def grows(self) -> bool:
+        """True if shards are added to a dataset, now or perhaps later, under names with the writing's id."""
+        return self.mode == "append" or bool(self.partition_by)
+
+    @property
+    def indexed_columns(self) -> Sequence[str]:
+        """The entries of a column index; none where only offsets are written, or nothing."""
+        return () if isinstance(self.write_index, bool) else self.write_index
+
+    @property
+    def all_metadata(self) -> tuple[tuple[str, str], ...]:
+        """The metadata for a manifest: those of the sources of a new dataset, and those of the caller, which win."""
+        inherited = None if self.mode in ADDING else self.source_metadata
+        return tuple({**(inherited or {}), **(self.metadata or {})}.items())
+
+    def _check_metadata(self) -> None:
+        self._check_mapping("metadata", "{'source': 'crawl of 2026-11'}, texts by name")
+        for name, text in (self.metadata or {}).items():
+            if not isinstance(text, str):
+                raise TypeError(f"metadata={{{name!r}: {text!r}}}: expected a str, as in {{{name!r}: {str(text)!r}}}")
+            for part in (name, text):
+                try:
+                    part.encode()
+                except UnicodeEncodeError as error:
+                    raise ValueError(f"metadata={{{name!r}: {text!r}}}: {part!r} is not Unicode text") from error
+        if self.metadata is not None:
+            object.__setattr__(self, "metadata", dict(self.metadata))
+
+    def _check_write_index(self) -> None:
+        entries: Any = self.write_index
+        entries = (entries,) if isinstance(entries, str) else entries
+        if not isinstance(entries, Sequence) or not all(isinstance(entry, str) and entry for entry in entries):
+            expected = "expected True for the offsets of records, or the columns of a column index"
+            raise TypeError(f"write_index={entries!r}: {expected}")
+        if not entries:
+            raise ValueError(f"write_index={entries!r}: no column is named; leave it out")
+        if takes_payloads(self.record_type):
+            reason = "a column index is for Examples, whose features are columns"
+            raise ValueError(f"write_index={entries!r}: {reason}; pass write_index=True")
+        object.__setattr__(self, "write_index", tuple(entries))
+
+    def _check_partitions(self, columns: str | Sequence[str]) -> None:
+        if isinstance(columns, str) and columns:
+            columns = [columns]
+            object.__setattr__(self, "partition_by", columns)
+        if isinstance(columns, str) or not all(isinstance(name, str) and name for name in columns):
+            raise TypeError(f"partition_by={columns!r}: expected one or several names of columns")
+        if len(set(columns)) < len(columns):
+            raise ValueError(f"partition_by={columns!r}: a column is named twice")
+        if columns and self.shards is not None:
+            text = "{} is for a dataset without {}; a folder has as many shards as {} makes"
+            error = ValueError(text.format(f"shards={self.shards!r}", "partition_by=", "max_shard_bytes="))
+            raise for_cli(error, text.format(f"--shards {self.shards}", "--partition-by", "--max-shard-bytes"))
+        if columns and self.write_index is True:
+            advice = "write the indexes afterwards: tfr.build_index(path)"
+            raise ValueError(f"write_index=True is for a dataset without partition_by=; {advice}")
+
+    def _check_mode(self) -> None:
+        mode = self.mode
+        if self.evolve and mode not in ADDING:
+            reason = "other modes write a schema of their own"
+            error = ValueError(f"evolve=True is for mode='append' and 'overwrite_partitions': {reason}")
+            raise for_cli(error, f"--evolve is for --mode append and --mode overwrite_partitions: {reason}")
+        if mode == "overwrite_partitions" and not self.partition_by:
+            text = "{} needs {}, the columns whose folders are replaced"
+            error = ValueError(text.format("mode='overwrite_partitions'", "partition_by="))
+            raise for_cli(error, text.format("--mode overwrite_partitions", "--partition-by"))
+        if mode == "append" and not self.embed_schema and not takes_payloads(self.record_type):
+            reason = "mode='append' compares the schemas of the dataset and of the data"
+            raise ValueError(f"embed_schema=False: {reason}; leave it out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyOptions(TransferOptions, WriteOptions):
+    """Keywords of the calls that copy records as bytes; see `tfrecord_io.merge`."""
+
+    mode: FileMode | None = None
+    schema_overrides: Mapping[str, Any] | None = None
+    partitions: Partitions = "features"
+    split: str | None = None  # those of the files of a path that a call reads
+    allow_missing_shards: bool = False
+    reading: ScanOptions = _READING
+
+    internal: ClassVar[frozenset[str]] = frozenset(
+        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "embed_schema"}
+        | {"evolve", "partition_by", "overwrite_where", "any_suffix", "source_storage", "split", "allow_missing_shards"}
+        | {"reading", "metadata", "source_metadata"}
+    )
+    modes: ClassVar[tuple[str, ...]] = get_args(FileMode)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.schema, str):
+            raise ValueError(f"schema={self.schema!r}: expected the schema to embed")
+        self._check_mapping("schema_overrides", "{'x': 'int32'}")
+        check_choice("partitions", self.partitions, get_args(Partitions))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SalvageOptions(_OfDatasets, TransferOptions, FrameOptions):
+    """Keywords of `tfrecord_io.salvage`."""
+
+    mode: FileMode | None = None
+
+    internal: ClassVar[frozenset[str]] = frozenset({"split", "allow_missing_shards", "threads", "source_storage"})
+    takes = staticmethod(reports_all)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_mode(self.mode)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(TransferOptions, ReadOptions):
+    """Keywords of calls that read TFRecord files and write files of another format."""
+
+    internal: ClassVar[frozenset[str]] = frozenset({"source_storage"})

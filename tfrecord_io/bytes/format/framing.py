@@ -1,0 +1,105 @@
+"""The frame around each record: u64 length, u32 masked CRC32C of it, payload, u32 masked CRC32C of the payload.
+
+All little-endian; see tensorflow/core/lib/io/record_writer.h.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+
+def crc32c(data: Any, value: int = 0) -> int:
+    """The CRC-32C of `data`, appended to what gave `value`."""
+    # Not at import: the stub of the package is written where nothing is installed.
+    from crc32c import crc32c as of_package
+
+    view = memoryview(data)
+    return of_package(view.cast("B") if view.nbytes else b"", value)
+
+
+HEADER_BYTES = 12  # u64 length, u32 masked CRC32C of it
+FOOTER_BYTES = 4  # u32 masked CRC32C of the payload
+FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
+
+_MASK_DELTA = 0xA282EAD8  # tensorflow/core/lib/hash/crc32c.h
+
+
+def mask_crc(crc: int) -> int:
+    """Mask a CRC32C as TFRecord stores it."""
+    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+
+
+def payload_length(header: Any) -> int:
+    """The length of the payload that follows a header, whose CRC is not checked."""
+    return int.from_bytes(bytes(header[:8]), "little")
+
+
+def frame_size(header: Any) -> int:
+    """The size of the whole frame that begins with a header, whose CRC is not checked."""
+    return payload_length(header) + FRAME_BYTES
+
+
+def is_record_header(head: bytes) -> bool:
+    """True if `head` begins with a length and its checksum, as other data does with a probability of 2**-32.
+
+    >>> is_record_header(bytes.fromhex("0000000000000000 29039807")), is_record_header(b"twelve bytes")
+    (True, False)
+    """
+    from numpy import frombuffer, uint8
+
+    from tfrecord_io.bytes._native import _kernel  # every read looks for a header first: `crc32c` takes 20 ms to import
+
+    stored = int.from_bytes(head[8:HEADER_BYTES], "little")
+    return len(head) >= HEADER_BYTES and mask_crc(_kernel.crc32c(frombuffer(head[:8], uint8), 0)) == stored
+
+
+_SAMPLED_RECORDS = 8
+_RIGHT = "right"
+_OTHER_CHECKSUMS: dict[str, tuple[Callable[[Any], int], ...]] = {  # what writers store instead
+    "0": (lambda data: 0,),
+    "CRC-32C without TFRecord's mask": (crc32c,),
+    "CRC-32, that of zlib, instead of CRC-32C": (zlib.crc32, lambda data: mask_crc(zlib.crc32(data))),
+}
+_CHECKSUMS = {_RIGHT: (lambda data: mask_crc(crc32c(data)),), **_OTHER_CHECKSUMS}
+
+
+def wrong_checksums(data: Any) -> str | None:
+    """Describe the checksums of the first records at the start of `data`, if all have the same wrong kind; else None.
+
+    >>> wrong_checksums(bytes.fromhex("0100000000000000 00000000 78 00000000"))
+    'all checksums of its first record are 0'
+    """
+    view = memoryview(data)
+    view = view.cast("B") if view.nbytes else view
+    lengths = payloads = {_RIGHT, *_OTHER_CHECKSUMS}
+    records = at = 0
+    while records < _SAMPLED_RECORDS and len(view) - at >= HEADER_BYTES:
+        begin = at + HEADER_BYTES
+        end = begin + payload_length(view[at:begin])
+        is_whole = end + FOOTER_BYTES <= len(view)
+        if not is_whole and records:
+            break
+        lengths = _fitting_kinds(lengths, view[at : at + 8], view[at + 8 : begin])
+        if is_whole:
+            payloads = _fitting_kinds(payloads, view[begin:end], view[end : end + FOOTER_BYTES])
+        records, at = records + 1, end + FOOTER_BYTES
+    if not records or not lengths or not payloads or not any(view[:at]):
+        return None
+    of_length, of_payload = (_RIGHT if _RIGHT in kinds else min(kinds) for kinds in (lengths, payloads))
+    if of_length != _RIGHT and of_length in payloads:
+        of_payload = of_length
+    if of_length == of_payload == _RIGHT:
+        return None
+    which = "its first record" if records == 1 else f"its first {records} records"
+    if of_length == of_payload:
+        return f"all checksums of {which} are {of_length}"
+    parts = (("lengths", of_length), ("payloads", of_payload))
+    return f"the checksums of {which}: {', '.join(f'those of {name} are {kind}' for name, kind in parts)}"
+
+
+def _fitting_kinds(kinds: set[str], data: Any, stored: Any) -> set[str]:
+    """Filter kinds of checksums by the stored checksum of `data`."""
+    value = int.from_bytes(stored, "little")
+    return {kind for kind in kinds if any(compute(data) == value for compute in _CHECKSUMS[kind])}

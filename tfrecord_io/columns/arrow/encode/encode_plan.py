@@ -1,0 +1,422 @@
+"""Plan a write: which features the columns of a schema become, and in which encoding."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.base.display import and_more, counted
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.format.companions import ShapeSource
+from tfrecord_io.bytes.format.dtypes import element_of
+from tfrecord_io.columns.arrow.buffers import number_view, offsets_of
+from tfrecord_io.columns.arrow.casts import DAY
+from tfrecord_io.columns.arrow.flatten import Rows
+from tfrecord_io.columns.arrow.image_encoding import declare_images, image_encodings
+from tfrecord_io.columns.arrow.row_fault import first_failing
+from tfrecord_io.columns.arrow.tensor_values import TensorValues
+from tfrecord_io.columns.schema.column_features import (
+    LIST,
+    OF_FLOAT64,
+    RAW,
+    Leaf,
+    Node,
+    column_leaves,
+    encoding_of,
+    extension_encoding_of,
+    is_marked_feature_list,
+    is_nested,
+    layout_of,
+    needs_nesting,
+    nested_restored,
+    nested_restored_field,
+    set_encoding,
+    set_extension_encoding,
+    step_field,
+    union_names,
+)
+from tfrecord_io.columns.schema.extension_types import stated_extension, stated_extensions
+from tfrecord_io.columns.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
+from tfrecord_io.columns.schema.types import (
+    UnsupportedType,
+    drop_run_ends,
+    has_dictionary,
+    is_list_like,
+    is_text,
+    map_fields,
+    plain_kind,
+    refuse_deep,
+    types_within,
+    value_type,
+)
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
+
+_NAMES_IN_WARNING = 10
+_INT64_MAX = 2**63 - 1
+
+
+class Rounding:
+    """Counts, over all batches of a write, the floats that a narrower type does not hold: mostly float64 in float32."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._halves: set[str] = set()  # features that were rounded to float16
+        self._lock = threading.Lock()
+
+    def add(self, feature: str, count: int, dtype: str = "float32") -> None:
+        """Note `count` values of `feature`, rounded to `dtype`; batches may be encoded by several threads."""
+        with self._lock:
+            self.counts[feature] += count
+            if dtype == "float16":
+                self._halves.add(feature)
+
+    def merge(self, other: Rounding) -> None:
+        """Add what `other` has counted."""
+        self.counts.update(other.counts)
+        self._halves |= other._halves
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a value of JSON; `from_document` reads it."""
+        return {"counts": dict(self.counts), "float16": sorted(self._halves)}
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Rounding:
+        rounding = cls()
+        rounding.counts.update({str(name): int(count) for name, count in document["counts"].items()})
+        rounding._halves.update(map(str, document["float16"]))
+        return rounding
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Rounding.from_document, (self.to_dict(),)
+
+    def warn(self) -> None:
+        """Issue the one PrecisionWarning of a write, if a value was rounded."""
+        if not self.counts:
+            return
+        frequent = self.counts.most_common(_NAMES_IN_WARNING)
+        named = [f"'{printable(name)}' ({counted(count, 'value')})" for name, count in frequent]
+        text = ", ".join(named) + and_more(len(self.counts) - len(named), "column")
+        advice = 'float64="raw" keeps the bits, or float64="round" accepts the rounding silently'
+        if self._halves:
+            warn(f"floats were rounded to the schema's float16 or to float32 in {text}", PrecisionWarning)
+            return
+        rounded = f"float64 values were rounded to float32 in {text}"
+        text_cli = "--float64 raw keeps the bits, or --float64 round accepts the rounding silently"
+        reason = f"{rounded}; a TFRecord has no float64"
+        warn(f"{reason}; {advice}", PrecisionWarning, f"{reason}; {text_cli}")
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """A schema compiled for writing."""
+
+    schema: pa.Schema  # of the input; the metadata of each field states its encoding, see `embedded_schema`
+    columns: tuple[tuple[Leaf, ...], ...]  # the leaves of each column, in order; of a feature list those of one step
+    in_steps: tuple[bool, ...]  # which columns are feature lists
+    trees: tuple[Node | None, ...]  # of the columns that are stored as several features, or as JSON
+    float64: str | None = None  # for float64 values that are written as float32: None, "round" or "error"
+    rounding: Rounding = field(default_factory=Rounding)  # filled by `encode_columns`
+    checked: dict[str, pa.Array] = field(default_factory=dict, compare=False)  # by `dictionaries`, of each feature
+
+    @property
+    def leaves(self) -> Iterator[Leaf]:
+        """All leaves, in the order of the features."""
+        return (leaf for column in self.columns for leaf in column)
+
+    @property
+    def ordered(self) -> set[str]:
+        """The features of ordered categories."""
+        return {leaf.feature for leaf in self.leaves if has_dictionary(leaf.type, ordered=True)}
+
+
+def plan_writing(
+    schema: pa.Schema,
+    *,
+    column_encoding: Mapping[str, str] | None = None,
+    float64: str | None = None,
+    sequence: bool = False,
+) -> WritePlan:
+    """Decide how each column of the batches to come is written.
+
+    A field that was read from raw bytes says so in its metadata and is written raw again. `column_encoding` has tensor
+    encodings by column or feature name; the name of a struct column means all of its children, and tensors are raw by
+    default. `float64`, None, "round", "error" or "raw": the last writes every float64 column raw for which neither
+    `column_encoding` nor its metadata says otherwise. In a `sequence`, of SequenceExamples, lists of lists, and lists
+    whose field says so, become feature lists.
+
+    EncodeError if a column cannot be stored in a TFRecord, or two columns become the same feature; FeatureNotFoundError
+    if `column_encoding` names a column that does not exist.
+    """
+    asked = dict(column_encoding or {})
+    if asked:
+        schema = declare_images(schema, asked)
+        for column in image_encodings(asked):
+            del asked[column]
+    try:
+        fields = [_annotate_column(column, asked, float64 == RAW, sequence) for column in schema]
+        if asked:
+            reason = "column_encoding= names a column that the data does not have"
+            raise FeatureNotFoundError(reason, feature=next(iter(asked)))
+        for column in [] if sequence else filter(is_marked_feature_list, fields):
+            text = "the column is declared as a feature list, which an Example does not have"
+            advice = 'write it with record_type="sequence_example", or declare it as a list'
+            advice_cli = "write it with --record-type sequence_example, or declare it as a list"
+            raise EncodeError(text, feature=column.name, hint=advice, hint_cli=advice_cli)
+        in_steps = tuple(sequence and not is_nested(f) and step_field(f) is not None for f in fields)
+        trees = tuple(None if steps else layout_of(f) for f, steps in zip(fields, in_steps, strict=True))
+        columns = tuple(tuple(column_leaves(f, in_steps=sequence)) for f in fields)
+    except UnsupportedType as error:
+        raise EncodeError(error.reason, feature=error.feature, hint=error.advice) from None
+    except UnicodeDecodeError as error:
+        raise EncodeError("a column's name is not UTF-8", hint="rename it") from error
+    _refuse_collisions(fields, columns)
+    annotated = pa.schema(fields, metadata=schema.metadata)
+    return WritePlan(annotated, columns, in_steps=in_steps, trees=trees, float64=None if float64 == RAW else float64)
+
+
+def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool, sequence: bool) -> pa.Field:
+    """Put the encodings into the metadata of a column; a column that plain features cannot store becomes nested."""
+    annotate = partial(_annotate, feature=column.name, asked=asked, above=None, raw_float64=raw_float64)
+    if plain_kind(column.type) is not None and column.name not in asked and not column.metadata:
+        return annotate(column) if raw_float64 else column
+    refuse_deep(column.name, column.type)
+    form = asked.get(column.name) or encoding_of(column)
+    if form == JSON:
+        asked.pop(column.name, None)
+        return set_encoding(column, JSON)
+    if form != NESTED and not needs_nesting(column, in_steps=sequence):
+        annotated = annotate(column)
+        if not (_has_extension(column) and _has_encoding(annotated)):
+            return annotated
+        column, form = annotated, encoding_of(annotated)
+    elif form == NESTED:
+        asked.pop(column.name, None)
+        form = None
+    column = set_encoding(column, form)
+    bare = column.with_type(drop_run_ends(column.type))
+    if not t.is_nested(bare.type) and not _has_extension(bare) and not needs_nesting(bare):  # which has no parts
+        return annotate(bare)
+    annotated = annotate(nested_restored_field(column), nested=True)
+    if (encoding := encoding_of(annotated)) is not None:  # a dictionary has no field for that of its values
+        reason = f'the encoding "{encoding}" does not store values of type {column.type}'
+        raise UnsupportedType(column.name, reason, f"cast the column to {nested_restored(column.type)}")
+    return set_encoding(annotated, NESTED)
+
+
+def _annotate(
+    field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool, *, nested: bool = False
+) -> pa.Field:
+    """Put the encoding that the caller, the metadata or a type around asks for into the metadata of the leaves.
+
+    Leaves are values, also inside lists, where a column is `nested`, else whole lists of them.
+    """
+    encoding = asked.pop(feature, None)
+    if encoding in (NESTED, JSON):
+        reason = f'"{encoding}" is an encoding of columns, not of their parts'
+        raise EncodeError(
+            reason,
+            feature=feature,
+            hint="name the whole column in column_encoding=",
+            hint_cli="name the whole column in --column-encoding",
+        )
+    encoding = encoding or encoding_of(field) or above
+    type_ = field.type
+    below = partial(_annotate, asked=asked, above=encoding, raw_float64=raw_float64, nested=nested)
+    if nested and _is_extension(field):  # a type whose parts have no metadata
+        has_doubles = raw_float64 and any(map(t.is_float64, types_within(type_, storage=True)))
+        of_doubles = OF_FLOAT64 + RAW if has_doubles else None
+        encoding = encoding or extension_encoding_of(field) or of_doubles
+        return set_extension_encoding(set_encoding(field, None), encoding)
+    if is_list_like(type_) and (nested or t.is_struct(type_.value_type)):
+        type_ = map_fields(type_, partial(below, feature=feature))
+    elif t.is_struct(type_):
+        type_ = map_fields(type_, lambda child: below(child, f"{feature}/{child.name}"))
+    elif nested and t.is_dictionary(type_) and t.is_nested(type_.value_type):
+        values = below(field.with_type(type_.value_type), feature)
+        type_ = pa.dictionary(type_.index_type, values.type, type_.ordered)
+    elif nested and (t.is_map(type_) or t.is_union(type_)):
+        names = iter(("key", "value") if t.is_map(type_) else union_names(type_))
+        type_ = map_fields(type_, lambda child: below(child, f"{feature}/{next(names)}"))
+    else:
+        holds_tensors = not nested and _holds_tensors(type_)
+        if encoding is None:
+            source = ShapeSource.from_metadata(field.metadata, feature) if holds_tensors else None
+            if source is not None and source.encoding == LIST:
+                return set_encoding(field, None)
+            encoding = RAW if holds_tensors or (raw_float64 and t.is_float64(value_type(type_))) else None
+        elif holds_tensors and TENSOR_ENCODINGS.has(encoding) and encoding_rules(encoding).adaptive:
+            encoding = RAW
+        return set_encoding(field, encoding)
+    return set_encoding(field.with_type(type_), None)
+
+
+def _is_extension(field: pa.Field) -> bool:
+    is_of_type = isinstance(field.type, pa.BaseExtensionType) and not is_any_tensor(field.type)
+    return is_of_type or stated_extension(field) is not None
+
+
+def _has_extension(column: pa.Field) -> bool:
+    """True if a column or a part has an extension type, or metadata that names one; tensors do not count."""
+    if plain_kind(column.type) is not None and not column.metadata:
+        return False
+    types = (part for part in types_within(column.type) if isinstance(part, pa.BaseExtensionType))
+    return any(not is_any_tensor(part) for part in types) or bool(stated_extensions(column))
+
+
+def _has_encoding(field: pa.Field) -> bool:
+    """True if a column, or a part of it, has an encoding in its metadata."""
+    type_ = field.type
+    parts = (type_.field(at) for at in range(type_.num_fields if t.is_nested(type_) else 0))
+    return encoding_of(field) is not None or any(map(_has_encoding, parts))
+
+
+def _holds_tensors(type_: pa.DataType) -> bool:
+    """True if the values are tensors: of a column, or of the steps of a feature list."""
+    while is_list_like(type_) or t.is_run_end_encoded(type_):
+        type_ = type_.value_type
+    return is_any_tensor(type_)
+
+
+def _refuse_collisions(fields: list[pa.Field], columns: tuple[tuple[Leaf, ...], ...]) -> None:
+    owners: dict[str, str] = {}
+    for column, parts in zip(fields, columns, strict=True):
+        for leaf in parts:
+            for name in (leaf.feature, *leaf.companions):
+                if name in owners:
+                    first, second = printable(owners[name]), printable(column.name)
+                    reason = f"the columns '{first}' and '{second}' would both be written as this feature"
+                    raise EncodeError(reason, feature=name, hint="rename one of them")
+                owners[name] = column.name
+    for column, parts in zip(fields, columns, strict=True):
+        for leaf in parts:
+            _refuse_stated(column, leaf, owners, {part.feature for of_column in columns for part in of_column})
+
+
+def _refuse_stated(column: pa.Field, leaf: Leaf, owners: Mapping[str, str], features: Collection[str]) -> None:
+    """Refuse a companion under the name of a feature that states sizes; a column of that name is compared with them."""
+    for name in () if leaf.shape_source is None else leaf.shape_source.features:
+        if name in owners and name not in features:
+            reason = (
+                f"it states the shape of '{printable(column.name)}', and is a companion of '{printable(owners[name])}'"
+            )
+            raise EncodeError(reason, feature=name, hint="rename one of the columns")
+
+
+def int64_values(array: pa.Array, rows: Rows) -> Array:
+    """Integers, bools and temporal values; the slots of null rows hold anything."""
+    numbers = number_view(array)
+    if t.is_time(array.type):
+        bad = (numbers < 0) | (numbers >= DAY[array.type.unit])
+        _refuse(
+            bad,
+            numbers,
+            rows=rows,
+            reason=f"the number of this {array.type} is not a time of day",
+            hint="cast it to a duration",
+        )
+    elif t.is_date64(array.type):
+        advice = "cast the column to timestamp[ms], or to date32"
+        _refuse(numbers % DAY["ms"] != 0, numbers, rows=rows, reason="a date64 is not at midnight", hint=advice)
+    if numbers.dtype == np.uint64:
+        reason = "an unsigned integer above 2**63 - 1 cannot be stored in a TFRecord"
+        raw = f"{{'{printable(rows.feature)}': 'raw'}}"
+        advice = f"pass column_encoding={raw}, or convert the column to text"
+        _refuse(numbers > _INT64_MAX, numbers, rows=rows, reason=reason, hint=advice)
+        return numbers.view(np.int64)
+    return numbers.astype(np.int64, copy=False)
+
+
+def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: Rounding) -> Array:
+    """Floats, float64 rounded to nearest; NaN stays NaN."""
+    exact = number_view(array)
+    if exact.dtype != np.float64:
+        return exact.astype(np.float32, copy=False)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        rounded = exact.astype(np.float32)
+    infinite = np.isinf(rounded)
+    if infinite.any():
+        reason, advice = "a finite float64 is too large for float32", 'write the column with float64="raw"'
+        _refuse(infinite & np.isfinite(exact), exact, rows=rows, reason=reason, hint=advice)
+    if float64 == "round":
+        return rounded
+    changed = rounded != exact
+    if changed.any():
+        changed &= ~np.isnan(exact)
+        if float64 == "error":
+            hint = 'float64="raw" keeps its bits, or float64="round" rounds it'
+            hint_cli = "--float64 raw keeps its bits, or --float64 round rounds it"
+            _refuse(changed, exact, rows=rows, reason="float32 cannot hold a float64", hint=hint, hint_cli=hint_cli)
+        count = np.count_nonzero(_clear_unwritten(changed, rows))
+        if count:
+            rounding.add(rows.feature, int(count))
+    return rounded
+
+
+def _clear_unwritten(flags: Array, rows: Rows) -> Array:
+    """Clear the flags of values that are not written."""
+    return flags & rows.valid if rows.valid is not None and rows.offsets is None else flags
+
+
+def _refuse(bad: Array, numbers: Array, rows: Rows, reason: str, hint: str, hint_cli: str | None = None) -> None:
+    bad = _clear_unwritten(bad, rows)
+    if bad.any():
+        slot = int(np.argmax(bad))
+        raise rows.error(slot, reason, hint, got=numbers[slot].item(), hint_cli=hint_cli)
+
+
+def refuse_invalid(array: pa.Array, data: Array, rows: Rows) -> None:
+    """Refuse text, the bytes of which are `data`, that is not UTF-8, and decimals of too many digits.
+
+    Arrow's strings may hold any bytes, and its decimals any number of their width.
+    """
+    import pyarrow.compute as pc
+
+    if t.is_decimal(array.type):
+        reason = f"the number has more digits than {array.type}"
+        advice = "cast the column to a decimal of more digits, or to text"
+    elif is_text(array.type) and data.size and data.view(np.int8).min() < 0:  # not ASCII
+        reason, advice = "the text is not UTF-8", "cast the column to binary, or decode it first"
+    else:
+        return
+    if rows.valid is not None and rows.offsets is None:
+        array = pc.if_else(pa.array(rows.valid), array, pa.nulls(len(array), array.type))
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        bad = first_failing(len(array), lambda begin, end: array[begin:end].validate(full=True), pa.ArrowInvalid)
+        raise rows.error(bad, reason, advice) from None
+
+
+def refuse_invalid_categories(values: pa.Array, feature: str) -> None:
+    """Refuse categories that are not values of their type, which no reader of the embedded schema would accept."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        reason = f"its categories are not all valid values of the type {values.type}"
+        advice = "cast the column, or pass embed_schema=False"
+        advice_cli = "cast the column, or pass --no-embed-schema"
+        raise EncodeError(reason, feature=feature, hint=advice, hint_cli=advice_cli) from None
+
+
+def number_cells(rows: Rows, values: pa.Array) -> TensorValues:
+    """The cells of a plain column as tensors: single numbers have no dimension, lists of them one."""
+    element = element_of(values.type)
+    numbers = number_view(values)
+    data = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<")).view(np.uint8)
+    if rows.offsets is None:
+        if rows.valid is not None:
+            data = data.reshape(-1, element.itemsize)[rows.valid].reshape(-1)
+        offsets = np.arange(len(data) // element.itemsize + 1) * element.itemsize
+        return TensorValues(element, data, offsets=offsets, shapes=(), valid=rows.valid)
+    lengths = np.diff(rows.offsets) if rows.valid is None else np.diff(rows.offsets)[rows.valid]
+    return TensorValues(
+        element, data, offsets=offsets_of(lengths) * element.itemsize, shapes=lengths[:, None], valid=rows.valid
+    )

@@ -1,0 +1,134 @@
+"""The encoding "tensor_proto": what ``tf.io.serialize_tensor`` writes, a message with dtype, shape and values.
+
+Tensors of one dtype and shape begin with the same bytes, so a comparison and a copy read a whole column. Others are
+parsed one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.base.options import MAX_RECORD_BYTES
+from tfrecord_io.base.options.limits import current
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.format.dtypes import STRING, Dtype
+from tfrecord_io.bytes.format.serialized_tensor import ParsedTensor, parse_tensor_proto, proto_prefix, serialize_tensor
+from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
+    DecodedCells,
+    TensorEncoding,
+    cells_of_one_header,
+    check_shapes,
+    joined,
+    prepend_headers,
+    refuse_widening,
+)
+from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.columns.arrow.tensor_values import TensorValues, cells_of
+from tfrecord_io.columns.schema.tensor_types import Shape
+from tfrecord_io.errors import DecodeError
+
+
+class TensorProtos(TensorEncoding):
+    """Serialized TensorProtos; text, and NumPy's bytes and text of one width, are strings in them."""
+
+    name = "tensor_proto"
+    self_describing = True
+    dtype_kinds = "biufcVSU"
+    stores_text = True
+
+    def stores(self, element: Dtype | None) -> bool:
+        return super().stores(element) and (element is None or element.kind in "SU" or element.tensor_field is not None)
+
+    def encode(self, cells: TensorValues) -> tuple[Array, Array]:
+        if cells.element.dtype.kind in "SU":
+            return joined([serialize_tensor(cell) for cell in cells_of(cells)])
+        return prepend_headers(cells, lambda shape: proto_prefix(cells.element.name, shape))
+
+    def encode_text(self, cells: Sequence[Any]) -> tuple[Array, Array]:
+        return joined([serialize_tensor(cell) for cell in cells])
+
+    def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:
+        if element.dtype.kind in "SU":
+            tensors = [_parse_tensor(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
+            cells, shapes = _join_tensors(
+                tensors, lambda row, tensor: _pad_to_one_width(row, tensor.values.tolist(), element.dtype)
+            )
+        else:
+            cells, shapes = _decode_numbers(values, offsets, element)
+        return cells._replace(shapes=check_shapes(shapes, shape, "the TensorProto"))
+
+    def decode_text(self, values: Array, offsets: Array, shape: Shape) -> list[list[bytes]]:
+        tensors = [_parse_tensor(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
+        check_shapes([tensor.shape for tensor in tensors], shape, "the TensorProto")
+        return [tensor.values.tolist() for tensor in tensors]
+
+
+Shapes = Array | list[tuple[int, ...]]
+
+
+def _decode_numbers(values: Array, offsets: Array, element: Dtype) -> tuple[DecodedCells, Shapes]:
+    count = len(offsets) - 1
+    if not count:
+        return DecodedCells(np.empty(0, np.uint8), np.empty(0, np.int64)), []
+    first = _number_tensor(0, offsets, values, None)
+    if first.name != element.name:
+        reason = f"the TensorProto is of {first.name}, the column of {element.name}"
+        raise RowFault(0, reason, expected=element.name, got=first.name)
+    size = first.values.nbytes
+    decoded = cells_of_one_header(
+        values, offsets, header=proto_prefix(first.name, first.shape), size=size, shape=first.shape
+    )
+    is_misread = decoded is not None and first.name == "bool" and decoded.data.max(initial=0) > 1  # not a tensor
+    if decoded is not None and not is_misread:
+        assert decoded.shapes is not None
+        return decoded, decoded.shapes
+    tensors, total = [first], size
+    for row in range(1, count):
+        tensors.append(_number_tensor(row, offsets, values, first.name))
+        total += tensors[-1].values.nbytes
+        if total > max(MAX_RECORD_BYTES, len(values)):  # few bytes may claim many values
+            reason = f"the tensors up to this one unfold to {total} bytes"
+            raise RowFault(row, reason, expected=MAX_RECORD_BYTES, got=total, of_memory=True)
+    return _join_tensors(tensors, lambda row, tensor: tensor.values.astype(element.dtype, copy=False))
+
+
+def _join_tensors(
+    tensors: list[ParsedTensor], convert: Callable[[int, ParsedTensor], Array]
+) -> tuple[DecodedCells, Shapes]:
+    pieces = [convert(row, tensor).view(np.uint8) for row, tensor in enumerate(tensors)]
+    sizes = np.fromiter((piece.nbytes for piece in pieces), np.int64, len(pieces))
+    return DecodedCells(np.concatenate([np.empty(0, np.uint8), *pieces]), sizes), [tensor.shape for tensor in tensors]
+
+
+def _number_tensor(row: int, offsets: Array, values: Array, name: str | None) -> ParsedTensor:
+    tensor = _parse_tensor(row, offsets, values, name)
+    if tensor.name == STRING:
+        raise RowFault(row, "the tensor is of strings, which have no raw values", expected="numbers", got=STRING)
+    return tensor
+
+
+def _parse_tensor(row: int, offsets: Array, values: Array, name: str | None) -> ParsedTensor:
+    try:
+        return parse_tensor_proto(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name, current())
+    except DecodeError as error:
+        fault = RowFault(row, error.reason, expected=error.expected, got=error.got, hint=error.advice)
+        fault.of_memory = error.of_memory
+        raise fault from error
+
+
+def _pad_to_one_width(row: int, strings: list[bytes], dtype: np.dtype[Any]) -> Array:
+    """Strings as text or bytes of one width, shorter ones filled up with NULs."""
+    try:
+        cells = [string.decode() for string in strings] if dtype.kind == "U" else strings
+    except UnicodeDecodeError:
+        raise RowFault(row, "a string of the tensor is not text", expected="UTF-8") from None
+    width = dtype.itemsize // np.dtype(f"{dtype.kind}1").itemsize
+    longest = max(map(len, cells), default=0)
+    if longest > width:
+        reason = f"a string of the tensor has {longest} characters, {dtype.str[1:]} has {width}"
+        raise RowFault(row, reason, expected=width, got=longest)
+    refuse_widening(row, len(cells) * dtype.itemsize)
+    return np.array(cells, dtype)

@@ -1,0 +1,385 @@
+"""Columns of arrays as tensors: which are tensors without being declared, and casts to a declared tensor type.
+
+Without a declaration, arrays of two or more dimensions are tensors, those of dtypes that lists in a record cannot hold
+(complex numbers, months, those of ml_dtypes), and text and dates if an encoding is requested that stores them so.
+
+A cast reshapes lists, converts values without loss, and makes shapes variable. The type is decided over the whole
+column; values are converted, if needed, only for the rows of a batch. So an array in a file (``np.memmap``) is never
+entirely in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.format.dtypes import Dtype, extension_of
+from tfrecord_io.columns.arrow.buffers import bitmap_of, list_array, offsets_of, scatter, valid_mask
+from tfrecord_io.columns.arrow.casts import number_array
+from tfrecord_io.columns.arrow.encode.encode_plan import number_cells
+from tfrecord_io.columns.arrow.flatten import Rows, flatten
+from tfrecord_io.columns.arrow.tensor_values import (
+    TensorValues,
+    cells_to_tensors,
+    element_of_dtype,
+    from_ndarray,
+    misfits,
+    plain_array,
+    shape_of_cells,
+    shapes_of_counts,
+    tensor_array,
+    tensors_of_column,
+)
+from tfrecord_io.columns.schema.column_features import fixed_part
+from tfrecord_io.columns.schema.tensor_types import (
+    TENSOR_ENCODINGS,
+    Shape,
+    element_and_shape,
+    encoding_rules,
+    is_any_tensor,
+    is_fixed_shape_tensor,
+    permutation_of,
+    tensor_field,
+    tensor_value_type,
+)
+from tfrecord_io.columns.schema.types import is_list_like, replace_fields
+from tfrecord_io.errors import EncodeError, SchemaError
+
+_ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
+
+
+def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array:
+    """A column of the field `source` cast to the type of `target`, if one of the types is a tensor type.
+
+    `target` is of tensors (lists hold their values in C order, or are nested to the shape), or of lists, for tensors of
+    one dimension. A tensor of another shape, or a list of another number of values, is an EncodeError whose ``record``
+    is the row; a value that cannot be cast without loss is a pyarrow.ArrowInvalid.
+    """
+    if source.type == target.type:
+        return array
+    tensors = _tensors(array, source, target)
+    if not is_any_tensor(target.type):
+        return _lists(tensors, len(array), target)
+    if permutation_of(target.type) is not None:
+        advice = "declare them by tfr.tensor()"
+        raise EncodeError("the schema's tensors are permuted", feature=target.name, hint=advice)
+    element, axes = element_and_shape(target)
+    tensors = _cast_tensors(tensors, element, target.name)
+    shaped = _reshape(tensors, axes, not is_any_tensor(source.type) and tensors.rank < 2, target.name)
+    storage = tensor_array(replace(shaped, offsets=shaped.offsets - shaped.offsets[0]), len(array)).storage
+    if pa.types.is_boolean(tensor_value_type(target.type)):
+        storage = storage.cast(target.type.storage_type)
+    return pa.ExtensionArray.from_storage(target.type, storage)
+
+
+def _tensors(array: pa.Array, source: pa.Field, target: pa.Field) -> TensorValues:
+    try:
+        if is_any_tensor(source.type):
+            return tensors_of_column(array, source)
+        if is_list_like(source.type) and is_list_like(source.type.value_type):
+            return _stack_lists(array, element_and_shape(target)[1] if is_any_tensor(target.type) else ())
+        ((rows, values),) = flatten(array, source.name)
+        return number_cells(rows, values)
+    except EncodeError as error:
+        error.feature = source.name
+        raise
+    except ValueError as error:
+        reason = f"a column of {source.type} cannot be converted to tensors"
+        raise EncodeError(reason, feature=source.name, hint="convert the column first") from error
+
+
+def _stack_lists(array: pa.Array, axes: Shape) -> TensorValues:
+    """Lists of lists as tensors: the lists of one level have the same length in each row.
+
+    Lengths that an empty list leaves open are those of `axes`.
+    """
+    import pyarrow.compute as pc
+
+    valid = valid_mask(array)
+    values = array if valid is None else array.drop_null()
+    owners, shapes = np.arange(len(values)), list[Array]()
+    while is_list_like(values.type):
+        lengths = np.asarray(pc.list_value_length(values).fill_null(-1), np.int64)
+        axis = len(shapes)
+        shape = np.full(len(array) - array.null_count, -1, np.int64)
+        shape[owners] = lengths
+        reasons = {
+            "a list in it is missing": lengths < 0,
+            f"its lists differ in length (axis {axis})": shape[owners] != lengths,
+        }
+        for reason, bad in reasons.items():
+            if bad.any():
+                row = _row(int(owners[int(bad.argmax())]), valid)
+                raise EncodeError(reason, record=row, expected="lists of one shape")
+        declared = axes[axis] if axis < len(axes) else None
+        shapes.append(np.where(shape < 0, declared or 0, shape))
+        owners, values = np.repeat(owners, lengths), values.flatten()
+    if values.null_count:
+        row = int(owners[values.is_null().index(True).as_py()])
+        raise EncodeError("a value in it is missing", record=_row(row, valid), expected="lists without nulls")
+    matrix = np.stack(shapes, axis=1)
+    cells = number_cells(Rows("", 0, len(matrix), offsets=offsets_of(matrix.prod(axis=1))), values)
+    return replace(cells, shapes=matrix, valid=valid)
+
+
+def _row(at: int, valid: Array | None) -> int:
+    """The row of a tensor, where null rows are left out."""
+    return at if valid is None else int(np.flatnonzero(valid)[at])
+
+
+def _cast_tensors(tensors: TensorValues, element: Dtype, name: str) -> TensorValues:
+    """Cast tensors to another dtype."""
+    source = tensors.element
+    if source.name == element.name:
+        return tensors
+    if element.marked or (source.marked and source.name != "bool"):
+        reason = f"its values are of {source.name}, the schema declares {element.name}"
+        advice = "convert the column first, or change the schema"
+        raise EncodeError(reason, feature=name, expected=element.name, got=source.name, hint=advice)
+    begin, end = int(tensors.offsets[0]), int(tensors.offsets[-1])
+    data = tensors.data[begin:end]
+    cast = number_array(source.arrow, data).cast(element.arrow)
+    width = element.itemsize
+    if len(cast):
+        data = np.frombuffer(cast.buffers()[1], np.uint8)[cast.offset * width :][: len(cast) * width]
+    return replace(tensors, element=element, data=data, offsets=(tensors.offsets - begin) // source.itemsize * width)
+
+
+def _reshape(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -> TensorValues:
+    """Give tensors the declared shape; of lists only the number of values counts."""
+    stored = tensors.shape_matrix
+    if stored.shape[1] == len(axes) and not (from_lists and len(axes) > 1):
+        shapes, bad = stored, misfits(stored, axes)
+    elif from_lists:
+        if axes.count(None) > 1:
+            reason = f"lists do not state the lengths of the {axes.count(None)} unknown dimensions of {axes}"
+            raise EncodeError(reason, feature=name, expected=str(axes), hint="pass arrays, or declare their shape")
+        counts, part = tensors.counts, fixed_part(axes)
+        bad = counts % part != 0 if part and None in axes else counts != part
+        shapes = shapes_of_counts(counts, axes) if axes else np.zeros((len(counts), 0), np.int64)
+    else:
+        shapes, bad = stored, np.ones(len(tensors), np.bool_)
+    if bad.any():
+        at = int(bad.argmax())
+        got = tuple(stored[at].tolist())
+        reason = f"its array of shape {got} does not fit the schema's {axes}"
+        raise EncodeError(reason, feature=name, record=_row(at, tensors.valid), expected=str(axes), got=str(got))
+    return replace(tensors, shapes=shapes if None in axes else axes)  # type: ignore[arg-type]  # none is unknown then
+
+
+def _lists(tensors: TensorValues, rows: int, target: pa.Field) -> pa.Array:
+    """Tensors of one dimension as lists of the declared type."""
+    element = tensors.element
+    if tensors.rank != 1 or not is_list_like(target.type) or element.marked:
+        reason = f"tensors of {element.name} of {tensors.rank} dimensions are not {target.type}"
+        raise EncodeError(reason, feature=target.name, expected=str(target.type), hint="declare them by tfr.tensor()")
+    values = number_array(element.arrow, tensors.data[int(tensors.offsets[0]) : int(tensors.offsets[-1])].copy())
+    counts, validity = tensors.counts, None
+    if tensors.valid is not None:
+        counts, validity = scatter(counts, tensors.valid), bitmap_of(tensors.valid)
+    lists = pa.large_list(element.arrow)
+    return list_array(
+        lists, rows, nulls=rows - len(tensors), validity=validity, offsets=offsets_of(counts), values=values
+    ).cast(target.type)
+
+
+def tensors_fit(source: pa.Field, target: pa.Field) -> bool:
+    """True if all tensors of `source` are valid in `target`: the same dtype, and the same or unknown dimensions."""
+    if not (is_any_tensor(source.type) and is_any_tensor(target.type)) or is_fixed_shape_tensor(target.type):
+        return False
+    (element, stored_axes), (declared, axes) = element_and_shape(source), element_and_shape(target)
+    is_same = element == declared and len(stored_axes) == len(axes)
+    return is_same and all(axis in (None, stored_axis) for stored_axis, axis in zip(stored_axes, axes, strict=True))
+
+
+def _field(name: str, element: Dtype, shape: Shape) -> pa.Field:
+    try:
+        return tensor_field(name, element, shape)
+    except SchemaError as error:
+        raise EncodeError(error.reason, feature=name, hint="split the arrays") from None
+
+
+class ArrayTensors:
+    """The tensors of an array, whose first axis counts the rows. A row is null if all of its values are masked.
+
+    A dtype that is not in the table of dtypes, or a row that is masked in part, is an EncodeError.
+    """
+
+    def __init__(self, values: Array, valid: Array | None = None) -> None:
+        if isinstance(values, np.ma.MaskedArray):
+            unmasked = unmasked_rows(values)
+            valid = unmasked if valid is None else unmasked & valid
+        self._values: Array = np.asarray(values)
+        self._valid = None if valid is None or valid.all() else valid
+        self._element = element_of_dtype(self._values.dtype)
+        self.nbytes = self._values.nbytes
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def field(self, name: str) -> pa.Field:
+        """The column's field; its type is that of every slice."""
+        return _field(name, self._element, self._values.shape[1:])
+
+    def slice(self, begin: int, end: int) -> pa.Array:
+        """Rows [begin, end)."""
+        valid = None if self._valid is None else self._valid[begin:end]
+        return from_ndarray(self._values[begin:end], valid)[0]
+
+
+class CellTensors:
+    """The tensors of a sequence of arrays, which have one dtype and rank, or are None; errors as `shape_of_cells`."""
+
+    def __init__(self, cells: Sequence[Any]) -> None:
+        self._cells = [None if cell is None else np.asarray(cell) for cell in cells]
+        self._element, self._shape = shape_of_cells(self._cells)
+        self.nbytes = sum(cell.nbytes for cell in self._cells if cell is not None)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    @property
+    def rank(self) -> int:
+        return len(self._shape)
+
+    def field(self, name: str) -> pa.Field:
+        return _field(name, self._element, self._shape)
+
+    def slice(self, begin: int, end: int) -> pa.Array:
+        return cells_to_tensors(self._cells[begin:end], self._element, self._shape)
+
+    def scalars(self) -> pa.Array:
+        """The plain column of tensors without dimensions."""
+        missing = np.array([cell is None for cell in self._cells], np.bool_)
+        nothing = np.zeros((), self._element.dtype)
+        values = np.array([nothing if cell is None else cell for cell in self._cells], self._element.dtype)
+        return plain_array(values, missing)
+
+
+Tensors = ArrayTensors | CellTensors
+"""A column of tensors that is not converted to Arrow yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A table with columns that are not converted yet."""
+
+    table: pa.Table  # a column that is in `tensors` has the null type here
+    tensors: Mapping[int, Tensors]  # by the number of the column
+
+    @property
+    def schema(self) -> pa.Schema:
+        names = self.table.schema.names
+        return replace_fields(self.table.schema, {at: column.field(names[at]) for at, column in self.tensors.items()})
+
+    def batches(self, most_bytes: int, begin: int = 0, end: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows [begin, end), in batches whose tensors have about `most_bytes`."""
+        rows, schema = self.table.num_rows, self.schema
+        heavy = -(-sum(tensors.nbytes for tensors in self.tensors.values()) // most_bytes)
+        part = self.table.slice(begin, None if end is None else end - begin)
+        for batch in part.to_batches(max_chunksize=max(1, -(-rows // max(heavy, 1)))):
+            columns, end = batch.columns, begin + batch.num_rows
+            for at, tensors in self.tensors.items():
+                columns[at] = tensors.slice(begin, end)
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            begin = end
+
+
+def tensors_of_array(values: Array, encoding: str | None = None, valid: Array | None = None) -> Tensors | None:
+    """The tensors of an array whose first axis counts the rows; None if it is a plain column.
+
+    `encoding` is the one requested for the column. An array of objects is an EncodeError.
+
+    >>> tensors_of_array(np.zeros((3, 2, 2), "complex64")).field("x").type.shape
+    [2, 2, 2]
+    >>> tensors_of_array(np.zeros(3)) is None
+    True
+    """
+    if values.ndim > 1 and values.dtype.kind == "O":
+        raise _objects()
+    return ArrayTensors(values, valid) if values.ndim > 1 or _only_tensors_hold(values.dtype, encoding) else None
+
+
+def tensors_of_cells(cells: Sequence[Any] | Array, encoding: str | None = None) -> Tensors | pa.Array | None:
+    """The tensors of a sequence of arrays, in which None, NaN, NA and NaT are missing; None if it is a plain column.
+
+    Arrays without dimensions are single values, which become a plain column if lists can hold them. So do
+    one-dimensional arrays in the other byte order, which Arrow does not support. An array of objects is an EncodeError.
+    """
+    first = next((cell for cell in cells if not _is_missing(cell)), None)
+    if not _is_array(first):
+        return None
+    cells = [None if _is_missing(cell) else cell for cell in cells]
+    arrays = [cell for cell in cells if _is_array(cell)]
+    dtypes = {getattr(cell, "dtype", np.dtype(complex)) for cell in arrays}
+    needs_tensors = any(_only_tensors_hold(dtype, encoding) for dtype in dtypes)
+    if not needs_tensors and all(np.ndim(cell) == 1 for cell in arrays):
+        swapped = not all(dtype.isnative for dtype in dtypes)
+        return pa.array([native(cell) if isinstance(cell, np.ndarray) else cell for cell in cells]) if swapped else None
+    if any(np.ndim(cell) > 1 and cell.dtype.kind == "O" for cell in arrays):
+        raise _objects()
+    tensors = CellTensors(cells)
+    return tensors if tensors.rank or needs_tensors else tensors.scalars()
+
+
+def native(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array in this machine's byte order, the only one that Arrow supports."""
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+
+
+def _is_array(cell: Any) -> bool:
+    """An array, or a single value that lists in a record cannot hold."""
+    is_single = isinstance(cell, np.generic)
+    return isinstance(cell, np.ndarray | complex) or (is_single and _only_tensors_hold(cell.dtype, None))
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, float) and cell != cell) or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
+    """True if lists in a record cannot hold such values, or the encoding stores text and dates as arrays."""
+    kind = dtype.kind
+    if kind in _ARROW_TIMES:
+        unit, count = np.datetime_data(dtype)
+        return unit not in _ARROW_TIMES[kind] or count != 1 or (unit == "D" and _stores_kind(encoding, kind))
+    return kind == "c" or extension_of(dtype) is not None or (kind in "SU" and _stores_kind(encoding, kind))
+
+
+def _stores_kind(encoding: str | None, kind: str) -> bool:
+    """True if bytes of this encoding hold such values, and not plain text instead."""
+    rules = encoding_rules(encoding) if TENSOR_ENCODINGS.has(encoding) else None  # reported where columns are planned
+    return rules is not None and rules.one_value_per_cell and not rules.stores_text and kind in rules.dtype_kinds
+
+
+def _objects() -> EncodeError:
+    return EncodeError(
+        "arrays of objects cannot be stored in a TFRecord, and are not pickled",
+        expected="a dtype of numbers, or of text or bytes of one width",
+        got="object",
+        hint="convert them to one dtype, text by numpy.array(array.tolist()), or write the bytes that "
+        "tfr.io.serialize_tensor makes of each",
+    )
+
+
+def unmasked_rows(values: np.ma.MaskedArray[Any, Any]) -> np.ndarray[Any, Any]:
+    """True for rows that are not masked; a partly masked row is an EncodeError whose ``record`` is its number.
+
+    >>> unmasked_rows(np.ma.masked_array([[1, 2], [3, 4]], [[True, True], [False, False]]))
+    array([False,  True])
+    """
+    mask = np.ma.getmaskarray(values)
+    if mask.dtype.names is not None:  # of a structured array: a bool for each field
+        mask = np.ascontiguousarray(mask).view(np.bool_).reshape(len(values), -1)
+    axes = tuple(range(1, mask.ndim))
+    some, whole = mask.any(axis=axes), mask.all(axis=axes) & (mask.size > 0)
+    if (partly := some & ~whole).any():
+        reason = "part of its array is masked, but only a whole array can be null"
+        advice = "fill the masked values (numpy.ma.filled), or mask all of the row"
+        raise EncodeError(reason, record=int(partly.argmax()), hint=advice)
+    return np.asarray(~whole)

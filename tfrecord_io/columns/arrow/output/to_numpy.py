@@ -1,0 +1,498 @@
+"""Arrow columns as NumPy arrays with a row for each record: views of Arrow's memory where possible.
+
+The type of a column decides whether it is `Dense` (each row is one value, or an array of one shape) or `Ragged` (rows
+are arrays of different shapes).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise, repeat
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.base.background import ordered
+from tfrecord_io.base.options import LIMITS, cpu_count
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.engine.numpy_output import BytesSlots, bytes_objects, copy_runs, padded_rows, row_views, text
+from tfrecord_io.bytes.format.dtypes import is_text_dtype, text_dtype
+from tfrecord_io.columns.arrow.buffers import (
+    list_lengths,
+    number_view,
+    numpy_dtype,
+    offset_view,
+    offsets_of,
+    scatter,
+    struct_fields,
+    typed_view,
+    valid_mask,
+    writable,
+)
+from tfrecord_io.columns.arrow.output.to_python import python_values
+from tfrecord_io.columns.arrow.tensor_values import ndarray_of, shapes_of_counts, tensors_of_column, to_ndarray
+from tfrecord_io.columns.schema.field import SHAPE_KEY
+from tfrecord_io.columns.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
+from tfrecord_io.columns.schema.types import is_bool8, is_bytes, is_list_like
+
+_NUMBERS: dict[int, np.dtype[Any]] = {pa.lib.Type_FLOAT: np.dtype("float32"), pa.lib.Type_DOUBLE: np.dtype("float64")}
+_NUMBERS |= {
+    getattr(pa.lib, f"Type_{name.upper()}"): np.dtype(name)
+    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+}
+
+
+@dataclass(slots=True)
+class Ragged:
+    """Rows of values, one after another. Row i is ``values[offsets[i]:offsets[i + 1]]``."""
+
+    values: Array  # of all rows; the first axis counts them
+    offsets: Array  # int64 [rows + 1]
+    shapes: Array | None = None  # of tensors, whose values are in C order: int64 [rows, rank]
+    valid: Array | None = None  # False where a row is missing; such rows have no values, and a shape of zeros
+
+    @classmethod
+    def from_present(cls, values: Array, counts: Array, valid: Array | None, shapes: Array | None = None) -> Ragged:
+        """Make rows from the counts and shapes of the rows that are not missing."""
+        if valid is not None:
+            counts, shapes = scatter(counts, valid), None if shapes is None else scatter(shapes, valid)
+        return cls(values, offsets_of(counts), shapes, valid)
+
+    @classmethod
+    def concatenate(cls, parts: list[Ragged], threads: int = 1) -> Ragged:
+        """Join the rows of several arrays."""
+        values = concatenate([part.values for part in parts], threads)
+        offsets = offsets_of(np.concatenate([part.lengths for part in parts]))
+        shapes = [part.shapes for part in parts if part.shapes is not None]
+        return cls(values, offsets, np.concatenate(shapes) if shapes else None, joined_valid(parts))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Array:
+        """How many values each row has."""
+        return np.diff(self.offsets)
+
+    def lengths_of(self, begin: int, end: int) -> Array:
+        """How many values each of the rows [begin, end) has."""
+        return self.offsets[begin + 1 : end + 1] - self.offsets[begin:end]
+
+    def common_shape(self) -> tuple[int, ...] | None:
+        """The shape of every row that is not missing; None if they differ or all are missing."""
+        return shape_of_all([self])
+
+    def stack(self, shape: tuple[int, ...]) -> Array:
+        """Stack the rows, each of this shape, in one array; zeros (None in objects and text) where a row is missing."""
+        inner = self.values.shape[1:]
+        if self.valid is None:
+            return self.values.reshape(len(self), *shape, *inner)
+        rows = empties((len(self), *shape, *inner), self.values.dtype)
+        rows[self.valid] = self.values.reshape(np.count_nonzero(self.valid), *shape, *inner) if self.valid.any() else 0
+        return rows
+
+    def objects(self, begin: int, end: int) -> Array:
+        """An object array of the rows [begin, end): views, None where one is missing.
+
+        >>> Ragged(np.arange(3), np.array([0, 2, 3])).objects(0, 2)
+        array([array([0, 1]), array([2])], dtype=object)
+        """
+        if self.shapes is None and is_plain(self.values):
+            valid = None if self.valid is None else self.valid[begin:end]
+            return row_views(self.values, self.offsets[begin : end + 1], valid)
+        rows = np.empty(end - begin, object)
+        at = self.offsets[begin : end + 1].tolist()
+        present = [True] * len(rows) if self.valid is None else self.valid[begin:end].tolist()
+        for i in range(len(rows)):
+            if present[i]:
+                row = self.values[at[i] : at[i + 1]]
+                rows[i] = row if self.shapes is None else row.reshape(self.shapes[begin + i])
+        return rows
+
+    def cut(self, begin: int, end: int) -> tuple[Array, Array]:
+        """Values and offsets of the rows [begin, end)."""
+        first, last = self.offsets[begin], self.offsets[end]
+        return self.values[first:last], self.offsets[begin : end + 1] - first
+
+    def pad(self, begin: int, end: int, fill: Any, length: int | None = None, multiple: int = 1) -> Array:
+        """Pad the rows [begin, end) with `fill` to one array; each axis has the greatest length of the rows.
+
+        The first axis of a row has `length`, at least the greatest, or the next multiple of `multiple`.
+
+        >>> Ragged(np.arange(3), np.array([0, 2, 3])).pad(0, 2, -1)
+        array([[ 0,  1],
+               [ 2, -1]])
+        """
+        shapes = self.lengths_of(begin, end)[:, None] if self.shapes is None else self.shapes[begin:end]
+        longest, *inner_sizes = shapes.max(axis=0, initial=0).tolist()
+        length = -(-longest // multiple) * multiple if length is None else length
+        if self.shapes is None:
+            return padded_rows(self.values, self.offsets[begin : end + 1], length, fill)
+        rows = np.full((len(shapes), length, *inner_sizes, *self.values.shape[1:]), fill, self.values.dtype)
+        axes = np.ogrid[tuple(map(slice, (1, *rows.shape[1 : shapes.shape[1] + 1])))][1:]
+        is_value = np.ones(rows.shape[: shapes.shape[1] + 1], np.bool_)
+        for axis, numbers in enumerate(axes):
+            is_value &= numbers < shapes[:, axis].reshape(-1, *(1,) * shapes.shape[1])
+        rows[is_value] = self.values[self.offsets[begin] : self.offsets[end]]
+        return rows
+
+    def pack(
+        self, begin: int, end: int, bins: Array, segments: Array, count: int, length: int, fill: Any
+    ) -> tuple[Array, ...]:
+        """Pack the rows [begin, end), one after the other, in `count` bins of `length` values.
+
+        >>> rows, segments = Ragged(np.array([7, 8, 9]), np.array([0, 2, 3])), np.array([1, 2], np.int32)
+        >>> rows.pack(0, 2, np.array([0, 0]), segments, 1, 4, 0)
+        (array([[7, 8, 9, 0]]), array([[1, 1, 2, 0]], dtype=int32), array([[0, 1, 0, 0]], dtype=int32))
+
+        `bins` has the bin of each row (int64), ascending, and the rows of a bin fit into it; `segments` the number of
+        each row within its bin (int32). Returned are the values, [count, length, ...], the segment of each value's row
+        and the number of the value within its row, both int32 [count, length] and 0 where a value is missing.
+        """
+        starts, lengths = self.offsets[begin:end], np.diff(self.offsets[begin : end + 1])
+        before = np.cumsum(lengths) - lengths
+        first_row = bins.searchsorted(bins)  # of the bin of each row
+        places = bins * length + before - before[first_row]
+        values = np.full((count * length, *self.values.shape[1:]), fill, self.values.dtype)
+        copy_runs(self.values, starts, lengths=lengths, out=values, places=places)
+        ids, positions = np.zeros(count * length, np.int32), np.zeros(count * length, np.int32)
+        copy_runs(np.repeat(segments, lengths), before, lengths=lengths, out=ids, places=places)
+        copy_runs(
+            np.arange(length, dtype=np.int32), np.zeros_like(lengths), lengths=lengths, out=positions, places=places
+        )
+        shape = (count, length)
+        return values.reshape(*shape, *values.shape[1:]), ids.reshape(shape), positions.reshape(shape)
+
+    def truncate(self, most: int, *, from_left: bool = False) -> Ragged:
+        """Cut each row to the first `most` items along its first axis, or to the last items.
+
+        >>> Ragged(np.arange(4), np.array([0, 3, 4])).truncate(2, from_left=True)
+        Ragged(values=array([1, 2, 3]), offsets=array([0, 2, 3]), shapes=None, valid=None)
+        """
+        shapes = self.lengths[:, None] if self.shapes is None else self.shapes
+        if not (shapes[:, 0] > most).any():
+            return self
+        shapes = np.concatenate([np.minimum(shapes[:, :1], most), shapes[:, 1:]], axis=1)
+        lengths = shapes.prod(axis=1)
+        offsets = offsets_of(lengths)
+        values = np.empty((int(offsets[-1]), *self.values.shape[1:]), self.values.dtype)
+        begins = self.offsets[1:] - lengths if from_left else self.offsets[:-1]
+        copy_runs(self.values, begins, lengths=lengths, out=values, places=offsets[:-1])
+        return Ragged(values, offsets, None if self.shapes is None else shapes, self.valid)
+
+
+def is_plain(values: Array) -> bool:
+    """True if an array is of one dimension, contiguous, and of numbers."""
+    is_own = type(values) is np.ndarray and values.ndim == 1 and values.flags.c_contiguous
+    return bool(is_own and values.dtype.kind in "iuf" and values.dtype.isnative)
+
+
+def shape_of_all(parts: Sequence[Ragged]) -> tuple[int, ...] | None:
+    """The shape of every row of several that is not missing; None if they differ or all are missing."""
+    present = []
+    for part in parts:
+        shapes = part.lengths[:, None] if part.shapes is None else part.shapes
+        present.append(shapes if part.valid is None else shapes[part.valid])
+    shapes = np.concatenate(present)
+    if not len(shapes) or (shapes != shapes[0]).any():
+        return None
+    return tuple(shapes[0].tolist())
+
+
+def joined_objects(parts: Sequence[Ragged]) -> Array:
+    """An object array of the rows of several: writable views, None where one is missing; see `Ragged.objects`."""
+    rows = [Ragged(writable(part.values), part.offsets, part.shapes, part.valid) for part in parts]
+    return np.concatenate([np.empty(0, object), *(part.objects(0, len(part)) for part in rows)])
+
+
+def joined_valid(parts: Sequence[Any]) -> Array | None:
+    """The `valid` of the rows of several; None if no row is missing."""
+    if all(part.valid is None for part in parts):
+        return None
+    return np.concatenate([np.ones(len(part), np.bool_) if part.valid is None else part.valid for part in parts])
+
+
+def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Zeros; None in an array of objects or of text."""
+    if is_text_dtype(dtype):
+        return np.full(shape, None, text_dtype(missing=True))
+    return np.full(shape, None, object) if dtype.kind == "O" else np.zeros(shape, dtype)
+
+
+def concatenate(arrays: Sequence[Array], threads: int = 1) -> Array:
+    """Concatenate arrays in new memory, by at most as many threads as there are processors.
+
+    >>> concatenate([np.arange(2), np.arange(3)])
+    array([0, 1, 0, 1, 2])
+    """
+    count = min(threads, cpu_count(), len(arrays))
+    layouts = {(array.dtype, array.shape[1:]) for array in arrays}
+    size = sum(array.nbytes for array in arrays)
+    is_one_dtype = len(layouts) == 1 and not arrays[0].dtype.hasobject and arrays[0].dtype.kind != "T"
+    if count < 2 or size < LIMITS.joined_bytes or not is_one_dtype:
+        return np.concatenate(arrays)
+    ends = np.cumsum([0, *map(len, arrays)]).tolist()
+    whole = np.empty((ends[-1], *arrays[0].shape[1:]), arrays[0].dtype)
+    places = (whole[begin:end] for begin, end in pairwise(ends))
+    for _ in ordered(map(partial, repeat(np.copyto), places, arrays), count, "join"):
+        pass
+    return whole
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Raise MemoryError where pyarrow fails to make an object of a value.
+
+    Its own error is an ArrowException, not a MemoryError, and quotes the value.
+    """
+    try:
+        yield
+    except pa.lib.ArrowException as error:
+        raise memory_error(error) from None
+
+
+def memory_error(error: pa.ArrowException) -> Exception:
+    """The MemoryError that an error of `memory_errors` stands for, else the error itself."""
+    is_other = type(error) is not pa.lib.ArrowException
+    return error if is_other else MemoryError("not enough memory for the objects of a column")
+
+
+@dataclass(slots=True)
+class Dense:
+    """Rows of one shape.
+
+    Bytes are objects, text is of NumPy's StringDType; both hold None where a row is missing, numbers zeros.
+    """
+
+    values: Array  # the first axis counts the rows
+    valid: Array | None = None  # False where a row is missing; None: no row is missing
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+Rows = Dense | Ragged
+
+
+def to_rows(array: pa.Array, field: pa.Field, *, missing: bool = False) -> Rows:
+    """The rows of a column; with `missing`, an array of text has a dtype with None even if no row is missing.
+
+    >>> to_rows(pa.array([1, None, 3]), pa.field("x", pa.int64())).valid
+    array([ True, False,  True])
+    >>> to_rows(pa.array([[1, 2], [3]]), pa.field("x", pa.list_(pa.int64()))).offsets
+    array([0, 2, 3])
+    """
+    type_ = field.type
+    if is_fixed_shape_tensor(type_):
+        return Dense(to_ndarray(array, field), valid_mask(array))
+    if is_variable_shape_tensor(type_):
+        tensors = tensors_of_column(array, field)
+        return Ragged.from_present(ndarray_of(tensors), tensors.counts, tensors.valid, tensors.shape_matrix)
+    if is_bool8(type_):
+        return Dense(np.asarray(array.storage.fill_null(0)) != 0, valid_mask(array.storage))
+    if isinstance(type_, pa.BaseExtensionType):
+        return to_rows(array.storage, pa.field(field.name, type_.storage_type))
+    if t.is_fixed_size_list(type_):
+        size, valid = type_.list_size, valid_mask(array)
+        values = _items(array.values.slice(array.offset * size, len(array) * size), _value_field(field))
+        values = values.reshape(len(array), *(declared_shape(field) or (size,)), *values.shape[1:])
+        return Dense(_blank(values, valid), valid)
+    if is_list_like(type_):
+        if (rows := _number_lists(array, field)) is not None:
+            return rows
+        counts, valid = list_lengths(array), valid_mask(array)
+        values = _items(array.flatten(), _value_field(field))
+        present, shape = counts if valid is None else counts[valid], declared_shape(field)
+        return Ragged.from_present(values, present, valid, None if shape is None else shapes_of_counts(present, shape))
+    return _scalars(array, missing)
+
+
+def _number_lists(array: pa.Array, field: pa.Field) -> Ragged | None:
+    """The rows of lists of numbers, of which none is null, as views; None of other lists."""
+    if not (t.is_list(array.type) or t.is_large_list(array.type)) or declared_shape(field) is not None:
+        return None
+    dtype = number_dtype(array.type.value_type)
+    if dtype is None or array.null_count or array.values.null_count:
+        return None
+    offsets = offset_view(array)
+    begin, end = offsets[[0, -1]].tolist()
+    return Ragged(number_items(array.values, dtype)[begin:end], offsets.astype(np.int64) - begin)
+
+
+def number_dtype(type_: pa.DataType) -> np.dtype[Any] | None:
+    """The dtype of integers and floats of a common width; None of other types."""
+    return _NUMBERS.get(type_.id)
+
+
+def number_items(array: pa.Array, dtype: np.dtype[Any]) -> Array:
+    """The numbers of an array as a view; null slots hold anything."""
+    return typed_view(array.buffers()[1], dtype, array.offset, len(array))
+
+
+def declared_shape(field: pa.Field) -> tuple[int | None, ...] | None:
+    """The shape that a schema declares for the values of each list; None if it is one dimension, or not declared.
+
+    None too if several dimensions are unknown: the number of values does not determine them.
+    """
+    text = (field.metadata or {}).get(SHAPE_KEY)
+    if text is None or is_list_like(field.type.value_type):  # lists of lists: the shape is that of the inner ones
+        return None
+    shape = tuple(json.loads(text))
+    return shape if len(shape) > 1 and shape.count(None) < 2 else None
+
+
+def _value_field(field: pa.Field) -> pa.Field:
+    """The field of the values inside a column's lists; the dtype and shape of steps are in the column's metadata."""
+    value = field.type.value_field
+    has_shape = is_any_tensor(value.type) or is_list_like(value.type)
+    metadata = {**(field.metadata or {}), **(value.metadata or {})} if has_shape else value.metadata
+    return pa.field("item", value.type, metadata=metadata)
+
+
+def _items(array: pa.Array, field: pa.Field) -> Array:
+    """The values inside lists: an array, of lists of lists an object array of arrays."""
+    rows = to_rows(array, field)
+    return rows.values if isinstance(rows, Dense) else rows.objects(0, len(rows))
+
+
+def rows_of_equal_tensors(arrays: list[pa.Array], field: pa.Field) -> list[Rows] | None:
+    """The rows of lists of tensors whose shapes vary by their type, if all tensors have one shape; else None.
+
+    `arrays` are all rows of the column; the values of a row are [tensors, *shape].
+    """
+    if not is_list_like(field.type) or not is_variable_shape_tensor(field.type.value_type):
+        return None
+    tensors = [tensors_of_column(array.flatten(), _value_field(field)) for array in arrays]
+    shapes = np.concatenate([part.shape_matrix for part in tensors])
+    if not len(shapes) or (shapes != shapes[0]).any() or any(part.valid is not None for part in tensors):
+        return None
+    rows: list[Rows] = []
+    for array, part in zip(arrays, tensors, strict=True):
+        counts, valid = list_lengths(array), valid_mask(array)
+        values = ndarray_of(part).reshape(len(part), *shapes[0].tolist())
+        rows.append(Ragged.from_present(values, counts if valid is None else counts[valid], valid))
+    return rows
+
+
+def missing_step(array: pa.Array, field: pa.Field) -> int | None:
+    """The first row whose list lacks a value for which NumPy has no None: a step of a feature list without one."""
+    if not (t.is_list(field.type) or t.is_large_list(field.type)):
+        return None
+    values = array.flatten()
+    nothing = to_rows(values.slice(0, 0), _value_field(field))
+    if not values.null_count or isinstance(nothing, Ragged) or nothing.values.dtype.kind in "OT":
+        return None
+    ends = np.cumsum(list_lengths(array))
+    return int(ends.searchsorted(int(np.asarray(values.is_null()).argmax()), side="right"))
+
+
+def _blank(values: Array, valid: Array | None) -> Array:
+    """`values` with zeros where rows are missing; objects have None there already. A copy only if they are not zero."""
+    if valid is None or values.dtype.kind in "OT":
+        return values
+    present = valid.reshape(-1, *(1,) * (values.ndim - 1))
+    if values.dtype.kind in "iuf" and not ((values.view(f"u{values.itemsize}") != 0) > present).any():
+        return values
+    return np.where(present, values, np.zeros((), values.dtype))
+
+
+def _scalars(array: pa.Array, missing: bool) -> Dense:
+    if t.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    type_ = array.type
+    if t.is_null(type_):
+        return Dense(np.full(len(array), None, object))
+    if t.is_string(type_) or t.is_large_string(type_):
+        return Dense(text(*_slots(array), missing=missing))
+    if t.is_boolean(type_):
+        return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), valid_mask(array))
+    dtype = numpy_dtype(type_)
+    if is_bytes(type_):
+        return bytes_rows([array])
+    if dtype is None:  # decimals and others
+        return Dense(np.fromiter(python_values(array), object, len(array)))
+    valid, values = valid_mask(array), number_view(array)
+    values = values.view(dtype) if values.dtype.itemsize == dtype.itemsize else values.astype(dtype)
+    return Dense(_blank(values, valid), valid)
+
+
+def bytes_rows(arrays: Sequence[pa.Array], threads: int = 1) -> Dense:
+    """The rows of arrays of bytes, as objects."""
+    return Dense(bytes_objects([_slots(array) for array in arrays], threads))
+
+
+def _slots(array: pa.Array) -> BytesSlots:
+    offsets = offset_view(array)
+    data = array.buffers()[2]
+    content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return content, offsets, valid_mask(array)
+
+
+def join_rows(parts: list[Rows], threads: int = 1) -> Rows:
+    """Join the rows of several arrays of one column, in memory of the caller, and writable; empties the list."""
+    whole = parts[0]
+    if len(parts) > 1 and isinstance(whole, Ragged):
+        whole = Ragged.concatenate(parts, threads)  # type: ignore[arg-type]
+    elif len(parts) > 1:
+        values, valid = [part.values for part in parts], joined_valid(parts)
+        join = _join_texts if is_text_dtype(whole.values.dtype) else partial(concatenate, threads=threads)
+        del whole
+        parts.clear()
+        whole = Dense(join(values), valid)
+    parts.clear()
+    whole.values = writable(whole.values)
+    return whole
+
+
+def _join_texts(parts: list[Array]) -> Array:
+    """Join arrays of text, of which some may not know None; each is freed once it is copied."""
+    missing = any(part.dtype != text_dtype(missing=False) for part in parts)
+    whole, end = np.empty(sum(map(len, parts)), text_dtype(missing=missing)), 0
+    while parts:
+        part = parts.pop(0)
+        begin, end = end, end + len(part)
+        whole[begin:end] = part
+    return whole
+
+
+# ---- columns of structs
+
+
+def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
+    """The columns that arrays are made of: those of a schema, with ``outer/inner`` instead of structs."""
+    fields = list(schema)
+    if not any(map(attrgetter("num_fields"), schema.types)):
+        return fields
+    empty = [pa.nulls(0, field.type) if field.type.num_fields else None for field in fields]
+    return [leaf for field, array in zip(fields, empty, strict=True) for leaf, _ in _leaves(field, array)]
+
+
+def leaf_arrays(batch: pa.RecordBatch) -> list[pa.Array]:
+    """The arrays of `leaf_fields`."""
+    if not any(map(attrgetter("num_fields"), batch.schema.types)):
+        return list(batch.columns)
+    return [leaf for field, array in zip(batch.schema, batch.columns, strict=True) for _, leaf in _leaves(field, array)]
+
+
+def _leaves(field: pa.Field, array: pa.Array) -> Iterator[tuple[pa.Field, pa.Array]]:
+    type_ = field.type
+    if not type_.num_fields:
+        yield field, array
+    elif t.is_struct(type_):
+        for child, values in zip(type_, struct_fields(array), strict=True):
+            yield from _leaves(child.with_name(f"{field.name}/{child.name}"), values)
+    elif is_list_like(type_) and not is_any_tensor(type_) and t.is_struct(type_.value_type):
+        offsets = pa.array(offsets_of(list_lengths(array)), pa.int32())
+        missing = array.is_null() if array.null_count else None
+        for child, values in zip(type_.value_type, struct_fields(array.flatten()), strict=True):
+            lists = child.with_type(pa.list_(child)).with_name(f"{field.name}/{child.name}")
+            yield from _leaves(lists, pa.ListArray.from_arrays(offsets, values, mask=missing))
+    else:
+        yield field, array

@@ -1,0 +1,492 @@
+"""Field makers: the functions with which a schema is written by hand.
+
+Each returns a field without a name: its key in a Schema's dict names the column and, without ``feature=``, the feature.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.bytes.format.companions import ShapeSource
+from tfrecord_io.bytes.format.dtypes import SUPPORTED_DTYPES, Dtype, dtype_name, element, element_of, find_element
+from tfrecord_io.columns.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW, as_shape, fixed_part, size_of
+from tfrecord_io.columns.schema.field import Field
+from tfrecord_io.columns.schema.tensor_types import (
+    TENSOR_ENCODINGS,
+    dtype_metadata,
+    element_and_shape,
+    encoding_rules,
+    is_any_tensor,
+    tensor_type,
+)
+from tfrecord_io.columns.schema.type_names import as_arrow_type, marked_tensor, type_from_name, type_name
+from tfrecord_io.columns.schema.types import is_list_like
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.typing import ImageFit, ImageLayout, ImageResample
+
+
+@check_keywords
+def scalar(
+    type: Any,
+    *,
+    default: Any = None,
+    required: bool | None = None,
+    feature: str | None = None,
+    encoding: str = LIST,
+    part: str | None = None,
+    empty: str | None = None,
+) -> Field:
+    """A column of single values.
+
+    >>> import tfrecord_io as tfr
+    >>> tfr.Schema(
+    ...     {
+    ...         "label": tfr.scalar("int32", default=0),
+    ...         "price": tfr.scalar("float32", feature="PRICE"),
+    ...     }
+    ... )
+    Schema of 2 columns
+      label  int32  default 0
+      price  float  feature PRICE
+
+    Parameters
+    ----------
+    type : pa.DataType, str or dtype
+        Arrow's, NumPy's or TensorFlow's, or a name: "int32", "bool", "timestamp[us]". Not a list.
+    default : object, optional
+        The value where the feature is absent; None: null.
+    required : bool, optional
+        True: a record without the feature is an error, unless there is a default. False: the feature may be missing,
+        from all records too. If not given, it may be missing, with a `SchemaWarning` if no record has it.
+    feature : str, optional
+        Its name in the records, if it differs from the column's.
+    encoding : {"list", "raw", "nested", "json"}
+        "raw": each value is the bytes of a number. "nested" and "json", of structs and maps: several features, or a
+        text, as ``column_encoding=`` of `write_tfrecord` writes them.
+    part : {"context"}, optional
+        Of a SequenceExample: single values are context features. If a feature list has the same name, declare that as
+        a second column, made by `sequence` with ``feature=``.
+    empty : {None, "null"}
+        "null": a feature that has a type but no values, as Ray writes nulls, is treated as absent. None: it is an
+        error, or an empty list in a column of lists.
+    """
+    type_ = as_arrow_type(type)
+    if is_list_like(type_) or is_any_tensor(type_):
+        reason = f"expected a type of single values, got {type_name(type_)}"
+        raise SchemaError(reason, got=str(type_), hint="use list_() or tensor()")
+    return _field(type_, feature, encoding=encoding, required=required, default=default, part=part, empty=empty)
+
+
+@check_keywords
+def list_(
+    type: Any,
+    length: int | None = None,
+    *,
+    default: Any = None,
+    required: bool | None = None,
+    feature: str | None = None,
+    encoding: str = LIST,
+    part: str | None = None,
+    empty: str | None = None,
+) -> Field:
+    """A column of lists.
+
+    >>> list_("float32", 3)
+    Field(fixed_size_list<item: float>[3])
+    >>> list_(image(resize=(64, 64)))
+    Field(list<item: binary>, image RGB, resize (64, 64))
+
+    Parameters
+    ----------
+    type : pa.DataType, str, dtype or Field
+        Of one value; or what `image` returns, for lists of images: the frames of a video, several views.
+    length : int, optional
+        The number of values in every record; another number is a DecodeError. The column is a fixed_size_list.
+    default, required, feature, encoding, empty
+        As in `scalar`; ``encoding="raw"``: a list is stored as the bytes of an array; "nested" and "json" are also for
+        lists of lists.
+    part : {"context", "feature_list"}, optional
+        Of a SequenceExample: the context by default; "feature_list" is the same as `sequence` of single values.
+    """
+    from tfrecord_io.columns.schema.image_form import image_form
+
+    form = image_form(type) if isinstance(type, Field) else None
+    value = as_arrow_type(type if form is None else type.type)
+    try:
+        whole = pa.list_(value) if length is None else pa.list_(value, size_of(as_shape(length)))
+    except (ValueError, TypeError) as error:
+        raise SchemaError(f"{length!r} is not a number of values", expected="a number", got=length) from error
+    metadata = None if form is None else form.metadata(in_list=True)
+    return _field(
+        whole, feature, encoding=encoding, required=required, default=default, part=part, metadata=metadata, empty=empty
+    )
+
+
+@check_keywords
+def image(
+    shape: Any = None,
+    mode: str | None = None,
+    resize: tuple[int, int] | None = None,
+    *,
+    fit: ImageFit = "stretch",
+    orient: bool = True,
+    draft: bool = False,
+    resample: ImageResample | None = None,
+    layout: ImageLayout = "HWC",
+    default: bytes | None = None,
+    required: bool | None = None,
+    feature: str | None = None,
+    empty: str | None = None,
+) -> Field:
+    """A column of encoded images: decoded in arrays, to uint8 [height, width, channels]; read as bytes elsewhere.
+
+    JPEG, PNG, WebP, GIF, BMP and TIFF; of several frames or pages the first is decoded. Or a column of tensors that are
+    raw pixels: a report shows them, ``tfr convert`` makes PNG files of them, and arrays may be resized.
+
+    >>> image((None, None, 3))
+    Field(binary, shape (None, None, 3), image RGB)
+    >>> image(mode="L", resize=(28, 28), fit="crop")
+    Field(binary, image L, resize (28, 28), fit crop)
+    >>> image(tensor("uint8", (3, "height", "width")), layout="CHW")
+    Field(tensor<uint8>[3,?,?], encoding wire, shape from (3, 'height', 'width'), raw image CHW)
+
+    Parameters
+    ----------
+    shape : sequence of int or None, or Field, optional
+        (height, width, channels) of the decoded image; None where it varies. Images of another shape are a DecodeError;
+        with `resize` it is not checked. Or what `tensor` returns: raw pixels of uint8 or uint16 and 1, 3 or 4 channels,
+        whose size is stated there. They stay as they are, unless `resize` is given; `mode`, `orient`, `draft` and
+        `default` are for encoded images.
+    mode : {"RGB", "L", "RGBA", "index", "unchanged"}, optional
+        What pixels are converted to: colours, grey, colours and opacity; of 16 bits the upper 8 are used, as by
+        TensorFlow's ``decode_png``. "index" is for masks of classes: the numbers of a palette's colours, or the values
+        of a grey image of at most 8 bits, as one channel; any other image is a DecodeError. "unchanged"
+        keeps what the image has, including the 16 bits of a grey PNG and, with the package tifffile, TIFFs of any
+        number of channels and bits; 16 bits of several channels of a PNG are a DecodeError then. By default it follows
+        from the channels of the shape (3, 1, 4; others: "unchanged"), without one it is "RGB".
+    resize : (int, int), optional
+        (height, width) to which each image is resized.
+    resample : {"bilinear", "nearest"}, optional
+        How: by bilinear interpolation that averages when it makes smaller, the default; or by the nearest pixel, the
+        default of mode "index", which mixes no numbers of classes.
+    fit : {"stretch", "contain", "crop", "pad"}, default "stretch"
+        What to do with an image whose aspect ratio differs from that of `resize`. "stretch": the ratio changes. The
+        others keep it: "contain" makes the image as large as fits in `resize`, so that sizes vary; "pad" does so too,
+        and puts it in the middle of zeros; "crop" covers `resize`, and cuts off what is beyond it on two sides.
+    orient : bool, default True
+        Rotate and mirror pixels as the orientation in the EXIF data states. False keeps them as stored, as TensorFlow's
+        decoders do, and as boxes that refer to stored pixels need.
+    draft : bool, default False
+        Decode a JPEG file to ½, ¼ or ⅛ of its sides, at least twice those of `resize`, before it is resized: faster,
+        but pixels differ by a few levels.
+    layout : {"HWC", "CHW"}, default "HWC"
+        Of raw pixels: the order of height, width and channels in the tensor.
+    default, required, feature, empty
+        As in `scalar`.
+    """
+    from tfrecord_io.columns.schema.image_form import ImageForm, RawImageForm
+
+    if isinstance(shape, Field):
+        raw = RawImageForm(layout, resize, fit, "bilinear" if resample is None else resample)
+        encoded = {"mode": mode, "orient": None if orient else orient, "draft": draft or None, "default": default}
+        _check_raw_image(shape, encoded)
+        if is_any_tensor(shape.type):
+            raw.check(element_and_shape(shape.to_arrow())[0].name, shape.shape or (), feature or "")
+        stated = {"required": required, "feature": feature, "empty": empty}
+        changes: dict[str, Any] = {name: value for name, value in stated.items() if value is not None}
+        return replace(shape, metadata={**shape.metadata, **raw.metadata}, **changes)
+    if layout != "HWC":
+        advice = 'pass what they are, as in tfr.image(tfr.tensor("uint8", (3, "height", "width")), layout="CHW")'
+        raise SchemaError("layout= is for raw pixels", got=layout, hint=advice)
+    axes = None if shape is None else as_shape(shape)
+    metadata = ImageForm(axes, mode, resize=resize, fit=fit, orient=orient, draft=draft, resample=resample).metadata()  # type: ignore[arg-type]
+    return _field(
+        pa.binary(),
+        feature,
+        encoding=LIST,
+        required=required,
+        default=default,
+        shape=axes,
+        metadata=metadata,
+        empty=empty,
+    )
+
+
+def _check_raw_image(pixels: Field, encoded: Mapping[str, Any]) -> None:
+    """Refuse what is no tensor, and the arguments of `image` for encoded images."""
+    if not is_any_tensor(pixels.type) and ShapeSource.from_metadata(pixels.metadata) is None:
+        advice = 'pass a shape, or raw pixels, as in tfr.image(tfr.tensor("uint8", ("height", "width", 3)))'
+        raise SchemaError("an image is not made of this field", expected="a tensor", got=repr(pixels), hint=advice)
+    if (given := next((name for name, value in encoded.items() if value is not None), None)) is not None:
+        advice = "leave it out: raw pixels stay as they are stored"
+        raise SchemaError(f"{given}= is for encoded images", got=encoded[given], hint=advice)
+
+
+@check_keywords
+def tensor(
+    dtype: Any,
+    shape: Any,
+    *,
+    default: Any = None,
+    required: bool | None = None,
+    feature: str | None = None,
+    encoding: str = BY_WIRE,
+    empty: str | None = None,
+) -> Field:
+    """A column of arrays.
+
+    >>> tensor("uint8", (28, 28))
+    Field(tensor<uint8>[28,28], encoding wire)
+    >>> tensor("complex64", (None, 3))
+    Field(tensor<complex64>[?,3], encoding wire)
+    >>> tensor("uint8", ("height", "width", 3))
+    Field(tensor<uint8>[?,?,3], encoding wire, shape from ('height', 'width', 3))
+
+    Parameters
+    ----------
+    dtype : pa.DataType, str or dtype
+        Of one value: a number, bool, "complex64", "bfloat16", "int4", "S10", "U10", "datetime64[D]", "timedelta64[ms]";
+        or bytes or text, of which a record has as many values. Beside names of features in `shape`, and where it has a
+        "/", other text is the name of a feature that has the name of the dtype, or TensorFlow's number of it.
+    shape : sequence of int, str or None; or str
+        None or −1 is an unknown dimension. Without one the column is a fixed_shape_tensor, else a
+        variable_shape_tensor. The size of one unknown dimension follows from the number of values; several need the
+        companion feature ``x/shape``. Text is the name of a feature with the size of this dimension, as in
+        ``("height", "width", 3)``; one name in place of a sequence is that of a feature with all sizes. These
+        features need not be columns. The first records decide the type of the column: a fixed_shape_tensor if they
+        all state one shape, which each later record must state, too (``sample="all"`` looks at all records first).
+        Writers write the features again.
+    default : object, optional
+        An array of that shape; if all dimensions are known also one value for every element.
+    required, feature, empty
+        As in `scalar`.
+    encoding : {"wire", "raw", "list", "tensor_proto", "npy"}
+        "wire": bytes are decoded raw (C order, little-endian) and number lists are reshaped, as a record has it; "raw"
+        and "list" accept one of the two only; "tensor_proto": what ``tf.io.serialize_tensor`` writes; "npy": what
+        ``numpy.save`` writes.
+    """
+    if (source := _shape_source(dtype, shape)) is not None:
+        return _stated_tensor(source, feature, encoding=encoding, required=required, default=default, empty=empty)
+    axes = as_shape(shape)
+    value = _element(dtype)
+    if isinstance(value, Dtype):
+        # `Field` refuses unknown encodings.
+        is_self_describing = TENSOR_ENCODINGS.has(encoding) and encoding_rules(encoding).self_describing
+        if not axes and not is_self_describing and value.plain is not None:
+            return _field(value.plain, feature, encoding=encoding, required=required, default=default, empty=empty)
+        type_, metadata = tensor_type(value, axes), dtype_metadata(value)
+        return _field(
+            type_,
+            feature,
+            encoding=encoding,
+            required=required,
+            default=default,
+            shape=axes,
+            metadata=metadata,
+            empty=empty,
+        )
+    encoding = LIST if encoding == BY_WIRE else encoding
+    if not axes:
+        return _field(value, feature, encoding=encoding, required=required, default=default, empty=empty)
+    type_ = pa.list_(value) if None in axes else pa.list_(value, fixed_part(axes))
+    return _field(type_, feature, encoding=encoding, required=required, default=default, shape=axes, empty=empty)
+
+
+def _shape_source(dtype: Any, shape: Any) -> ShapeSource | None:
+    """The features that state the shape or the dtype of a tensor; None if the arguments say all."""
+    axes: tuple[str | int | None, ...] | str
+    if isinstance(shape, str):
+        axes = shape
+    elif isinstance(shape, Sequence) and any(isinstance(axis, str) for axis in shape):
+        sizes = iter(as_shape([axis for axis in shape if not isinstance(axis, str)]))
+        axes = tuple(axis if isinstance(axis, str) else next(sizes) for axis in shape)
+    elif isinstance(dtype, str) and "/" in dtype:
+        axes = as_shape(shape)
+    else:
+        return None
+    names = [axes] if isinstance(axes, str) else [axis for axis in axes if isinstance(axis, str)]
+    if "" in names:
+        raise SchemaError("the name of a feature with a size is empty", got=shape)
+    if names and not isinstance(axes, str) and axes.count(None) > 1:
+        reason = f"the shape {axes} has several dimensions whose sizes are in no feature"
+        raise SchemaError(reason, got=shape, hint="name the feature of each, or state the sizes")
+    is_feature = isinstance(dtype, str) and find_element(dtype) is None and not _is_type_name(dtype)
+    return ShapeSource(axes, dtype if is_feature else None, element=None if is_feature else _number_dtype(dtype))
+
+
+def _is_type_name(name: str) -> bool:
+    try:
+        type_from_name(name)
+    except SchemaError:
+        return False
+    return True
+
+
+def _number_dtype(dtype: Any) -> str:
+    """The name of a dtype whose arrays have bytes of a known width; SchemaError for others."""
+    value = _element(dtype)
+    if not isinstance(value, Dtype):
+        raise SchemaError("bytes and text have no shape by features", got=str(dtype), hint="name a dtype of numbers")
+    return value.name
+
+
+def _stated_tensor(
+    source: ShapeSource, feature: str | None, encoding: str, required: bool | None, default: Any, empty: str | None
+) -> Field:
+    """The field of a tensor whose shape features state; binary as long as the number of its dimensions is unknown."""
+    if encoding not in (BY_WIRE, RAW, LIST):
+        reason = f"the encoding {encoding!r} is not one of arrays whose shape stands in other features"
+        raise SchemaError(reason, expected=(BY_WIRE, RAW, LIST), got=encoding)
+    if default is not None:
+        raise SchemaError("no default of tensors whose shape stands in other features", got=default)
+    shape, keywords = source.shape, {"encoding": encoding, "required": required, "empty": empty}
+    if shape is None or source.element is None:
+        return Field("", pa.binary(), feature, metadata=source.metadata, **{**keywords, "encoding": LIST})  # type: ignore[arg-type]
+    value = element(source.element)
+    metadata = {**dtype_metadata(value), **source.metadata}
+    return Field("", tensor_type(value, shape), feature, metadata=metadata, shape=shape, **keywords)  # type: ignore[arg-type]
+
+
+def _element(dtype: Any) -> Dtype | pa.DataType:
+    """The elements of a tensor: an entry of the table of dtypes, or the type of bytes or text."""
+    plain = getattr(dtype, "as_numpy_dtype", dtype)  # tf.DType
+    is_dtype = isinstance(plain, np.dtype) or (isinstance(plain, type) and issubclass(plain, np.generic))
+    try:
+        if isinstance(plain, str) and (entry := find_element(plain)) is not None:
+            return entry
+        if is_dtype and np.dtype(plain).kind != "O" and np.dtype(plain).itemsize:
+            return element(dtype_name(plain))
+        value = as_arrow_type(plain)
+        if t.is_binary(value) or t.is_string(value):
+            return value
+        if t.is_timestamp(value) and value.tz is not None:
+            raise ValueError("NumPy has no time zones")
+        return element_of(value)
+    except ValueError as error:
+        detail = "" if isinstance(error, SchemaError) else f": {error}"
+        reason = f"tensors of {printable(str(dtype), 60)} are not supported{detail}"
+        raise SchemaError(reason, got=str(dtype), hint=f"use {SUPPORTED_DTYPES}, bytes or text") from None
+
+
+@check_keywords
+def sequence(item: Any, *, default: Any = None, required: bool | None = None, feature: str | None = None) -> Field:
+    """A column read from a feature list of a SequenceExample.
+
+    >>> sequence("int64")
+    Field(list<item: int64>, feature list)
+    >>> sequence(tensor("float32", (None, 2)))
+    Field(list<item: tensor<float32>[?,2]>, feature list, encoding wire)
+
+    Parameters
+    ----------
+    item : Field, pa.DataType, str or dtype
+        One step: what a field maker returns, or a type. Its encoding and shape are used, its name and default are not.
+    default : list, optional
+        The value where the feature list is absent; None: null.
+    required, feature
+        As in `scalar`.
+    """
+    from tfrecord_io.columns.schema.image_form import image_form
+
+    step = item if isinstance(item, Field) else Field("", as_arrow_type(item))
+    if step.part == FEATURE_LIST:
+        raise SchemaError("a step of a feature list cannot be a feature list itself", got=repr(step))
+    type_ = pa.list_(step.type)
+    if (form := image_form(step)) is not None:
+        return _field(
+            type_=type_,
+            feature=feature,
+            encoding=LIST,
+            required=required,
+            default=default,
+            shape=None,
+            part=FEATURE_LIST,
+            metadata=form.metadata(in_list=True),
+        )
+    return _field(
+        type_=type_,
+        feature=feature,
+        encoding=step.encoding,
+        required=required,
+        default=default,
+        shape=step.shape,
+        part=FEATURE_LIST,
+        metadata=step.metadata,
+    )
+
+
+def _field(
+    type_: pa.DataType,
+    feature: str | None,
+    encoding: str,
+    required: bool | None,
+    default: Any,
+    shape: Any = None,
+    part: str | None = None,
+    metadata: Mapping[bytes, bytes] | None = None,
+    empty: str | None = None,
+) -> Field:
+    attributes = (feature, encoding, required, default, metadata or {}, shape, part, empty)
+    return Field("", type_, *attributes)  # type: ignore[arg-type]
+
+
+# Text of a call, for a shell: tensor(uint8,(height,width,3)), image(uint8,(3,height,width),CHW)
+_TENSOR_CALL = re.compile(r"tensor\(([^,()]+),\s*(\([^()]*\)|[^(),]+)\)")
+_IMAGE_CALL = re.compile(r"image\(([^,()]+),\s*(\([^()]*\)|[^(),]+)(?:,\s*(HWC|CHW))?\)")
+
+
+def is_call(type_: object) -> bool:
+    """True if a type is the text of a call of `tensor` or `image`, which may leave its shape to other features."""
+    return isinstance(type_, str) and type_.lstrip().startswith(("tensor(", "image("))
+
+
+def _shape_of_text(text: str) -> Any:
+    """The shape in the text of a call of `tensor`: numbers, ? or None, and names of features.
+
+    >>> _shape_of_text("(height, width, 3)"), _shape_of_text("image/shape")
+    (('height', 'width', 3), 'image/shape')
+    """
+    text = text.strip()
+    if not text.startswith("("):
+        return int(text) if text.lstrip("-").isdigit() else text.strip("'\"")
+    axes = [axis.strip().strip("'\"") for axis in text[1:-1].split(",") if axis.strip()]
+    sizes = {"?": None, "None": None}
+    return tuple(int(axis) if axis.lstrip("-").isdigit() else sizes.get(axis, axis) for axis in axes)
+
+
+def as_field(name: str, source: Any) -> Field:
+    """The field of a column: from a field, an Arrow type or field, a type's name or a dtype.
+
+    >>> as_field("x", "tensor(uint8, (height, width, 3))")
+    Field(x: tensor<uint8>[?,?,3], encoding wire, shape from ('height', 'width', 3))
+    >>> as_field("x", "image(uint8, (28, 28, 1))")
+    Field(x: tensor<uint8>[28,28,1], encoding wire, raw image HWC)
+
+    SchemaError if a name is not that of a type, TypeError if `source` is none of these.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"a column's name is a str, not {type(name).__name__}")
+    if isinstance(source, Field):
+        return source.named(name)
+    if isinstance(source, pa.Field):
+        return Field.from_arrow(source).named(name)
+    if isinstance(source, str):
+        if (call := _TENSOR_CALL.fullmatch(source.strip())) is not None:
+            return tensor(call[1].strip(), _shape_of_text(call[2])).named(name)
+        if (call := _IMAGE_CALL.fullmatch(source.strip())) is not None:
+            pixels = tensor(call[1].strip(), _shape_of_text(call[2]))
+            return image(pixels, layout="CHW" if call[3] == "CHW" else "HWC").named(name)
+        if (marked := marked_tensor(source)) is not None:
+            return Field(name, marked[0], metadata=marked[1])
+    try:
+        return Field(name, as_arrow_type(source))
+    except TypeError as error:
+        raise TypeError(f"column '{printable(name)}': {error}") from None

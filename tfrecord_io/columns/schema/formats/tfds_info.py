@@ -1,0 +1,129 @@
+"""Splits of a dataset written by TFDS (tensorflow_datasets), from the ``dataset_info.json`` next to its files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tfrecord_io.base.options import DEFAULT_STORAGE, INT64_MAX, StorageOptions
+from tfrecord_io.base.registry import TFDS_FEATURES, TFDS_INFO
+from tfrecord_io.bytes.format.framing import FRAME_BYTES
+from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
+from tfrecord_io.store.paths.plain_files import Directory
+from tfrecord_io.store.paths.safe_names import leads_out
+
+FEATURES, INFO = TFDS_FEATURES, TFDS_INFO
+FILE_NAME = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # where dataset_info.json has no filepathTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class TfdsSplit:
+    """A split: the names of its files, in order, and how many records each has."""
+
+    files: tuple[str, ...]
+    lengths: tuple[int, ...]
+    bytes: int = 0  # of all its files, or of the records in them, as TFDS counts either; 0 is unknown
+
+    def has_bytes(self, size: int) -> bool:
+        """True if files of this total size may be the files that TFDS wrote."""
+        return self.bytes in (0, size, size - FRAME_BYTES * sum(self.lengths))
+
+
+@dataclass(frozen=True, slots=True)
+class TfdsInfo:
+    """Facts of ``dataset_info.json``: `path` is its own, `document` its content."""
+
+    path: str
+    file_format: str
+    splits: Mapping[str, TfdsSplit]
+    document: Mapping[str, Any]
+
+    @property
+    def shard_lengths(self) -> dict[str, int]:
+        """The number of records of each file, by its path in the directory."""
+        return {
+            file: length
+            for split in self.splits.values()
+            for file, length in zip(split.files, split.lengths, strict=True)
+        }
+
+
+def read_features(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[Directory, bytes]:
+    """The directory of a dataset, and its ``features.json``; FileNotFoundError if it has none."""
+    folder = Directory(dataset_directory(path), storage)
+    text = folder.read(FEATURES)
+    if text is None:
+        reason = "no features.json, which TFDS writes next to a dataset's files"
+        raise FileNotFoundError(2, reason, folder.display_path(FEATURES))
+    return folder, text
+
+
+def read_info(folder: Directory) -> TfdsInfo | None:
+    """The ``dataset_info.json`` of a directory; None if it has none, SchemaError if it is damaged."""
+    text = folder.read(INFO)
+    if text is None:
+        return None
+    path = folder.display_path(INFO)
+    try:
+        document = json.loads(text)
+        splits = {str(split["name"]): _split(document, split) for split in document.get("splits", [])}
+        if sum(sum(split.lengths) for split in splits.values()) > INT64_MAX:
+            raise ValueError("its shardLengths are not numbers of records")
+        return TfdsInfo(path, str(document.get("fileFormat") or "tfrecord"), splits, document)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        reason = f"it is not a dataset_info.json of TFDS ({type(error).__name__}: {printable(str(error), 200)})"
+        raise SchemaError(reason, path=path) from error
+
+
+def _split(document: Mapping[str, Any], split: Mapping[str, Any]) -> TfdsSplit:
+    lengths = tuple(int(length) for length in split.get("shardLengths", []))
+    if min(lengths, default=0) < 0:
+        raise ValueError("its shardLengths are not numbers of records")
+    return TfdsSplit(_file_names(document, split, len(lengths)), lengths, int(split.get("numBytes") or 0))
+
+
+def _file_names(info: Mapping[str, Any], split: Mapping[str, Any], count: int) -> tuple[str, ...]:
+    """The names of shards, as built by ShardedFileTemplate in core/naming.py; ValueError if they leave it."""
+    digits = max(5, len(str(count)))  # of both numbers
+    values = {
+        "DATASET": info["name"],
+        "SPLIT": split["name"],
+        "FILEFORMAT": info.get("fileFormat") or "tfrecord",
+        "NUM_SHARDS": f"{count:0{digits}d}",
+        "SHARD_X_OF_Y": f"{{SHARD_INDEX}}-of-{count:0{digits}d}",
+    }
+    template = str(split.get("filepathTemplate") or FILE_NAME)
+    for key, text in values.items():
+        template = template.replace(f"{{{key}}}", text)
+    parts = template.split("{SHARD_INDEX}")
+    names = tuple(f"{index:0{digits}d}".join(parts) for index in range(count))
+    if names and (reason := leads_out(names[0])) is not None:  # the others differ in a number
+        raise ValueError(f"the name of a file is '{printable(names[0], 100)}', and {reason}")
+    return names
+
+
+def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> dict[str, int]:
+    """The number of records of each file by its path in the directory, from ``dataset_info.json``, if there is one.
+
+    SchemaError if it is damaged.
+    """
+    info = read_info(Directory(dataset_directory(path), storage))
+    return {} if info is None else info.shard_lengths
+
+
+def check_length(file: str, count: int, expected: int) -> None:
+    """Raise CorruptRecordError if a file has another number of records than ``dataset_info.json`` states."""
+    if count != expected:
+        reason = f"the file has {count} records, dataset_info.json lists {expected}"
+        advice = "it was truncated at the end of a record, or not the file that TFDS wrote: download it again"
+        raise CorruptRecordError(reason, path=file, expected=expected, got=count, hint=advice)
+
+
+def dataset_directory(path: str | os.PathLike[str]) -> str:
+    """The directory of a dataset, from the path of the directory or of the ``features.json`` in it."""
+    text = os.fspath(path)
+    head, _, name = text.replace(os.sep, "/").rpartition("/")
+    return (head or ".") if name == FEATURES else text

@@ -1,9 +1,0 @@
-"""Indexes: the offset of each record of a file, computed, stored in a sidecar file, and checked against the file.
-
-The sidecar ``x.tfrecord.index`` has the format of NVIDIA DALI (``tfrecord2idx``) and the ``tfrecord`` package: a text
-line ``<offset> <size>`` for each record, of its whole frame, without a header.
-"""
-
-from tfrecord_io.public_names import refuse_calls
-
-refuse_calls(__name__)

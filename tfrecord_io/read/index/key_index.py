@@ -1,0 +1,165 @@
+"""The records of keys: the values of one column, held in memory, each of which is found in constant time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.base.background import ordered
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.columns.arrow.buffers import valid_mask
+from tfrecord_io.columns.schema.type_names import logical_name
+from tfrecord_io.columns.schema.types import is_bytes, is_text
+from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
+from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
+from tfrecord_io.read.index.column_search import column_indexes
+from tfrecord_io.read.index.find_index import open_columns, unless_stale
+from tfrecord_io.read.index.indexed_files import IndexedFiles
+from tfrecord_io.store.read.source import Source
+from tfrecord_io.typing import KeepKey
+
+_THREADS = 16
+_MOST_KEYS = 2**32 - 1
+_NARROW_KEY_BYTES = 2**31 - 1  # that offsets of 32 bits reach
+_SHOWN = 5  # keys in a message
+
+
+class KeyIndex:
+    """Finds records by their keys, one in `chunks` for each; a record without one, null, is not found.
+
+    Threads may share it; it can be pickled. SchemaError if the column is not text, bytes or integers, or a key occurs
+    more than once, and `keep` is None.
+    """
+
+    def __init__(self, field: pa.Field, chunks: Iterable[pa.Array], keep: KeepKey | None = None) -> None:
+        self.name, self.keep, self._type = field.name, keep, key_type(field)
+        self._hold(*_key_bytes(list(chunks), self._type))
+        if self._table.repeated and keep is None:
+            count, examples = self._table.repeated, self._table.examples()
+            have = "1 record has" if count == 1 else f"{count:,} records have"
+            shown = ", ".join(f"{self._show_key(first)} (records {first} and {row})" for first, row in examples)
+            reason = f"{have} the key of an earlier record: {shown}{', …' if count > len(examples) else ''}"
+            advice = 'keep="first" finds the first record of each key'
+            advice_cli = "--keep first finds the first record of each key"
+            raise SchemaError(reason, feature=self.name, got=count, hint=advice, hint_cli=advice_cli)
+
+    def _hold(self, data: Array, offsets: Array | None, valid: Array | None) -> None:
+        self._data, self._offsets, self._valid = data, offsets, valid
+        self._is_text, self._is_signed = t.is_large_string(self._type), t.is_int64(self._type)
+        self._table = get_engine().key_table(data, offsets, valid)
+        self._find = self._table.find
+
+    def find(self, key: Any) -> int:
+        """The number of the record with a key; −1 if no record has it. TypeError if the key is of another type."""
+        if self._offsets is None:
+            if isinstance(key, int | np.integer) and not isinstance(key, bool):
+                try:
+                    return self._find(int(key).to_bytes(8, "little", signed=self._is_signed))
+                except OverflowError:
+                    return -1
+        elif self._is_text and isinstance(key, str):
+            try:
+                return self._find(key.encode())
+            except UnicodeEncodeError:  # a lone surrogate, which no text in a file has
+                return -1
+        elif isinstance(key, bytes) and not self._is_text:
+            return self._find(key)
+        noun = "integers" if self._offsets is None else "text" if self._is_text else "bytes"
+        raise TypeError(f"the keys in column {self.name!r} are {noun}, not {type(key).__name__}")
+
+    def is_key_of(self, number: int, key: Any) -> bool:
+        """True if looking up a record's key, as it was read, finds the record."""
+        return key is not None and self.find(key) == number
+
+    def find_all(self, keys: Iterable[Any]) -> Array:
+        """The numbers of the records with keys; KeyError if one of them is of no record."""
+        to_list = getattr(keys, "to_pylist", None) or getattr(keys, "tolist", None)  # of Arrow, of NumPy and pandas
+        asked = list(keys) if to_list is None else to_list()
+        numbers = np.fromiter(map(self.find, asked), np.int64, len(asked))
+        missing = np.flatnonzero(numbers < 0)
+        if len(missing):
+            shown = ", ".join(printable(repr(asked[row]), 80) for row in missing[:_SHOWN].tolist())
+            more = ", …" if len(missing) > _SHOWN else ""
+            raise KeyError(f"{len(missing)} of {len(asked)} keys not found: {shown}{more}")
+        return numbers
+
+    def _show_key(self, row: int) -> str:
+        if self._offsets is None:
+            dtype = np.int64 if self._is_signed else np.uint64
+            return str(self._data.view(dtype)[row])
+        key = self._data[self._offsets[row] : self._offsets[row + 1]].tobytes()
+        return printable(repr(key.decode() if self._is_text else key), 80)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.name, self.keep, self._type, self._data, self._offsets, self._valid
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.name, self.keep, self._type, *arrays = state
+        self._hold(*arrays)
+
+
+def key_type(field: pa.Field) -> pa.DataType:
+    """The type of keys in a column: large_string, large_binary, int64 or uint64; SchemaError if it can have none."""
+    value = field.type.value_type if t.is_dictionary(field.type) else field.type
+    if is_text(value):
+        return pa.large_string()
+    if is_bytes(value):
+        return pa.large_binary()
+    if t.is_integer(value):
+        return pa.uint64() if t.is_uint64(value) else pa.int64()
+    reason = f"a key is text, bytes or an integer, not {logical_name(field.type, field.metadata)}"
+    raise SchemaError(
+        reason, feature=field.name, hint="name another column by key=", hint_cli="name another column by --key"
+    )
+
+
+def _key_bytes(chunks: Sequence[pa.Array], type_: pa.DataType) -> tuple[Array, Array | None, Array | None]:
+    """The bytes of keys, the offsets of text and bytes, and which rows have a key if some have none."""
+    rows = sum(map(len, chunks))
+    if rows > _MOST_KEYS:
+        raise ValueError(f"{rows:,} records are more than can be found by a key: {_MOST_KEYS:,}")
+    is_wide = not t.is_integer(type_) and sum(chunk.nbytes for chunk in chunks) > _NARROW_KEY_BYTES
+    narrow = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+    key_type = type_ if is_wide else narrow.get(type_, type_)
+    keys = pa.concat_arrays([pa.array([], key_type), *(chunk.cast(key_type) for chunk in chunks)])
+    valid = valid_mask(keys)
+    if t.is_integer(type_):
+        numbers = keys.fill_null(0) if keys.null_count else keys
+        return numbers.to_numpy().view(np.uint8), None, valid
+    _, offsets, data = keys.buffers()
+    ends = np.frombuffer(offsets, np.int64 if is_wide else np.int32)[keys.offset : keys.offset + rows + 1]
+    return np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8), ends, valid
+
+
+def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | None]:
+    """The column of each file, as its column index has it; None for a file whose column has to be read.
+
+    An index that is damaged or does not match its file is not used, with a StaleIndexWarning unless the offsets of the
+    same index were refused before.
+    """
+
+    def chunks_of_file(file: int, index_source: Source | None) -> list[pa.Array] | None:
+        if index_source is None or len(files.indexes[file]) != files.count(file):  # some of its entries are damaged
+            return None
+        opened, record_index = files.open_file(file), files.indexes[file]
+        with open_columns(index_source, files.sources[file], opened, known=record_index) as (columns, index):
+            if not columns.has(field):
+                return None
+            if index is not record_index and (index is None or not np.array_equal(index.bounds, record_index.bounds)):
+                reason = f"it has {len(columns.numbers)} records, the file {len(record_index)}, or at other offsets"
+                raise CorruptRecordError(f"the column index does not match its file: {reason}", path=columns.path)
+            return list(columns.columns([field]).column(0).chunks)
+
+    found_before = [index for index in files.index_sources if index is None or index.path.endswith(COLUMNS_SUFFIX)]
+    is_known = len(found_before) == len(files.sources)  # else a file has another index, and perhaps this one, too
+    indexes = enumerate(found_before if is_known else column_indexes(files.sources))
+    calls = (partial(unless_stale, partial(chunks_of_file, *numbered)) for numbered in indexes)
+    results = list(ordered(calls, min(_THREADS, max(1, len(files.sources))), "keys"))
+    files.warn_of_stale(text for _, text in results)
+    return [keys for keys, _ in results]

@@ -1,0 +1,146 @@
+"""Numbers of records that are known without reading a file: from manifests, indexes and TFDS."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tfrecord_io.base.options import FrameOptions, StorageOptions
+from tfrecord_io.base.registry import TFDS_INFO
+from tfrecord_io.bytes.engine.contract import Checks
+from tfrecord_io.bytes.format.framing import FRAME_BYTES
+from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
+from tfrecord_io.read.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
+from tfrecord_io.read.index.record_index import SMALL_BYTES
+from tfrecord_io.store.filesystem.interface import Entry
+from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.read.random_access_file import RandomAccessFile, open_random_access
+from tfrecord_io.store.read.source import Source
+
+if TYPE_CHECKING:
+    from tfrecord_io.columns.schema.formats.tfds_info import TfdsSplit
+
+_MOST_TEXT = 1 / 64  # of the size of a file, up to which its text index is read to count its records
+_LOOKED_UP = 1000  # files at a time: the first that is missing ends the look-up of millions that an info states
+
+Beside = Mapping[str, Entry] | None  # what was listed of a directory, by name
+
+
+def _rows_of(index_source: Source, source: Source, file: RandomAccessFile, longest: int, checks: Checks) -> int | None:
+    """The number of records that an index states; None if one of them is longer than `longest`."""
+    if index_source.path.endswith(COLUMNS_SUFFIX):
+        with open_columns(index_source, source, file, longest=longest) as (columns, index):
+            if index is None:
+                return len(columns.numbers)
+    else:
+        index = read_index(index_source, source, file, checks)
+    return None if index.end > longest and int(index.sizes.max()) > longest + FRAME_BYTES else len(index)
+
+
+def _takes_longer(index_source: Source, source: Source) -> bool:
+    """True if a text index takes longer to read than the headers of its local file, as for small records.
+
+    Its numbers are parsed one by one, while headers are followed at the speed of memory.
+    """
+    is_text, size = not index_source.path.endswith(COLUMNS_SUFFIX), source.size or 0
+    return is_text and source.local and size > SMALL_BYTES and (index_source.size or 0) > _MOST_TEXT * size
+
+
+@dataclass
+class KnownCounts:
+    """Numbers of records from manifests, slices, index files and the ``dataset_info.json`` of TFDS."""
+
+    options: FrameOptions  # by which the files are read; the number of a file with a longer record is unknown
+    looks: bool = True  # whether a ``dataset_info.json`` is looked for
+    may_scan: bool = True  # whether headers are followed for an unknown number, which may take less time than an index
+    is_checked: bool = True  # whether it is left aside where the files of a split have other sizes than it states
+    _shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
+
+    @property
+    def may_be_plain(self) -> bool:
+        return self.options.compression in (None, "infer")
+
+    def indexes(self, sources: Sequence[Source]) -> Sequence[Source | None]:
+        """The index file next to each file; none for compressed files, and those whose number is known without one."""
+        is_asked = [
+            self.may_be_plain and source.records is None and (source.shard is None or source.span is not None)
+            for source in sources
+        ]
+        found_indexes = iter(find_indexes([source for source, asked in zip(sources, is_asked, strict=True) if asked]))
+        return [next(found_indexes) if asked else None for asked in is_asked]
+
+    def record_count(self, source: Source, index: Source | None, *, prefer_index: bool = False) -> int | None:
+        """The number of records of `source`, whose index file is `index`; None if it is unknown.
+
+        An index that does not match is skipped with a warning. With `prefer_index`, the index is used even where a
+        manifest states the number, and it is a CorruptRecordError if it does not match.
+        """
+        if source.shard is not None and source.span is None and not prefer_index:
+            return source.shard.records
+        if source.records is not None:
+            return source.records
+        count = None
+        if index is not None and (prefer_index or not (self.may_scan and _takes_longer(index, source))):
+            with open_random_access(source) as file:
+                checks = Checks.from_check_crc(self.options.check_crc)
+                use = partial(
+                    _rows_of, index, source, file=file, longest=self.options.limits.record_bytes, checks=checks
+                )
+                count, text = unless_stale(use, is_named=prefer_index)
+            warn_of_stale([text])
+        return self._from_tfds(source) if count is None else count
+
+    def _from_tfds(self, source: Source) -> int | None:
+        may_look = self.may_be_plain and self.looks and source.may_be_beside(TFDS_INFO)
+        if source.is_file_object or source.span is not None or source.derived is not None or not may_look:
+            return None
+        fs, path = (None, source.path) if source.remote is None else source.remote
+        folder, _, name = path.rpartition("/")
+        key = (id(fs), folder)
+        if key not in self._shard_lengths:
+            self._shard_lengths[key] = self._tfds_lengths(
+                folder or ("/" if path.startswith("/") else "."), fs, source.beside
+            )
+        return self._shard_lengths[key].get(name)
+
+    def _tfds_lengths(self, folder: str, fs: Any, beside: Beside) -> dict[str, int]:
+        if fs is None and not os.path.exists(os.path.join(folder, TFDS_INFO)):
+            return {}
+        from tfrecord_io.columns.schema.formats.tfds_info import read_info
+        from tfrecord_io.store.paths.plain_files import Directory
+
+        storage = StorageOptions(filesystem=fs)
+        try:
+            info = read_info(Directory(folder, storage))
+        except PermissionError:
+            return {}  # the response of a bucket without permission to list, for a name that does not exist
+        except SchemaError as error:
+            text = f"{printable(folder)}: its dataset_info.json cannot be used ({error})"
+            warn(text, SchemaWarning)
+            return {}
+        lengths: dict[str, int] = {}
+        for split in () if info is None else info.splits.values():
+            if not self.is_checked or _has_stated_bytes(split, folder, storage, beside):
+                lengths.update(zip(split.files, split.lengths, strict=True))
+        return lengths
+
+
+def _has_stated_bytes(split: TfdsSplit, folder: str, storage: StorageOptions, beside: Beside) -> bool:
+    """True if the files of a split may be those that TFDS wrote: all are there, and have as many bytes together."""
+    from tfrecord_io.store.paths.safe_names import join_below
+
+    if not split.bytes:
+        return True
+    size, (fs, root) = 0, locate(folder, storage)
+    for first in range(0, len(split.files), _LOOKED_UP):
+        names = [join_below(root, file) for file in split.files[first : first + _LOOKED_UP]]
+        entries = fs.entries(names, are_files=True) if beside is None else [beside.get(name) for name in names]
+        sizes = [entry.size for entry in entries if entry is not None and entry.size is not None]
+        if len(sizes) < len(names):
+            return False
+        size += sum(sizes)
+    return split.has_bytes(size)

@@ -1,0 +1,81 @@
+"""Write and remove the index files of records, next to their data files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tfrecord_io.base.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex
+from tfrecord_io.store.write.atomic import file_status, is_local, open_output
+from tfrecord_io.store.write.output_file import OutputFile
+
+
+class IndexWriter:
+    """Collects the sizes of the records written to a file, and writes its index to a sidecar file."""
+
+    def __init__(self, path: Any, compression: str | None = None, storage: StorageOptions = DEFAULT_STORAGE) -> None:
+        check_indexable(path, compression)
+        self.path = os.fspath(path) + SUFFIX
+        self._storage = storage
+        self._replaced = file_status(self.path, storage)  # of the old index, which is removed before `commit`
+        self._sizes: list[Array] = []
+        self._output: OutputFile | None = None  # between `finish` and `commit`
+
+    def add(self, sizes: Array) -> None:
+        """Add the bytes of each frame that is written to the file."""
+        self._sizes.append(sizes)
+
+    def finish(self) -> None:
+        """Write a local index, after its file was completed, up to its name.
+
+        In a bucket it is uploaded after the file: an index next to the old content would not match it.
+        """
+        if is_local(self.path, self._storage):
+            self._output = self._write_index()
+            self._output.finish()
+
+    def commit(self) -> None:
+        """Publish the index, after its file was."""
+        output = self._output or self._write_index()
+        self._output = None
+        output.commit()
+
+    def discard(self) -> None:
+        """Remove what was written; after `commit`, do nothing."""
+        if self._output is not None:
+            self._output.discard()
+
+    def _write_index(self) -> OutputFile:
+        index = RecordIndex.from_parts(self._sizes)
+        return write_index(self.path, index, self._storage, self._replaced)
+
+
+def write_index(
+    path: str, index: RecordIndex, storage: StorageOptions, replaced: os.stat_result | None = None
+) -> OutputFile:
+    """Write an index file to commit, with the owner and mode of the old index, or else of its data file."""
+    model = replaced or file_status(path.removesuffix(SUFFIX), storage)
+    output = open_output(path, storage, model=model, looks=False)
+    try:
+        for text in index.texts():
+            output.write(text)
+    except BaseException:
+        output.discard()
+        raise
+    return output
+
+
+def check_indexable(path: Any, compression: str | None) -> None:
+    """Raise ValueError for a compressed file, or a file object, which has no name."""
+    check_uncompressed(compression)
+    if not isinstance(path, str | os.PathLike):
+        raise ValueError("write_index=True: a file object can have no index file; write to a path")
+
+
+def check_uncompressed(compression: str | None) -> None:
+    """Raise ValueError for a compressed file, whose records have no offsets to seek to."""
+    if compression is not None:
+        reason = f"a compressed file ({compression}) cannot be indexed; write it plain: compression=None"
+        raise ValueError(f"write_index=True: {reason}")

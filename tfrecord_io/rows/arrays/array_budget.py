@@ -1,0 +1,102 @@
+"""The limit `Limits.expansion_bytes` of what arrays take beyond the values in them: padding, and rows of missing lists.
+
+A record with one long list makes the rows of all others as long. The arrays of a batch may take
+`Limits.expansion_bytes`, and `RATIO` bytes for each byte that its rows were read from, more than their values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.base.closing import cached_property
+from tfrecord_io.base.options.limits import RATIO, Expansion
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.columns.arrow.output.to_numpy import Ragged
+from tfrecord_io.columns.arrow.row_fault import RowFault
+
+
+class ArrayBudget:
+    """Bytes that the arrays of some rows, or of `batch_rows` rows, may still take; `limit` is `Limits.expansion_bytes`.
+
+    `row_bytes` are those that each row was read from, and `places` their positions in batches, ascending, where rows in
+    between are left out.
+    """
+
+    def __init__(
+        self, limit: int, row_bytes: Array, batch_rows: int | None = None, places: Array | None = None
+    ) -> None:
+        self._limit, self._places = limit, places
+        self._rows = len(row_bytes) if places is None or not len(places) else int(places[-1]) + 1
+        self._batch_rows = max(1, min(batch_rows or self._rows, self._rows))
+        self._row_bytes = row_bytes
+        self._taken: Array | None = None  # most columns take nothing
+
+    @cached_property
+    def _read(self) -> Array:
+        return self._running(self._row_bytes)
+
+    def take_padding(self, rows: Ragged, mask_bytes: int, feature: str) -> None:
+        """Count the padding of a column; RowFault at the row with which it is too much.
+
+        `mask_bytes` is what a mask takes for each value.
+        """
+        if not self._rows:
+            return
+        shapes = rows.lengths[:, None] if rows.shapes is None else rows.shapes
+        longest = np.maximum.accumulate(self._group_by_batch(shapes.astype(np.float64)), axis=1)
+        counts = self._running(np.ones(len(shapes)))
+        cells = counts * longest.prod(axis=2)
+        extra = cells * (value_bytes(rows.values) + mask_bytes) - self._running(rows.lengths) * value_bytes(rows.values)
+        self._take(extra, feature, "padded to the longest of them")
+
+    def take_missing(self, rows: Ragged, shape: tuple[int, ...], mask_bytes: int, feature: str) -> None:
+        """Count the rows of a stacked column that have no value, as `take_padding`."""
+        if rows.valid is not None and self._rows:
+            row_bytes = float(np.prod(shape, dtype=np.float64)) * (value_bytes(rows.values) + mask_bytes)
+            self._take(self._running(~rows.valid) * row_bytes, feature, "with zeros for those without a value")
+
+    def _take(self, extra: Array, feature: str, description: str) -> None:
+        self._taken = extra if self._taken is None else self._taken + extra
+        room = self._limit + RATIO * self._read
+        if not (self._taken[:, -1] > room[:, -1]).any():
+            return
+        batch = int((self._taken[:, -1] > room[:, -1]).argmax())
+        row = int((self._taken[batch] > room[batch]).argmax())
+        expansion = Expansion(self._limit, int(self._read[batch, row]))
+        size = int(self._taken[batch, row])
+        reason = f"the arrays of {row + 1} rows, {description}, take {size} bytes more than their values"
+        advice = f'{expansion.advice(size)}, or pass ragged="offsets" or "object"'
+        advice_cli = expansion.advice(size)
+        row += batch * self._batch_rows
+        row = row if self._places is None else int(self._places.searchsorted(row))
+        reason = expansion.excess(reason)
+        raise RowFault(
+            row,
+            reason,
+            feature=feature,
+            expected=expansion.room,
+            got=size,
+            hint=advice,
+            hint_cli=advice_cli,
+            of_memory=True,
+        )
+
+    def _group_by_batch(self, rows: Array) -> Array:
+        """Rows as [batches, rows of a batch, ...]; the last batch is filled up with zeros."""
+        batches = -(-self._rows // self._batch_rows)
+        filled = np.zeros((batches * self._batch_rows, *rows.shape[1:]), rows.dtype)
+        places: Array | slice = slice(len(rows)) if self._places is None else self._places
+        filled[places] = rows
+        return filled.reshape(batches, self._batch_rows, *rows.shape[1:])
+
+    def _running(self, sizes: Array) -> Array:
+        """The sum of the rows of each batch up to each row."""
+        return np.cumsum(self._group_by_batch(sizes.astype(np.float64)), axis=1)
+
+
+def value_bytes(values: Array) -> int:
+    """The bytes of one item along the first axis."""
+    inner: Any = np.prod(values.shape[1:], dtype=np.int64)
+    return int(inner) * values.dtype.itemsize

@@ -1,0 +1,547 @@
+"""Represent columns as NumPy arrays: stacked, masked, as objects, as values and offsets, or padded.
+
+`TableRepresentation` takes record batches, and returns a dict of arrays by name as the options of the call ask.
+
+Tests: tests/rows/arrays/test_representation_layouts.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.base.background import Task, WorkerPool
+from tfrecord_io.base.options import MIB, cpu_count
+from tfrecord_io.base.options.arrays import ColumnLayout, RepresentationOptions
+from tfrecord_io.base.options.limits import Expansion
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.engine.numpy_output import NumberColumn, join_numbers
+from tfrecord_io.bytes.format.dtypes import is_text_dtype, text_dtype
+from tfrecord_io.columns.arrow.buffers import writable
+from tfrecord_io.columns.arrow.output.to_numpy import (
+    Dense,
+    Ragged,
+    Rows,
+    bytes_rows,
+    declared_shape,
+    join_rows,
+    joined_objects,
+    leaf_arrays,
+    leaf_fields,
+    missing_step,
+    number_dtype,
+    number_items,
+    rows_of_equal_tensors,
+    shape_of_all,
+    to_rows,
+)
+from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.columns.arrow.tensor_values import shapes_of_counts
+from tfrecord_io.columns.schema.tensor_types import is_variable_shape_tensor
+from tfrecord_io.columns.schema.types import is_bytes, is_list_like, is_text
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
+from tfrecord_io.rows.arrays.array_budget import ArrayBudget
+from tfrecord_io.rows.arrays.image_decoding import image_decoder, stack_equal
+from tfrecord_io.rows.arrays.sparse_matrices import SparseMatrix, csr_matrix, matrix_indices, sparse_matrices
+
+_MOST_TEXT = 2**31  # bytes that 32-bit offsets can count
+_SHARED_ROWS = 10_000  # of text; fewer are represented in about the time that it takes to start a thread
+LENGTH, SHAPE = "length", "shape"  # of the arrays ``<name>/length`` and ``<name>/shape``
+MASK = "mask"  # of the arrays ``<name>/mask``
+SEGMENT_IDS, POSITIONS = "segment_ids", "positions"
+_BLOCK_BYTES = 16 * MIB  # of arrays that share memory; a larger block would keep too much for one that is kept
+_OWN_BYTES = 4 * MIB  # from this size on NumPy asks for huge pages
+_ALIGNMENT = 64
+
+
+_PLAIN, _IN_MATRIX = ColumnLayout(), ColumnLayout("csr")
+
+
+class BatchForm(NamedTuple):
+    """Form of the rows of a batch, where it is not a row for each."""
+
+    length: int | None = None  # of the padded rows of columns by which batches are bucketed
+    bins: Array | None = None  # the row of packed arrays that each row belongs to, ascending
+    bin_count: int = 0  # the number of rows of packed arrays
+    segments: Array | None = None  # the number of each row within its row of packed arrays
+
+
+@dataclass(slots=True)
+class ColumnArrays:
+    """The rows of a column, from which batches of arrays are sliced."""
+
+    name: str
+    rows: Rows
+    ragged: str | None  # how ragged rows are represented
+    masked: bool
+    pad_value: Any = None
+    layout: ColumnLayout = _PLAIN  # of rows that are padded
+    missing: Array | None = None  # the mask, if it is known already
+    of_images: bool = False  # whose mask has one bool for a row, not for each of its pixels
+    indices: Ragged | None = None  # of the values of a sparse matrix,
+    size: int = 0  # which has so many columns
+
+    def slice(self, begin: int, end: int, form: BatchForm | None = None) -> dict[str, Any]:
+        """The arrays of the rows [begin, end), by name."""
+        rows = self.rows
+        if isinstance(rows, Dense):
+            if self.missing is not None and self.masked:
+                return {self.name: np.ma.MaskedArray(rows.values[begin:end], self.missing[begin:end])}
+            return self._add_mask(rows.values[begin:end], rows.valid, begin, end)
+        if self.ragged == "object":
+            return {self.name: rows.objects(begin, end)}
+        if self.indices is not None:
+            return {self.name: self._matrix(begin, end)}
+        sizes = {} if rows.shapes is None else {f"{self.name}/{SHAPE}": rows.shapes[begin:end]}
+        if self.ragged == "offsets":
+            return {self.name: rows.cut(begin, end), **sizes}
+        layout, length = self.layout, self.layout.length
+        if form is not None and form.bins is not None and layout.packed:
+            assert length is not None
+            assert form.segments is not None
+            arrays = rows.pack(
+                begin,
+                end,
+                bins=form.bins,
+                segments=form.segments,
+                count=form.bin_count,
+                length=length,
+                fill=self.pad_value,
+            )
+            return dict(zip((self.name, f"{self.name}/{SEGMENT_IDS}", f"{self.name}/{POSITIONS}"), arrays, strict=True))
+        if form is not None and layout.bucketed:
+            length = form.length
+        values = rows.pad(begin, end, fill=self.pad_value, length=length, multiple=layout.multiple)
+        padded = self._add_mask(values, rows.valid, begin, end)
+        return {**padded, **(sizes or {f"{self.name}/{LENGTH}": rows.lengths_of(begin, end)})}
+
+    def _matrix(self, begin: int, end: int) -> Any:
+        """The rows [begin, end) as a csr_matrix."""
+        assert isinstance(self.rows, Ragged)
+        assert self.indices is not None
+        values, offsets = self.rows.cut(begin, end)
+        indices, _ = self.indices.cut(begin, end)
+        return csr_matrix()((values, indices, offsets), shape=(end - begin, self.size))
+
+    def _add_mask(self, values: Array, valid: Array | None, begin: int, end: int) -> dict[str, Array]:
+        if not self.masked:
+            return {self.name: values}
+        mask = np.zeros(len(values) if self.of_images else values.shape, np.bool_)
+        if valid is not None:
+            mask[...] = ~valid[begin:end].reshape(-1, *(1,) * (mask.ndim - 1))
+        if self.of_images:
+            return {self.name: values, f"{self.name}/{MASK}": mask}
+        return {self.name: np.ma.MaskedArray(values, mask)}
+
+
+class ColumnRepresentation:
+    """How one column is represented; see `TableRepresentation`."""
+
+    def __init__(
+        self,
+        field: pa.Field,
+        options: RepresentationOptions,
+        complete: bool,
+        length: int | None,
+        in_matrix: bool = False,
+    ) -> None:
+        self.field, self.options, self.complete, self.length = field, options, complete, length
+        self.may_lack = not complete and field.nullable  # other batches may have rows without a value
+        self.decoder = image_decoder(field)
+        has_layout = options.has_layouts and (varies(field.type) or self.decoder is not None)
+        self.layout = options.layout_of(field.name) if has_layout else _PLAIN
+        if in_matrix:
+            self.layout, self.length = _IN_MATRIX, None
+        elif self.layout.ragged == "csr":
+            self.layout = replace(self.layout, ragged=None)
+        if self.decoder is not None and self.decoder.size is None:
+            self.length = None  # each row has a shape of its own
+            if self.layout.packed:
+                advice = "declare tfr.image(resize=(height, width))"
+                raise SchemaError("pack= is for lists of images of one size", feature=field.name, hint=advice)
+
+    def _join(self, arrays: list[pa.Array]) -> Rows:
+        if self.decoder is None and self.complete and self.layout.ragged is None and self.layout.max_length is None:
+            equal = rows_of_equal_tensors(arrays, self.field)
+            if equal is not None:
+                return join_rows(equal, self.options.thread_count)
+        if self.decoder is not None and not self.options.declares_schema:
+            self.decoder.refuse_expansion(arrays, Expansion(self.options.limits.expansion_bytes))
+        if self.decoder is None and is_bytes(self.field.type):
+            return bytes_rows(arrays, self.options.thread_count)
+        if len(arrays) > 1 and is_text(self.field.type) and sum(array.nbytes for array in arrays) < _MOST_TEXT:
+            arrays = [pa.concat_arrays(arrays)]  # cheaper than joining NumPy's text
+        parts, before = [], 0
+        for array in arrays:
+            try:
+                parts.append(self._rows(array))
+            except RowFault as fault:
+                fault.row += before
+                raise
+            before += len(array)
+        if len(parts) > 1 and self._are_objects(parts):
+            return Dense(joined_objects(parts))  # type: ignore[arg-type]
+        if (
+            self.decoder is not None and len({type(part) for part in parts}) > 1
+        ):  # lists of images of one size, and of several
+            parts = [Dense(part.objects(0, len(part))) if isinstance(part, Ragged) else part for part in parts]
+        return join_rows(parts, self.options.thread_count)
+
+    def _are_objects(self, parts: list[Rows]) -> bool:
+        """True if the rows of all chunks become an array of objects, for which their values need not be joined."""
+        if not self.complete or self.length is not None or self.layout.ragged not in (None, "object"):
+            return False
+        ragged = [part for part in parts if isinstance(part, Ragged)]
+        return len(ragged) == len(parts) and (self.layout.ragged == "object" or shape_of_all(ragged) is None)
+
+    def _rows(self, array: pa.Array) -> Rows:
+        if self.decoder is not None:
+            return self.decoder.rows(array, self.options.thread_count, self.layout)
+        if (row := missing_step(array, self.field)) is not None:
+            reason = "an item of its list has no value, and an array cannot mark missing values"
+            advice = "read it with read_table, which returns null, or exclude it with columns="
+            raise self._fault(row, reason, "a value", hint=advice, error=DecodeError)
+        rows = to_rows(array, self.field, missing=self.may_lack)
+        if isinstance(rows, Ragged) and self.layout.max_length is not None:
+            rows = rows.truncate(self.layout.max_length, from_left=self.layout.from_left)
+        return rows
+
+    def represent(self, arrays: list[pa.Array], budget: ArrayBudget | None) -> ColumnArrays:
+        """Join Arrow arrays, decode images, and choose the representation; RowFault if a row cannot be represented."""
+        options, name = self.options, self.field.name
+        rows = self._join(arrays)
+        if self.layout is _IN_MATRIX:
+            return ColumnArrays(name, _as_ragged(rows), "csr", False)
+        masked, of_images = options.missing == "mask", self.decoder is not None
+        mask_bytes = int(masked and not of_images)
+        if isinstance(rows, Ragged):
+            shape = None  # of each row, if rows are to be stacked
+            if self.length is not None:
+                self._refuse_lengths(rows, self.length)
+                declared = declared_shape(self.field) or (None,)
+                shape = tuple(shapes_of_counts(np.array([self.length]), declared)[0].tolist())
+            elif self.complete and self.layout.ragged is None:
+                shape = rows.common_shape()
+            if shape is not None:
+                if budget is not None:
+                    budget.take_missing(rows, shape, mask_bytes, name)
+                rows = Dense(rows.stack(shape), rows.valid)
+        if isinstance(rows, Ragged):
+            layout, pads = self.layout, self.layout.ragged == "pad"
+            ragged = layout.ragged or "object"
+            if ragged != "object":
+                self._refuse_missing(rows.valid, f"ragged={ragged!r}", maskable=pads)
+            value = pad_value(layout.pad_value, rows.values.dtype, name) if pads else None
+            if layout.length is not None:
+                self._refuse_longer(rows, layout.length)
+            elif pads and budget is not None:
+                budget.take_padding(rows, mask_bytes, name)
+            return ColumnArrays(
+                name, rows, ragged=ragged, masked=pads and masked, pad_value=value, layout=layout, of_images=of_images
+            )
+        kind = rows.values.dtype.kind
+        if kind == "O" and self.decoder is not None and self.complete and self.layout.ragged is None:
+            rows = Dense(stack_equal(rows.values))
+        if self.may_lack and is_text_dtype(rows.values.dtype) and rows.values.dtype != text_dtype(missing=True):
+            rows = Dense(rows.values.astype(text_dtype(missing=True)))
+        if kind in "OT":
+            return ColumnArrays(name, rows, None, False)
+        if rows.valid is not None:
+            self._refuse_missing(rows.valid, f"an array of {rows.values.dtype}")
+        return ColumnArrays(name, rows, None, masked, of_images=of_images)
+
+    def numbers(self, column: NumberColumn) -> ColumnArrays:
+        """Represent the joined numbers of a column; RowFault if one is missing that may not be."""
+        masked = self.options.missing == "mask"
+        if column.missing is not None and not masked:
+            self._refuse_missing(~column.missing, f"an array of {column.values.dtype}")
+        return ColumnArrays(self.field.name, Dense(column.values), None, masked, missing=column.missing)
+
+    def _refuse_longer(self, rows: Ragged, most: int) -> None:
+        lengths = rows.lengths if rows.shapes is None else rows.shapes[:, 0]
+        if (lengths > most).any():
+            row = int((lengths > most).argmax())
+            got = int(lengths[row])
+            reason = f"it has {got} values, but {self.layout.named_by} has room for {most}"
+            advice = f"pass max_length={ {self.field.name: most}!r} to truncate longer ones, or a larger length"
+            raise self._fault(row, reason, f"at most {most}", got=got, hint=advice, error=SchemaError)
+
+    def _refuse_lengths(self, rows: Ragged, length: int) -> None:
+        bad = rows.lengths != length
+        if rows.valid is not None:
+            bad &= rows.valid
+        if bad.any():
+            row = int(bad.argmax())
+            got = int(rows.lengths[row])
+            reason = f"it has {got} values, but all records of the sample have {length}"
+            advice = 'pass ragged="object", "offsets" or "pad", or pass a larger sample='
+            raise self._fault(row, reason, length, got=got, hint=advice, error=SchemaError)
+
+    def _refuse_missing(self, valid: Array | None, representation: str, *, maskable: bool = True) -> None:
+        if valid is None or (maskable and self.options.missing == "mask"):
+            return
+        reason = f"it has no value, and {representation} cannot mark missing values"
+        advice = 'pass ragged="object", which has None'
+        if maskable:
+            advice = 'pass missing="mask", or declare a default with schema='
+        raise self._fault(int(valid.argmin()), reason, "a value", hint=advice, error=DecodeError)
+
+    def _fault(self, row: int, reason: str, expected: object, **details: Any) -> RowFault:
+        return RowFault(row, reason, feature=self.field.name, expected=expected, **details)
+
+
+class TableRepresentation:
+    """How the columns of a schema are represented.
+
+    If `complete`, all rows are available, and ``ragged=None`` may choose by their values. `lengths` has the columns of
+    lists that are to be stacked, with the number of values required of each list. `images` are the columns that have
+    images to decode.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        options: RepresentationOptions,
+        *,
+        complete: bool,
+        lengths: dict[str, int] | None = None,
+    ) -> None:
+        self.fields = leaf_fields(schema)  # one for each column, with the fields of structs as columns
+        lengths = lengths or {}
+        self._has_structs = schema.names != [field.name for field in self.fields]
+        self._threads = min(options.thread_count, cpu_count())
+        self._matrices = sparse_matrices(self.fields, options)
+        parts = {part for matrix in self._matrices for part in (matrix.values, matrix.indices)}
+        self._columns = [
+            ColumnRepresentation(f, options, complete, lengths.get(f.name), in_matrix=at in parts)
+            for at, f in enumerate(self.fields)
+        ]
+        self.images = {column.field.name for column in self._columns if column.decoder is not None}
+        if options.has_layouts:
+            _refuse_others(self.fields, options)
+            _refuse_nested(self.fields, options)
+        for name, count in Counter(map(attrgetter("name"), self.fields)).items():
+            if count > 1:
+                reason = f'two columns would have the name "{name}"'
+                raise SchemaError(
+                    reason, feature=name, hint="exclude one with columns=", hint_cli="exclude one with --columns"
+                )
+
+    @property
+    def joins_all(self) -> bool:
+        """True if the chunks of every column are joined at once: the columns are numbers, text and bytes."""
+        types = [field.type for field in self.fields]
+        plain = (number_dtype(type_) is not None or is_text(type_) or is_bytes(type_) for type_ in types)
+        return not self._has_structs and all(plain)
+
+    def represent(self, batches: list[pa.RecordBatch], budget: ArrayBudget | None = None) -> list[ColumnArrays]:
+        """Join and represent the columns of all batches; empties the list, to free memory.
+
+        The arrays may take what `budget` has left.
+
+        The RowFault it may raise is that of the first bad row, numbered through all batches.
+        """
+        parts, rows = list(map(leaf_arrays, batches)), sum(map(len, batches))
+        numbers = {} if self._has_structs else number_columns(batches, parts, self._threads)
+        batches.clear()
+        arrays, fault = [], None
+        texts: dict[int, Task[ColumnArrays]] = {}  # columns that other threads represent meanwhile: they need no GIL
+        with ExitStack() as stack:
+            if self._threads > 1 and rows >= _SHARED_ROWS:
+                pool = stack.enter_context(WorkerPool(self._threads - 1, "text"))
+                for i, column in enumerate(self._columns):
+                    if is_text(column.field.type):
+                        texts[i] = pool.submit(partial(column.represent, [part[i] for part in parts], None))
+            for i, column in enumerate(self._columns):
+                try:
+                    if i in numbers:
+                        arrays.append(column.numbers(numbers[i]))
+                    elif i in texts:
+                        arrays.append(texts[i].result())
+                    else:
+                        arrays.append(column.represent([part[i] for part in parts], budget))
+                except RowFault as error:
+                    if fault is None or error.row < fault.row:
+                        fault = error
+                for part in parts:
+                    part[i] = None  # free it: representing a column may have copied it
+        if fault is not None:
+            raise fault
+        return join_matrices(arrays, self._matrices) if self._matrices else arrays
+
+
+def _as_ragged(rows: Rows) -> Ragged:
+    """Rows as rows of different lengths, also where all have the same."""
+    if isinstance(rows, Ragged):
+        return rows
+    count, width = rows.values.shape
+    return Ragged(rows.values.reshape(-1), np.arange(count + 1, dtype=np.int64) * width, valid=rows.valid)
+
+
+def join_matrices(columns: list[ColumnArrays], matrices: Sequence[SparseMatrix]) -> list[ColumnArrays]:
+    """Replace the values and indices of each matrix by one column; RowFault if they do not fit."""
+    replaced: dict[int, ColumnArrays] = {}
+    for matrix in matrices:
+        values, indices = columns[matrix.values].rows, columns[matrix.indices].rows
+        assert isinstance(values, Ragged)
+        assert isinstance(indices, Ragged)
+        indices = matrix_indices(values, indices, matrix)
+        replaced[matrix.values] = ColumnArrays(
+            matrix.name, values, "csr", masked=False, indices=indices, size=matrix.size
+        )
+    left_out = {matrix.indices for matrix in matrices}
+    return [replaced.get(at, column) for at, column in enumerate(columns) if at not in left_out]
+
+
+def slice_columns(columns: list[ColumnArrays], begin: int, end: int, form: BatchForm | None = None) -> dict[str, Any]:
+    """The arrays of the rows [begin, end) of all columns; SchemaError if two have the same name."""
+    arrays: dict[str, Any] = {}
+    for column in columns:
+        # The fast path: this runs for every batch.
+        if isinstance(column.rows, Dense) and not column.masked and column.name not in arrays:
+            arrays[column.name] = column.rows.values[begin:end]
+            continue
+        for name, array in column.slice(begin, end, form).items():
+            if name in arrays:
+                reason = f'two arrays would have the name "{name}"'
+                advice = 'exclude one with columns=, or pass ragged="object"'
+                advice_cli = "exclude one with --columns"
+                raise SchemaError(reason, feature=name, hint=advice, hint_cli=advice_cli)
+            arrays[name] = array
+    return arrays
+
+
+def varies(type_: pa.DataType) -> bool:
+    """True if rows may have different shapes."""
+    return is_variable_shape_tensor(type_) or (is_list_like(type_) and not pa.types.is_fixed_size_list(type_))
+
+
+def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> None:
+    """Raise FeatureNotFoundError or SchemaError if options name what is not a column of lists."""
+    types, layouts = {field.name: field.type for field in fields}, options.layouts()
+    images = {field.name for field in fields if image_decoder(field) is not None}
+    for name, layout in layouts.items():
+        if layout.ragged == "csr":  # which may be the name of a matrix: `sparse_matrices`
+            continue
+        if name not in types:
+            advice = f"the columns are {', '.join(types)}" if types else "no record was read; pass schema="
+            advice_cli = f"the columns are {', '.join(types)}" if types else "no record was read; pass --schema"
+            raise FeatureNotFoundError(
+                "an option names a column that is not read", feature=name, hint=advice, hint_cli=advice_cli
+            )
+        if not varies(types[name]) and (name not in images or layout.packed or layout.bucketed or layout.max_length):
+            reason = "an option for lists names it, but its values are not lists of varying length"
+            raise SchemaError(reason, feature=name, got=str(types[name]), hint="leave it out of the option")
+        if (layout.packed or layout.bucketed) and is_variable_shape_tensor(types[name]):
+            reason = f"{layout.named_by} is for lists, and it has tensors"
+            raise SchemaError(reason, feature=name, got=str(types[name]), hint="leave it out of the option")
+    unpacked = [name for name in types if name not in layouts or not layouts[name].packed]
+    if any(layout.packed for layout in layouts.values()) and unpacked:
+        advice = "exclude it with columns=, or name it in pack="
+        advice_cli = "exclude it with --columns"
+        raise SchemaError(
+            "pack= makes one row of several, where it has no place",
+            feature=unpacked[0],
+            hint=advice,
+            hint_cli=advice_cli,
+        )
+
+
+def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> None:
+    for field in fields:
+        if not is_list_like(field.type) or pa.types.is_fixed_size_list(field.type):
+            continue
+        layout, value = options.layout_of(field.name), field.type.value_type
+        if layout.ragged in (None, "object", "csr") and layout.max_length is None:
+            continue
+        if (is_list_like(value) and not pa.types.is_fixed_size_list(value)) or is_variable_shape_tensor(value):
+            of_length = layout.named_by if layout.max_length is None else f"max_length={layout.max_length}"
+            reason = f"{of_length or f'ragged={layout.ragged!r}'} cannot represent lists of lists"
+            advice = 'pass ragged="object"' if of_length is None else "name other columns in a dict"
+            advice_cli = None
+            advice = f"exclude it with columns=, or {advice}"
+            advice_cli = f"exclude it with --columns, or {advice}"
+            raise SchemaError(reason, feature=field.name, got=str(field.type), hint=advice, hint_cli=advice_cli)
+
+
+def number_columns(
+    batches: Sequence[pa.RecordBatch], columns: Sequence[Sequence[pa.Array]], threads: int
+) -> dict[int, NumberColumn]:
+    """The columns by their number in the schema; those of one batch are its memory.
+
+    `columns` are those of each batch.
+    """
+    rows, by_number = sum(map(len, batches)), {}
+    dtypes = map(number_dtype, batches[0].schema.types)
+    numbers = [(index, dtype) for index, dtype in enumerate(dtypes) if dtype is not None]
+    memory = Blocks(rows * sum(dtype.itemsize + 1 for _, dtype in numbers))
+    for index, dtype in numbers:
+        arrays = list(map(itemgetter(index), columns))
+        has_nulls = any(map(attrgetter("null_count"), arrays))
+        values = memory.take(rows, dtype) if len(arrays) > 1 else writable(number_items(arrays[0], dtype))
+        by_number[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
+    copied = [column for column in by_number.values() if len(batches) > 1 or column.missing is not None]
+    if copied:
+        join_numbers(batches, copied, threads)
+    return by_number
+
+
+class Blocks:
+    """Memory for arrays of medium size, in huge pages: the first use of small pages takes longer than filling them.
+
+    `total` is the size of all arrays, about.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._size = min(total, _BLOCK_BYTES) if total >= _OWN_BYTES else 0  # little memory is not worth a block
+        self._block = np.empty(0, np.uint8)
+
+    def take(self, count: int, dtype: np.dtype[Any]) -> Array:
+        """An array of undefined values."""
+        size = count * dtype.itemsize
+        if size >= min(_OWN_BYTES, self._size):
+            return np.empty(count, dtype)
+        if size > len(self._block):
+            self._block = np.empty(self._size, np.uint8)
+        values, self._block = self._block[:size].view(dtype), self._block[-(-size // _ALIGNMENT) * _ALIGNMENT :]
+        return values
+
+
+def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
+    """Convert a padding value to a dtype; arrays of text and bytes are padded with empty values unless `value` is one.
+
+    >>> pad_value(-1, np.dtype("int64"), "x"), pad_value(0, np.dtype("M8[s]"), "x")
+    (np.int64(-1), np.datetime64('1970-01-01T00:00:00'))
+    """
+    if is_text_dtype(dtype):
+        return value if isinstance(value, str) else ""
+    if dtype.kind == "O":
+        return value if isinstance(value, bytes) else b""
+    if dtype.kind in "US" and not isinstance(value, str | bytes):
+        return dtype.type()
+    converted = _cast_exactly(value, dtype)
+    if converted is None:
+        reason = f"cannot pad {dtype} with {value!r}"
+        raise SchemaError(reason, feature=name, expected=str(dtype), got=value, hint="pass another pad_value=")
+    return converted
+
+
+def _cast_exactly(value: Any, dtype: np.dtype[Any]) -> Any:
+    """`value` as `dtype`, None if the dtype cannot hold it."""
+    try:
+        if dtype.kind in "mM":
+            return np.asarray(value, np.int64 if isinstance(value, int) else dtype).astype(dtype)[()]
+        original = np.asarray(value)
+        converted = original.astype(dtype)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    equal = converted == original or (original != original and dtype.kind in "fc")  # NaN is a value of floats
+    return converted[()] if original.ndim == 0 and equal else None

@@ -1,0 +1,493 @@
+"""Turn the rows of epochs, as they are read, into chunks of arrays: each chunk has many whole batches.
+
+Rows keep the order of the files or go through a shuffle buffer; then they are cut into batches of `batch_size` rows, or
+arranged by the lengths of their lists (buckets, packed rows). Where a chunk ends does not change the batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.base.display import counted
+from tfrecord_io.base.options import MIB
+from tfrecord_io.base.options.arrays import IterOptions
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes.engine.numpy_output import first_fit
+from tfrecord_io.columns.arrow.buffers import list_lengths
+from tfrecord_io.columns.arrow.output.to_numpy import leaf_arrays, leaf_fields
+from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.read.chunks.recovery import fitting_parts
+from tfrecord_io.rows.arrays.array_budget import ArrayBudget
+from tfrecord_io.rows.arrays.representation import BatchForm, ColumnArrays, TableRepresentation, slice_columns
+from tfrecord_io.rows.training.background_generator import BackgroundGenerator
+from tfrecord_io.rows.training.checkpoint import IteratorPosition
+from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
+from tfrecord_io.rows.training.shuffle_buffer import drain, exchange, random_numbers
+
+
+@dataclass(slots=True)
+class Batches:
+    """The batches that some rows complete."""
+
+    order: Array  # int64: the rows of all batches, by number of arrival
+    ends: Array  # int64: batch j has the rows ``order[ends[j - 1]:ends[j]]``
+    arrived: Array  # int64: how many rows have arrived when batch j is complete
+    leftover: Array  # int64: the rows that are in no batch, in the order of arrival
+    lengths: Array | None = None  # int64: of the padded lists of each batch
+    bins: Array | None = None  # int64: the row of the packed arrays that each row of `order` becomes a part of
+    filled: Array | None = None  # bool: whether a row of `order` has a value in one of the packed columns
+    carried: int = 0  # how many of the first rows had waited since an earlier arrangement
+    numbers: Array | None = None  # int64: of the rows, by arrival
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of the largest batch."""
+        return int(np.diff(self.ends, prepend=0).max(initial=1))
+
+    def batch_with(self, row: int) -> int:
+        """Number of the batch that a row of `order` is in."""
+        return int(self.ends.searchsorted(row, side="right"))
+
+    def progress_after(self, rows: int) -> tuple[int, list[int]]:
+        """State after `rows` of `order`: how many rows have newly arrived, and the numbers of the rows that wait."""
+        assert self.numbers is not None
+        arrived = int(self.arrived[self.batch_with(rows - 1)])
+        waits = np.zeros(len(self.numbers), np.bool_)
+        waits[:arrived] = True
+        waits[self.order[:rows]] = False
+        return arrived - self.carried, self.numbers[waits].tolist()
+
+    def form(self, batch: int, rows: Array) -> BatchForm:
+        """Form of the arrays of some `rows` of a batch: list lengths, or the place of each row in packed rows."""
+        if self.bins is None or self.filled is None:
+            return BatchForm(None if self.lengths is None else int(self.lengths[batch]))
+        last = int(self.ends[batch]) - 1  # the rows of a batch are in the order of their bins
+        bins, filled = self.bins[rows], self.filled[rows]
+        before = np.cumsum(filled) - filled
+        segments = before - before[bins.searchsorted(bins)] + 1  # one for all columns; rows without values have none
+        return BatchForm(None, bins, int(self.bins[last]) + 1, segments.astype(np.int32))
+
+
+def arrange_batches(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
+    """Arrange rows, given in the order of arrival by their `list_lengths_of`, in batches.
+
+    `is_last`: no rows of the epoch follow, so that batches may stay unfilled.
+    """
+    return (_bucket_rows if options.pack is None else _pack_rows)(lengths, options, is_last)
+
+
+def _bucket_rows(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
+    """Arrange rows in batches of similar list lengths; all have about the same number of values, with padding."""
+    sizes = np.array(options.bucket_sizes, np.int64)
+    longest = lengths.max(axis=1, initial=0)
+    bucket_of_row = np.minimum(sizes.searchsorted(longest), len(sizes) - 1)  # arrays refuse what is too long
+    batches, unfilled, leftover = [], [], [np.empty(0, np.int64)]
+    for bucket, size in enumerate(sizes.tolist()):
+        capacity = options.batch_size * int(sizes[-1]) // size  # rows, padded to about as many values as the last one's
+        rows = np.flatnonzero(bucket_of_row == bucket)
+        whole = len(rows) // capacity * capacity
+        batches += [(int(part[-1]) + 1, bucket, part) for part in rows[:whole].reshape(-1, capacity)]
+        if is_last and not options.drop_last and whole < len(rows):
+            unfilled.append((len(lengths), bucket, rows[whole:]))
+        else:
+            leftover.append(rows[whole:])
+    batches.sort(key=lambda batch: batch[0])
+    batches += unfilled
+    parts = [part for _, _, part in batches]
+    return Batches(
+        order=np.concatenate([np.empty(0, np.int64), *parts]),
+        ends=np.cumsum([len(part) for part in parts], dtype=np.int64),
+        arrived=np.array([arrived for arrived, _, _ in batches], np.int64),
+        leftover=np.sort(np.concatenate(leftover)),
+        lengths=sizes[np.array([bucket for _, bucket, _ in batches], np.int64)],
+    )
+
+
+def _pack_rows(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
+    """Pack rows into batches of `batch_size` packed rows; a batch is complete when the next row has no room in it."""
+    assert options.pack is not None
+    capacity = np.array(list(options.pack.values()), np.int64)
+    lengths = np.minimum(lengths, capacity)  # arrays refuse what is too long
+    bins, begins = first_fit(lengths, capacity, options.batch_size)
+    ends = np.array(begins, np.int64)
+    group = ends.searchsorted(np.arange(len(lengths)), side="right")
+    begin_of_last = begins[-1] if begins else 0
+    is_full = bool(len(lengths)) and int(bins[begin_of_last:].max()) + 1 == options.batch_size
+    if is_last and len(lengths) and (is_full or not options.drop_last):
+        ends = np.append(ends, len(lengths))
+    count = int(ends[-1]) if len(ends) else 0
+    order = np.lexsort((bins[:count], group[:count]))
+    filled = lengths[order].sum(axis=1) > 0
+    # The row that begins the next batch has arrived, but is drawn again.
+    return Batches(order, ends, ends, np.arange(count, len(lengths)), bins=bins[order], filled=filled)
+
+
+def list_lengths_of(rows: pa.RecordBatch, options: IterOptions) -> Array:
+    """Lengths of the truncated lists of the columns that decide about batches: int64 [rows, columns]."""
+    names = options.arranging
+    fields = {field.name: at for at, field in enumerate(leaf_fields(rows.schema))}
+    arrays = leaf_arrays(rows)
+    lengths = np.zeros((len(rows), len(names)), np.int64)
+    for at, name in enumerate(names):
+        of_column, max_length = list_lengths(arrays[fields[name]]), options.layout_of(name).max_length
+        lengths[:, at] = of_column if max_length is None else np.minimum(of_column, max_length)
+    return lengths
+
+
+# A buffer is copied each time that it is drawn from: a large one once 1/4 of its size has been read, others later.
+_REFILL, _MOST_REFILL, _REFILL_BYTES = 4, 4, 16 * MIB
+_IMAGES = 64  # rows decoded at a time
+_READY = 2  # batches of rows that are read ahead
+_WITHOUT_BATCHES = 10  # epochs from the first one on, after which none is expected
+_PIECE_BYTES = 8 * MIB  # copied at a time: less than caches hold, in memory that is used again
+
+
+@dataclass(slots=True)
+class DrawState:
+    """A pool before rows were drawn from it, and the random numbers drawn: they determine any position in between."""
+
+    epoch: int
+    delivered: int  # records of the epoch that were delivered before
+    numbers: Array  # int64: of the rows of the pool: first those of the shuffle buffer, then the next ones
+    next: int  # number of the record after the pool
+    buffer_size: int = 0  # 0 without a shuffle buffer
+    exchange_draws: Array = field(default_factory=partial(np.empty, 0))  # float64: random numbers for `exchange`
+    drain_draws: Array = field(default_factory=partial(np.empty, 0))  # and for `drain`
+
+    def position(self, rows: int) -> IteratorPosition:
+        """Position once `rows` of the drawn rows are delivered."""
+        size = self.buffer_size
+        exchanged = min(rows, len(self.exchange_draws)) if size else rows
+        buffer = self.numbers[:size]
+        if exchanged and size:
+            buffer = self.numbers[exchange(self.exchange_draws[:exchanged], size)[1]]
+        if rows > exchanged:
+            buffer = buffer[drain(self.drain_draws[: rows - exchanged], len(buffer))[1]]
+        read = size + exchanged
+        following = int(self.numbers[read]) if read < len(self.numbers) else self.next
+        return IteratorPosition(self.epoch, self.delivered + rows, following, buffer.tolist())
+
+
+@dataclass(slots=True)
+class ArrayChunk:
+    """Rows of many batches as arrays, in the order of delivery."""
+
+    rows: int  # drawn from the pool: batches are made of so many, and are shorter where some of them were left out
+    columns: list[ColumnArrays]
+    state: DrawState
+    begin: int = 0  # index of the first row among the rows drawn from the pool
+    error: Exception | None = None  # to be raised after these rows
+    ends_epoch: bool = False
+    kept: Array | None = None  # int64: the rows that `columns` have, where others were left out
+    batches: Batches | None = None  # of the rows drawn from the pool, where not all batches have as many rows
+
+    def batch(self, begin: int, size: int) -> tuple[int, dict[str, Any] | None]:
+        """Batch from row `begin` on: the row after its last one, and its arrays; None if all its rows are left out.
+
+        A batch has `size` rows, unless batches differ in size or the chunk ends.
+        """
+        end, form = begin + size, None
+        if self.batches is not None:
+            number = self.batches.batch_with(self.begin + begin)
+            end = int(self.batches.ends[number]) - self.begin
+        end = min(end, self.rows)
+        first, last = (begin, end) if self.kept is None else self.kept.searchsorted([begin, end]).tolist()
+        if first == last:
+            return end, None
+        if self.batches is not None:
+            rows = np.arange(begin, end) if self.kept is None else self.kept[first:last]
+            form = self.batches.form(number, self.begin + rows)
+        return end, slice_columns(self.columns, first, last, form)
+
+    def position(self, rows: int) -> IteratorPosition:
+        """Position once `rows` rows of the chunk are delivered."""
+        if self.ends_epoch and rows == self.rows:
+            return IteratorPosition(self.state.epoch + 1, 0, 0)
+        if self.batches is None:
+            return self.state.position(self.begin + rows)
+        drawn, waiting = self.batches.progress_after(self.begin + rows)
+        return replace(self.state.position(drawn), waiting=waiting)
+
+
+@dataclass(slots=True)
+class Drawn:
+    """Rows in the order of delivery; `ends_epoch` if none follow, `batches` where batches differ in size."""
+
+    pool: NumberedBatch | JoinedBatches
+    state: DrawState
+    ends_epoch: bool = False
+    batches: Batches | None = None
+    order: Array | None = None  # int64: the rows of joined batches that are drawn, copied a few at a time
+
+    def __len__(self) -> int:
+        return len(self.pool.numbers if self.order is None else self.order)
+
+    def rows(self, begin: int, end: int) -> NumberedBatch:
+        """The rows [begin, end)."""
+        if isinstance(self.pool, NumberedBatch):
+            return self.pool.slice(begin, end)
+        assert self.order is not None
+        return self.pool.take(self.order[begin:end])
+
+
+Pools = Iterable[tuple[NumberedBatch, int]]
+"""Batches of rows as they are read, each with the number of the row after it."""
+
+
+def _read(rows: EpochReader) -> Generator[tuple[NumberedBatch, int]]:
+    for pool in rows:
+        yield pool, rows.next
+
+
+class Batching:
+    """Turns the rows of all epochs into chunks of arrays."""
+
+    # Reader of the epoch that was begun last; no attribute of `epochs`, to which it refers: both are freed at once.
+    reader: EpochReader | None = None
+
+    def __init__(self, epochs: Epochs, representation: TableRepresentation, options: IterOptions, seed: int) -> None:
+        self.epochs = epochs
+        self._representation, self._options = representation, options
+        self._buffer_size = options.shuffle_buffer
+        self._batch_size = 1 if options.arranges else options.batch_size
+        self._drop_last = options.drop_last and not options.arranges
+        # A thread reads ahead only of a shuffle buffer: rows in file order take little more time than to be read, and
+        # waiting for the GIL would cost more. Nor where rows may be left out: the reader counts them in one thread.
+        is_drawn = options.thread_count > 1 and options.shuffle_buffer > 0
+        self._reads_ahead = is_drawn and not options.damage.goes_on
+        self._seed, self._worker = seed, (options.worker or (0, 1))[0]
+
+    def chunks(self, position: IteratorPosition) -> Generator[ArrayChunk]:
+        """All chunks from a position on.
+
+        ValueError if the epochs never end, and records of this worker are in no batch.
+        """
+        has_had_batches = position.epoch > 0 or position.delivered > 0  # in this epoch or an earlier one
+        while self._options.epochs is None or position.epoch < self._options.epochs:
+            count = drawn_rows = 0
+            self.reader = rows = self.epochs.open(position)
+            with closing(rows), closing(self._draw_rows(rows, position)) as parts:
+                for drawn in parts:
+                    drawn_rows += len(drawn)
+                    for chunk in self._represent_rows(rows, drawn):
+                        count += chunk.rows if chunk.kept is None else len(chunk.kept)
+                        yield chunk
+                        if chunk.error is not None:
+                            return
+            for report in rows.reports():
+                report.skipped.warn(self.epochs.damage.append)
+            if rows.failed:
+                return
+            has_had_batches = has_had_batches or count > 0
+            if not (count or position.delivered or self._may_have_batches_later(rows, position.epoch, has_had_batches)):
+                if self._options.epochs is None and not drawn_rows:  # else a warning says that rows were left out
+                    self._refuse_endless(rows)
+                return
+            position = IteratorPosition(position.epoch + 1, 0, 0)
+
+    def _may_have_batches_later(self, rows: EpochReader, epoch: int, has_had_batches: bool) -> bool:
+        """True if an epoch after this one, which had no batch, may have some: its rows come in another order."""
+        differs = self.epochs.varies or (self._options.arranges and rows.count > 0)
+        is_worthwhile = self._options.epochs is not None or has_had_batches or epoch + 1 < _WITHOUT_BATCHES
+        return differs and self._buffer_size > 0 and is_worthwhile
+
+    def _refuse_endless(self, rows: EpochReader) -> None:
+        """Raise ValueError if this worker would wait forever: its records make no batch. Empty files are no error."""
+        worker, workers = self._options.worker or (0, 1)
+        whose = f" of worker {worker} of {workers}" if workers > 1 else ""
+        if rows.count:
+            reason = f"no whole batch can be made of the {counted(rows.count, 'record')}{whose}"
+            advice = "pass drop_last=False, or a smaller batch_size="
+        elif workers > 1:
+            reason = f"worker {worker} of {workers} has no record, and would never have a batch"
+            advice = "pass a worker= of fewer parts"
+        else:
+            return
+        raise ValueError(f"epochs=None: {reason}; {advice}")
+
+    def _draw_rows(self, rows: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
+        """Rows in the order of delivery, whole batches except at the end."""
+        buffered, waiting = rows.resume(position)
+        read = partial(_read, rows)
+        with closing(BackgroundGenerator(read, _READY) if self._reads_ahead else read()) as pools:
+            if self._buffer_size > 0:
+                drawn = self._shuffle_rows(rows, pools, position, buffered)
+            else:
+                drawn = self._cut_rows(rows, pools, position)
+            yield from self._arrange_rows(rows, position, drawn, waiting) if self._options.arranges else drawn
+        rows.raise_error()
+
+    def _arrange_rows(
+        self, rows: EpochReader, position: IteratorPosition, drawn: Iterator[Drawn], waiting: list[NumberedBatch]
+    ) -> Iterator[Drawn]:
+        """Arrange rows in batches by the lengths of their lists; rows of unfilled batches wait for later ones."""
+        options, count = self._options, position.delivered
+        for arrived in drawn:
+            carried = sum(map(len, waiting))
+            pool = NumberedBatch.concat([*waiting, arrived.rows(0, len(arrived))])
+            count += len(arrived)
+            batches = arrange_batches(list_lengths_of(pool.rows, options), options, False)
+            batches.carried, batches.numbers = carried, pool.numbers
+            joined = JoinedBatches([pool])
+            if len(batches.order):
+                yield Drawn(joined, arrived.state, ends_epoch=False, batches=batches, order=batches.order)
+            waiting = [joined.take(batches.leftover)] if len(batches.leftover) else []
+        for pool in waiting:
+            batches = arrange_batches(list_lengths_of(pool.rows, options), options, True)
+            batches.carried, batches.numbers = len(pool), pool.numbers
+            if len(batches.order):
+                state = DrawState(position.epoch, count, pool.numbers[:0], rows.next)
+                yield Drawn(
+                    JoinedBatches([pool]), state, ends_epoch=not rows.failed, batches=batches, order=batches.order
+                )
+
+    def _cut_rows(self, rows: EpochReader, pools: Pools, position: IteratorPosition) -> Iterator[Drawn]:
+        """Cut rows in file order where whole batches end."""
+        epoch, delivered = position.epoch, position.delivered
+        begun: list[NumberedBatch] = []  # rows of a batch that is not complete yet
+        for pool, following in pools:
+            missing = self._batch_size - sum(map(len, begun))
+            if len(pool) < missing:
+                begun.append(pool)
+                continue
+            if begun:  # complete one batch, so that the remaining rows need not be copied
+                first = NumberedBatch.concat([*begun, pool.slice(0, missing)])
+                pool = pool.slice(missing)
+                after_first = int(pool.numbers[0]) if len(pool) else following
+                yield Drawn(first, DrawState(epoch, delivered, first.numbers, after_first))
+                delivered += len(first)
+            whole = len(pool) // self._batch_size * self._batch_size
+            if whole:
+                yield Drawn(pool.slice(0, whole), DrawState(epoch, delivered, pool.numbers, following))
+                delivered += whole
+            begun = [pool.slice(whole)] if whole < len(pool) else []
+        if begun and not self._drop_last:
+            pool = NumberedBatch.concat(begun)
+            yield Drawn(pool, DrawState(epoch, delivered, pool.numbers, rows.next), not rows.failed)
+
+    def _shuffle_rows(
+        self, rows: EpochReader, pools: Pools, position: IteratorPosition, held: list[NumberedBatch]
+    ) -> Iterator[Drawn]:
+        """Draw rows through the shuffle buffer, where `held` are its rows, and those read since the last draws."""
+        size, delivered = self._buffer_size, position.delivered
+        random = random_numbers(self._seed, position.epoch, self._worker, delivered)
+        count, fresh = sum(map(len, held)), 0  # rows, and bytes of those that were read since the last draws
+        for part, following in pools:
+            held.append(part)
+            count += len(part)
+            fresh += part.rows.nbytes
+            refill = _MOST_REFILL * size if fresh < _REFILL_BYTES and delivered > position.delivered else 0
+            if count - size < max(self._batch_size, size // _REFILL, refill):
+                continue
+            pool, fresh = JoinedBatches(held), 0
+            held.clear()
+            ready = (count - size) // self._batch_size * self._batch_size
+            draws = random.random(ready)
+            drawn, buffer = exchange(draws, size)
+            state = DrawState(
+                position.epoch, delivered, numbers=pool.numbers, next=following, buffer_size=size, exchange_draws=draws
+            )
+            yield Drawn(pool, state, order=drawn)
+            held.append(pool.take(np.concatenate([buffer, np.arange(size + ready, count)])))
+            del pool
+            delivered, count = delivered + ready, count - ready
+        if count:
+            pool = JoinedBatches(held)
+            held.clear()
+            size = min(size, count)
+            draws, drain_draws = random.random(count - size), random.random(size)
+            drawn, buffer = exchange(draws, size)
+            drawn = np.concatenate([drawn, buffer[drain(drain_draws, size)[0]]])
+            if self._drop_last:
+                drawn = drawn[: count // self._batch_size * self._batch_size]
+            state = DrawState(
+                position.epoch,
+                delivered,
+                numbers=pool.numbers,
+                next=rows.next,
+                buffer_size=size,
+                exchange_draws=draws,
+                drain_draws=drain_draws,
+            )
+            yield Drawn(pool, state, not rows.failed, order=drawn)
+
+    def _ends(self, drawn: Drawn) -> list[int]:
+        """Ends of the runs of whole batches that become arrays together."""
+        count, size, at_once = len(drawn), self._batch_size, len(drawn)
+        if self._representation.images:
+            at_once = _IMAGES
+        elif isinstance(drawn.pool, JoinedBatches):
+            at_once = _PIECE_BYTES * len(drawn.pool.numbers) // max(drawn.pool.bytes, 1)
+        if drawn.batches is None:
+            batches = np.minimum(np.arange(size, count + size, size), count)
+        else:
+            batches = drawn.batches.ends
+        ends = [0]
+        while ends[-1] < count:
+            fitting, following = batches.searchsorted([ends[-1] + at_once, ends[-1]], side="right").tolist()
+            ends.append(int(batches[max(fitting - 1, following)]))
+        return ends[1:] or ends
+
+    def _represent_rows(self, rows: EpochReader, drawn: Drawn) -> Iterator[ArrayChunk]:
+        """Turn rows into arrays, a few at a time where rows are copied, or have images, which grow when decoded."""
+        size = self._batch_size if drawn.batches is None else drawn.batches.most_rows
+        for begin, end in pairwise([0, *self._ends(drawn)]):
+            part = drawn.rows(begin, end)
+            error: Exception | None = None
+            kept: Array | None = None
+            while True:
+                try:
+                    columns = self._columns(part if kept is None else part.take(kept), kept, size)
+                    break
+                except RowFault as fault:
+                    failure: RowFault | None = fault
+                    if kept is not None:
+                        failure = fault.renumber(int(kept[fault.row]))
+                    elif rows.goes_on:
+                        kept, failure = self._find_fitting_rows(rows, part, size)
+                    if failure is not None:  # represent the rows before it
+                        error = rows.row_error(part, failure)
+                        part = part.slice(0, failure.row)
+                        kept = None if kept is None else kept[kept < failure.row]
+            is_last = begin + len(part) == len(drawn)
+            is_end = drawn.ends_epoch and is_last and error is None
+            yield ArrayChunk(
+                rows=len(part),
+                columns=columns,
+                state=drawn.state,
+                begin=begin,
+                error=error,
+                ends_epoch=is_end,
+                kept=kept,
+                batches=drawn.batches,
+            )
+            if error is not None:
+                return
+
+    def _columns(self, rows: NumberedBatch, places: Array | None, size: int) -> list[ColumnArrays]:
+        """Represent rows as arrays; where other rows are left out, `places` are the indices of these among all."""
+        budget = ArrayBudget(self._options.limits.expansion_bytes, rows.row_bytes, size, places)
+        return self._representation.represent([rows.rows], budget)
+
+    def _find_fitting_rows(self, rows: EpochReader, part: NumberedBatch, size: int) -> tuple[Array, RowFault | None]:
+        """Indices of the rows that arrays can hold, up to a row that may not be left out, and the fault of that row."""
+
+        def make(begin: int, end: int) -> Array:
+            places = np.arange(begin, end)
+            self._columns(part.slice(begin, end), places, size)
+            return places
+
+        kept = [np.empty(0, np.int64)]
+        for _, _, places in fitting_parts(len(part), make, partial(rows.leave_out, part)):
+            if isinstance(places, RowFault):
+                return np.concatenate(kept), places
+            kept.append(places)
+        return np.concatenate(kept), None

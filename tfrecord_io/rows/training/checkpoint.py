@@ -1,0 +1,189 @@
+"""Save the position of an iterator, with the identity of the files and options, as a dict.
+
+A state determines all batches to come. `ReadIdentity.read_state` is the way back, and refuses a state of other files or
+options.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from tfrecord_io.base.display import counted
+from tfrecord_io.base.options import INT64_MAX, Selection
+from tfrecord_io.base.options.arrays import IterOptions
+from tfrecord_io.columns.schema.type_names import logical_name
+from tfrecord_io.errors import printable
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import ChosenRecords
+from tfrecord_io.store.read.source import Source
+
+_VERSION = 2
+# Options that determine the order of the records.
+_OPTIONS = ("batch_size", "shuffle_buffer", "drop_last", "worker", "uneven")
+_OF_SELECTION = ("offset", "limit")
+_OF_ARRANGEMENT = (
+    "bucket_by",
+    "bucket_sizes",
+    "pack",
+    "max_length",
+)  # so do these, if lengths of lists decide about batches
+_CHECKSUMS = "checksums"  # only in states of datasets with a manifest
+_SELECTIONS = "selections"  # only in states of lists of datasets of which some select rows
+_LEFT_OUT = "left_out"
+_WAITING = "held"  # only in states with `pack`
+_KEYS = {"version", "seed", "epoch", "given", "next", "buffer", "files", "options"}
+
+
+@dataclass(frozen=True, slots=True)
+class IteratorPosition:
+    """A position between two batches."""
+
+    epoch: int
+    delivered: int  # number of records of this epoch that were delivered
+    next: int  # where reading goes on: number of a record in the order of the epoch's files
+    buffer: Sequence[int] = ()  # numbers of the records in the shuffle buffer, in its order
+    # Numbers of the records that were delivered to a bucket, and wait for others, in their order.
+    waiting: Sequence[int] = ()
+
+    @property
+    def begin(self) -> int:
+        """Number of the first record that is needed to go on."""
+        return min([self.next, *self.buffer, *self.waiting])
+
+
+@dataclass(frozen=True, slots=True)
+class ReadIdentity:
+    """Files and options that an iterator's batches depend on."""
+
+    files: dict[str, Any]
+    options: dict[str, Any]
+
+    @classmethod
+    def from_scan(cls, scan: Scan, options: IterOptions) -> Self:
+        """Identity of a read of the rows of a scan: as `from_sources`, with the filter and what may be left out.
+
+        Records that are left out have no number, and the columns and their types decide which cannot be decoded.
+        """
+        identity = cls.from_sources(scan.sources, options, scan.selection)
+        if scan.row_filter is not None:
+            identity.options["filter"] = scan.row_filter.condition.key
+        if scan.options.damage.goes_on:
+            fields = [(f.name, logical_name(f.type, f.metadata), f.nullable) for f in scan.without_filter().schema]
+            identity.options[_LEFT_OUT] = hashlib.sha256(repr(sorted(fields)).encode()).hexdigest()
+        return identity
+
+    @classmethod
+    def from_sources(cls, sources: Sequence[Source], options: IterOptions, selection: Selection) -> Self:
+        """Identity of a read of all records; files are told apart by name and size, so that a folder may be moved.
+
+        Checksums of shards that a manifest names count, too: the next version has files of the same names, and often of
+        the same sizes. Where a list has datasets that select rows, the selections count.
+        """
+        digest, size, selecting = hashlib.sha256(), 0, dict[int, Scan]()
+        for source in sources:
+            size += source.size or 0
+            digest.update(f"{os.path.basename(source.path)}\0{source.size}\0".encode("utf-8", "surrogateescape"))
+            if source.span is not None:  # a slice: other slices may have its size
+                digest.update("{}\0{}\0".format(*source.span).encode())
+            if isinstance(source.derived, ChosenRecords):
+                selecting[id(source.derived.scan)] = source.derived.scan
+        files = {"count": len(sources), "bytes": size, "digest": digest.hexdigest()}
+        if checksums := [source.shard.crc32c for source in sources if source.shard is not None]:
+            files[_CHECKSUMS] = hashlib.sha256(repr(checksums).encode()).hexdigest()
+        if selecting:
+            selections = [_selection(scan, options) for scan in selecting.values()]
+            files[_SELECTIONS] = hashlib.sha256(repr(selections).encode("utf-8", "surrogateescape")).hexdigest()
+        values: dict[str, Any] = {name: getattr(options, name) for name in _OPTIONS}
+        values |= {name: getattr(selection, name) for name in _OF_SELECTION}
+        if options.arranges:
+            values |= {name: getattr(options, name) for name in _OF_ARRANGEMENT}
+        values["worker"] = _part_of(values["worker"])
+        values[_LEFT_OUT] = None
+        return cls(files, json.loads(json.dumps(values, default=int)))
+
+    def state(self, seed: int, position: IteratorPosition) -> dict[str, Any]:
+        """Save a position as dicts, lists, numbers and text, for `read_state`."""
+        waiting = {_WAITING: [int(record) for record in position.waiting]} if "pack" in self.options else {}
+        return {
+            "version": _VERSION,
+            "seed": seed,
+            "epoch": position.epoch,
+            "given": position.delivered,
+            "next": position.next,
+            "buffer": [int(record) for record in position.buffer],
+            "files": dict(self.files),
+            "options": dict(self.options),
+            **waiting,
+        }
+
+    def read_state(self, state: Mapping[str, Any], seed: int | None) -> tuple[int, IteratorPosition]:
+        """Seed and position in a state.
+
+        ValueError for a value that is no state, or a state of other files, other options or another seed.
+        """
+        _check_state(state)
+        names = dict.fromkeys([*state["files"], *self.files])
+        differing = [name for name in names if state["files"].get(name) != self.files.get(name)]
+        if differing == [_SELECTIONS]:
+            raise ValueError("the state is that of other rows of these files: pass datasets that select the same")
+        if differing:
+            before, now = (
+                f"{counted(files['count'], 'file')} of {counted(files['bytes'], 'byte')} in all"
+                for files in (state["files"], self.files)
+            )
+            difference = "others of the same size" if before == now else f"those were {before}, these are {now}"
+            raise ValueError(f"the state is that of other files: {difference}; pass the files that it was made with")
+        of_state = {**state["options"], "worker": _part_of(state["options"].get("worker"))}
+        changes: list[tuple[str, object, object, str]] = [
+            (name, of_state.get(name, getattr(IterOptions, name, None)), self.options.get(name), "the same")
+            for name in (*_OPTIONS, *_OF_SELECTION, *_OF_ARRANGEMENT, "filter", "mixture", "windows")
+        ]
+        changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
+        for name, saved, current, advice in changes:
+            if saved != current:
+                before, now = printable(repr(saved)), printable(repr(current))
+                raise ValueError(f"the state was made with {name}={before}, and this is {name}={now}; pass {advice}")
+        left_out = self.options[_LEFT_OUT]
+        if left_out != (saved_left_out := state["options"].get(_LEFT_OUT)):
+            changed = "another on_error" if None in (left_out, saved_left_out) else "other columns or types"
+            raise ValueError(f"the state was made with {changed}, so other records are left out; pass the same")
+        numbers = (state["epoch"], state["given"], state["next"])
+        return state["seed"], IteratorPosition(*numbers, state["buffer"], state.get(_WAITING, []))
+
+
+def workers_in_state(state: Mapping[str, Any]) -> int:
+    """Number of workers among which the rows were split when a state was made; ValueError if the value is no state."""
+    _check_state(state)
+    return (_part_of(state["options"].get("worker")) or (0, 1))[1]
+
+
+def _selection(scan: Scan, options: IterOptions) -> tuple[Any, ...]:
+    """Selection of a dataset in a list: its files, filter, offset and limit."""
+    identity = ReadIdentity.from_scan(scan, options)
+    return identity.files, identity.options.get("filter"), scan.selection.offset, scan.selection.limit
+
+
+def _part_of(worker: Sequence[int] | None) -> Sequence[int] | None:
+    """Worker number and count; None for a single worker, as without `worker`."""
+    return None if worker is None or worker[1] == 1 else worker
+
+
+def _check_state(state: Mapping[str, Any]) -> None:
+    if not isinstance(state, Mapping) or set(state) - {_WAITING} != _KEYS or state["version"] != _VERSION:
+        raise ValueError("this is not a state of an iterator of this version: pass the result of state()")
+    numbers = [state[name] for name in ("seed", "epoch", "given", "next")]
+    buffer, waiting, files, options = state["buffer"], state.get(_WAITING, []), state["files"], state["options"]
+    valid = all(type(n) is int and n >= 0 for n in numbers) and max(numbers[1:]) <= INT64_MAX
+    valid = valid and isinstance(buffer, list) and isinstance(waiting, list)
+    buffer = [*buffer, *waiting] if valid else []
+    valid &= all(type(n) is int and n >= 0 for n in buffer)
+    valid &= isinstance(files, dict) and isinstance(options, dict)
+    valid = valid and len(set(buffer)) == len(buffer)
+    valid = valid and set(files) - {_CHECKSUMS, _SELECTIONS} == {"count", "bytes", "digest"}
+    if not valid or any(n >= state["next"] for n in buffer):
+        raise ValueError("the state is damaged: pass the result of state()")

@@ -1,0 +1,406 @@
+"""Files as a source of training rows: give the rows of a scan that belong to one worker, in every epoch.
+
+`FileEpochs` determines the order of the files and the share of the worker, `FilesReader` reads the rows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.base.options import MIB
+from tfrecord_io.base.options.arrays import IterOptions
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.columns.arrow.buffers import int64_array, offsets_of, selectable, value_bytes
+from tfrecord_io.columns.arrow.output.to_numpy import Ragged, join_rows, leaf_arrays, leaf_fields, to_rows
+from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.columns.schema.types import is_list_like
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.read.chunks.count_frames import records_of_files
+from tfrecord_io.read.index.known_counts import KnownCounts
+from tfrecord_io.read.index_search import open_indexed
+from tfrecord_io.read.open_scan import count_scan, open_scan, read_scan
+from tfrecord_io.read.reader import NumberedRows, Reader, open_as_it_is
+from tfrecord_io.read.record_checks import AbsentColumns
+from tfrecord_io.read.report import ReadReport
+from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
+from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
+from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
+from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, Share
+from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.rows.training.shuffle_buffer import permutation
+
+_SHARED_SEED = 0
+_SAMPLE_BYTES = 16 * MIB
+
+
+@dataclass(frozen=True, repr=False)
+class Files(RowSource):
+    """Rows of a scan."""
+
+    scan: Scan
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.scan.schema
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        return (self.scan,)
+
+    def map_scans(self, change: Callable[[Any], Any]) -> Self:
+        return type(self)(change(self.scan))
+
+    def describe(self) -> str:
+        return self.scan.describe()
+
+    def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
+        return [type(self)(scan) for scan in self.scan.split(n, max_bytes)]
+
+    def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> FileEpochs:
+        return FileEpochs(self.scan, options, seed, counts)
+
+    @property
+    def in_sequence(self) -> bool:
+        return self.scan.row_filter is None and not self.scan.options.damage.goes_on
+
+    def counts(self) -> list[int]:
+        """Count the records of each file, or with a filter the rows that fulfil it.
+
+        See `tfrecord_io.count` for how records are counted; with a filter, its columns are read.
+        """
+        if self.scan.row_filter is not None:
+            return [count_scan(self.scan)]
+        return records_of_files(self.scan.sources, self.scan.options)
+
+    def count_rows(self) -> int:
+        return count_scan(self.scan)
+
+    def lookup(self) -> ScanLookup:
+        return ScanLookup(self.scan)
+
+    def batches(self) -> Reader:
+        return open_scan(self.scan)
+
+    def to_table(self) -> pa.Table:
+        return read_scan(self.scan, warns=True)
+
+    def identity(self, options: IterOptions) -> ReadIdentity:
+        return ReadIdentity.from_scan(self.scan, options)
+
+    def list_lengths(self, options: IterOptions) -> dict[str, int]:
+        scan = self.scan.without_filter()
+        fields, max_lengths = leaf_fields(scan.schema), _undeclared_lists(scan, options)
+        if not max_lengths:
+            return {}
+        parts: dict[int, list[Ragged]] = {i: [] for i in max_lengths}
+        for batch in _sample(scan, options):
+            arrays = leaf_arrays(batch)
+            for i, max_length in max_lengths.items():
+                rows = to_rows(arrays[i], fields[i])
+                assert isinstance(rows, Ragged)
+                if max_length is not None:
+                    rows.offsets = offsets_of(np.minimum(rows.lengths, max_length))
+                rows.values, rows.shapes = rows.values[:0], None  # only the lengths count
+                parts[i].append(rows)
+        shapes = {fields[i].name: join_rows(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
+        return {name: shape[0] for name, shape in shapes.items() if shape is not None}
+
+
+def source_of(data: ScanHolder | Scan | RowSource) -> RowSource:
+    """Rows of a dataset, a mixture or windows as a source for training."""
+    source = unwrap_scans(data)
+    return Files(source) if isinstance(source, Scan) else source
+
+
+def _undeclared_lists(scan: Scan, options: IterOptions) -> dict[int, int | None]:
+    """Maximum length of each column of lists, by its index, whose lengths only the data tells."""
+    max_lengths = dict[int, int | None]()
+    # A schema that is embedded, or that of features.json, says that a list has any length, as a declared one does.
+    is_inferred = scan.resolved.is_inferred
+    is_declared = scan.resolved.declares(scan.options.schema_overrides) if is_inferred else lambda name: True
+    declared_fields = [field for field in scan.schema if is_declared(field.name)]
+    declared = {field.name for field in leaf_fields(pa.schema(declared_fields))}
+    for i, field in enumerate(leaf_fields(scan.schema)):
+        is_list = is_list_like(field.type) and not t.is_fixed_size_list(field.type)
+        if not is_list or field.name in declared or is_list_like(field.type.value_type):
+            continue
+        layout = options.layout_of(field.name)
+        if layout.ragged in (None, "csr"):
+            max_lengths[i] = layout.max_length
+    return max_lengths
+
+
+def _sample(scan: Scan, options: IterOptions) -> Iterator[pa.RecordBatch]:
+    """Read the first rows. An error ends the sample; the read itself raises it again, after the records before it."""
+    limit, size = None, 0
+    if options.sample != "all":
+        most_rows = scan.selection.limit
+        limit = options.sample if most_rows is None else min(options.sample, most_rows)
+    with open_as_it_is(scan.with_selection(limit=limit)) as reader, suppress(TFRecordError, OSError):
+        reader.warns_of_damage = False
+        for batch in reader:
+            yield batch
+            size += sum(map(value_bytes, batch.columns))
+            if options.sample != "all" and size >= _SAMPLE_BYTES:
+                return
+
+
+class FileEpochs(Epochs):
+    """Records of every epoch of a scan; for `counts` see `Files.counts`. All batches have the schema of the scan."""
+
+    def __init__(self, scan: Scan, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
+        super().__init__()
+        self._delivered = scan
+        self._scan = scan = scan.without_filter()
+        self._seed, self._counts = seed, counts
+        self._share = share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
+        window = self._delivered.selection.is_range
+        by_file = counts is None and share.workers > 1 and not window and len(scan.sources) >= share.workers
+        self.sources = scan.sources[share.worker :: share.workers] if by_file else scan.sources
+        by_range = counts is not None and self._delivered.row_filter is None
+        self.every_nth = Share() if by_file or by_range else replace(share, uneven="keep")  # of the rows of the files
+        self._permuted = options.shuffle_buffer > 0 and not window
+        self._may_be_indexed = True
+        # Numbers of records of the files, if another number is an error.
+        self.records: Sequence[int] | None = None
+
+    def open(self, position: IteratorPosition) -> EpochReader:
+        begin = position.begin
+        deals = self.every_nth.workers > 1 or self._delivered.selection.limit is not None or self._counts is not None
+        if self._delivered.row_filter is not None and deals:
+            return self._deal_rows(position.epoch, begin)
+        if self._counts is not None:
+            runs = self._equal_part(position.epoch, begin)
+            readers, size = (open_as_it_is(scan) for scan, _ in runs), self._share.size(self._rows())
+            bounds, counted = [of_files for _, of_files in runs], size + self._share.surplus(self._rows())
+            share = self.every_nth
+            return FilesReader(self._delivered, readers, begin, share, limit=size, counted=counted, bounds=bounds)
+        offset, limit = self._scan.selection.offset, self._scan.selection.limit
+        begin = max(offset, begin)
+        sources = list(map(self.sources.__getitem__, self.order(position.epoch)))
+        if not self._scan.options.damage.goes_on:
+            left = None if limit is None else max(0, limit - (begin - offset))
+            scan = self._scan.with_sources(sources, offset=begin, limit=left)
+        else:  # rows that were left out have no number: they are found again only by decoding all rows
+            scan = self._scan.with_sources(sources)
+        is_whole = position.epoch == 0 and begin == offset and self._share.workers == 1
+        is_declared = self._scan.resolved.source == "schema="
+        absent = AbsentColumns(self._scan.features, self.warnings.append) if is_whole and is_declared else None
+        reader = self._open_reader(scan, absent)
+        worker, workers, first = self.every_nth.worker, self.every_nth.workers, scan.selection.offset
+        share = Share((worker + offset) % workers, workers)
+        bounds = []
+        if self.records is not None and reader.scan.picked is None:
+            bounds = [offsets_of(np.array([self.records[i] for i in self.order(position.epoch)], np.int64)) - first]
+        return FilesReader(self._delivered, iter([reader]), first, share, resumed_at=begin, bounds=bounds)
+
+    def _open_reader(self, scan: Scan, absent: AbsentColumns | None = None) -> Reader:
+        """Open the rows of a scan; with a filter, only rows that can fulfil it by the column indexes."""
+        row_filter = self._delivered.row_filter
+        if row_filter is None or not self._may_be_indexed:
+            reader = open_as_it_is(scan, absent)
+        else:
+            reader = open_indexed(scan, row_filter, absent)
+            is_complete = scan.selection.offset == self._scan.selection.offset
+            self._may_be_indexed = reader.scan.picked is not None or not is_complete  # in later epochs
+        reader.warns_of_damage = False  # arrays may leave out more rows
+        return reader
+
+    def _deal_rows(self, epoch: int, begin: int) -> EpochReader:
+        """Deal the rows that fulfil the filter to the workers, each of which reads all rows, from the first on."""
+        scan = self._scan.with_sources([self.sources[i] for i in self.order(epoch)])
+        limit, counted, times = self._delivered.selection.limit, None, 1
+        if self._counts is not None:
+            counted = self._rows()
+            limit = self._share.size(counted) * self._share.workers
+            times = max(1, -(-limit // max(counted, 1)))  # more than once if rows from the start pad the parts
+        first, readers = scan.selection.offset, (self._open_reader(scan) for _ in range(times))
+        mine = self.every_nth
+        return FilesReader(self._delivered, readers, first, mine, resumed_at=begin, limit=limit, counted=counted)
+
+    def _equal_part(self, epoch: int, begin: int) -> list[tuple[Scan, Array]]:
+        """Scans of the part of this worker, from its row `begin` on: rows in sequence, then padding.
+
+        Each scan comes with the bounds of its files by the counts: where files begin and the last one ends, from the
+        first row of the scan on.
+        """
+        assert self._counts is not None
+        order = self.order(epoch)
+        bounds = offsets_of(np.array([self._counts[i] for i in order], np.int64))
+        ends, runs = bounds[1:], []
+        for first, last in self._share.runs(self._rows()):
+            last += self._share.surplus(self._rows())
+            skipped = min(begin, last - first)
+            first, begin = first + skipped, begin - skipped
+            if first == last:
+                continue
+            first, last = first + self._scan.selection.offset, last + self._scan.selection.offset
+            files = range(int(ends.searchsorted(first, side="right")), int(ends.searchsorted(last)) + 1)
+            # A run that ends with a file is read up to the end of the file, which may have more records than counted.
+            limit = None if last == ends[files[-1]] else last - first
+            sources, offset = [self.sources[order[i]] for i in files], first - int(bounds[files[0]])
+            of_files = bounds[files[0] : files[-1] + 2] - first
+            runs.append((self._scan.with_sources(sources, offset=offset, limit=limit), of_files))
+        return runs
+
+    def _rows(self) -> int:
+        """Number of records of one epoch, of all workers together."""
+        assert self._counts is not None
+        total = sum(self._counts)
+        return total if self._delivered.row_filter is not None else self._scan.rows_within(total)
+
+    def order(self, epoch: int) -> Sequence[int]:
+        """Order of the files in an epoch."""
+        count = len(self.sources)
+        # Workers that share files may have seeds of their own, and need one order.
+        seed = self._seed if self.every_nth.workers == 1 else _SHARED_SEED
+        return permutation(count, seed, epoch) if self._permuted else range(count)
+
+    def count(self) -> int:
+        if self._counts is not None:
+            return self._share.size(self._rows())
+        if self._delivered.row_filter is not None:
+            raise TypeError("the number of batches is unknown: it depends on the filter")
+        options = self._scan.options
+        total, counts = 0, KnownCounts(options, may_scan=False)
+        try:
+            indexes = counts.indexes(self.sources)
+            for source, index in zip(self.sources, indexes, strict=True):
+                records = 0 if source.size == 0 else counts.record_count(source, index)
+                if records is None:
+                    advice: str = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
+                    reason = f"no manifest and no index states how many records {printable(source.path)} has"
+                    if source.span is not None:
+                        reason = f"nothing states how many records a piece of {printable(source.path)} has"
+                        advice = "count_rows() of the dataset counts them"
+                    raise TypeError(f"the number of batches is unknown: {reason}; {advice}")
+                total += records
+        except (TFRecordError, OSError) as error:
+            raise TypeError(f"the number of batches is unknown: {error}") from error
+        return self.every_nth.size(self._scan.rows_within(total))
+
+
+class FilesReader(EpochReader):
+    """Reads the rows of one worker from readers, one after the other: rows that fulfil the filter of a scan.
+
+    scan
+        Its columns are delivered.
+    begin, resumed_at
+        Numbers of the first row that is read, and of the first one that is delivered.
+    share
+        Rows of this worker: every n-th by number; with a filter, every n-th of the rows that fulfil it.
+    limit
+        Most rows that all workers together deliver, of those that fulfil the filter.
+    counted
+        Number of rows that fulfil the filter in each reader, or without a filter of all readers together; another
+        number is an error. A scan limited to as many rows ends there.
+    bounds
+        For each reader, the rows at which its files begin, and the last one ends; other rows in a file are an error.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        readers: Iterator[Reader],
+        begin: int,
+        share: Share,
+        *,
+        resumed_at: int = 0,
+        limit: int | None = None,
+        counted: int | None = None,
+        bounds: Sequence[Array] = (),
+    ) -> None:
+        super().__init__(begin)
+        self._readers = readers
+        self._numbered: list[NumberedRows] = []
+        self._scan, self._share, self._resumed_at = scan, share, resumed_at
+        self._limit, self._counted, self._bounds = limit, counted, bounds
+        self._is_limited = scan.row_filter is not None and counted is not None and counted == scan.selection.limit
+        self._passed = 0  # rows that have fulfilled the filter, up to the limit
+        self._passed_in_reader = 0  # rows of the last reader that have fulfilled the filter
+
+    def _read(self) -> Generator[NumberedBatch]:
+        counts_passing = self._scan.row_filter is not None and self._counted is not None
+        for run, reader in enumerate(self._readers):
+            self._opened.append(reader)
+            rows = NumberedRows(reader, self.next)
+            self._numbered.append(rows)
+            size = self._passed_in_reader = 0
+            for numbers, batch in rows:
+                if self._bounds:
+                    _refuse_changed_files(reader, rows.row_of(int(numbers[0])), len(batch), self._bounds[run])
+                size, before = reader.payload_bytes, size
+                row_bytes = (size - before) / max(len(batch), 1)
+                self.next = rows.next
+                numbers, batch = self._select(numbers, batch)
+                if len(batch):
+                    yield NumberedBatch(numbers, batch, np.full(len(batch), row_bytes))
+                # The first reader is read to its end where rows are counted.
+                is_enough = self._limit is not None and self._passed >= self._limit and (self._counted is None or run)
+                if is_enough or (self._is_limited and self._passed_in_reader == self._counted):
+                    break
+            else:
+                self.next = rows.next
+            if counts_passing and run == 0 and self._passed_in_reader != self._counted:
+                reason = f"{self._passed_in_reader} records fulfil the filter, but {self._counted} were counted"
+                raise CorruptRecordError(
+                    reason, expected=self._counted, got=self._passed_in_reader, hint="open the files again"
+                )
+            if self._counted is not None:
+                reader.close()
+        if not counts_passing and self._counted not in (None, self.next):
+            reason = f"the part of this worker has {self.next} records, but {self._counted} were counted"
+            raise CorruptRecordError(reason, expected=self._counted, got=self.next, hint="open the files again")
+
+    def _select(self, numbers: Array, batch: pa.RecordBatch) -> tuple[Array, pa.RecordBatch]:
+        """Select the rows of this worker from a batch, with their numbers."""
+        row_filter, names = self._scan.row_filter, self._scan.selected
+        if row_filter is None:
+            ordinals = numbers if self._limit is None else numbers[: numbers.searchsorted(self._limit)]
+            rows = np.arange(len(ordinals))
+        else:
+            rows = np.flatnonzero(row_filter.mask(batch).to_numpy(zero_copy_only=False))
+            if self._is_limited:
+                assert self._counted is not None
+                rows = rows[: self._counted - self._passed_in_reader]
+                if len(rows):  # the next reader counts on from here, wherever a batch ends
+                    self.next = int(numbers[rows[-1]]) + 1
+            self._passed_in_reader += len(rows)
+            rows = rows if self._limit is None else rows[: self._limit - self._passed]
+            ordinals = self._passed + np.arange(len(rows))
+            self._passed += len(rows)
+        rows = rows[self._share.mask(ordinals) & (numbers[rows] >= self._resumed_at)]
+        if names is not None and batch.schema.names != [*names]:
+            batch = batch.select([*names])
+        if len(rows) == len(batch):
+            return numbers, batch
+        return numbers[rows], selectable(batch).take(int64_array(rows))
+
+    def reports(self) -> list[ReadReport]:
+        return list(map(attrgetter("report"), self._opened))
+
+    def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
+        rows = self._numbered[bisect_right(self._numbered, fault.row, key=lambda rows: rows.begin) - 1]
+        return rows.reader, fault.renumber(rows.row_of(fault.row))
+
+
+def _refuse_changed_files(reader: Reader, row: int, rows: int, bounds: Array) -> None:
+    """Raise CorruptRecordError if a file of a reader has other rows than its `bounds` say."""
+    for file, record, count in reader.origins.runs(row, row + rows):
+        is_short, is_long = row < bounds[file] + record, row + count > bounds[file + 1]
+        if is_short or is_long:
+            at = int(bounds.searchsorted(row, side="right")) - 1 if is_short else file
+            counted = int(bounds[at + 1] - bounds[at])
+            reason = f"the file has {'fewer' if is_short else 'more'} records than the {counted} that were counted"
+            advice = "open the files again, or correct the number in their dataset_info.json"
+            raise CorruptRecordError(reason, path=reader.scan.sources[at].path, expected=counted, hint=advice)
+        row += count

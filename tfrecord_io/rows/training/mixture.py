@@ -1,0 +1,474 @@
+"""Mixture of datasets: a source whose rows are each drawn from one dataset, by weights and a seed.
+
+The order of an epoch is a sequence of choices, one for each row, which a seed alone determines: the n-th row of the
+sequence that chooses a part is the n-th row of that part. So a position in the sequence is
+enough to go on from there, and workers share the sequence as they share the rows of files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.base.closing import cached_property
+from tfrecord_io.base.options import ALL, MIB, ScanOptions, Selection
+from tfrecord_io.base.options.arrays import IterOptions
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.columns.arrow.buffers import int64_array, offsets_of, selectable
+from tfrecord_io.columns.arrow.output.to_numpy import declared_shape, leaf_fields
+from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.columns.schema.image_form import ImageForm, RawImageForm
+from tfrecord_io.columns.schema.type_names import logical_name
+from tfrecord_io.columns.schema.types import is_bytes, is_list_like, is_text
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.rows.arrays.rows_by_number import Lookup, PartLookup
+from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
+from tfrecord_io.rows.training.files import source_of
+from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.rows.training.shuffle_buffer import random_stream, stable_argsort
+from tfrecord_io.typing import MixStop
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Groups of rows: those of one class in one dataset."""
+
+    column: str
+    parts: Array  # int64: the dataset of each group
+    # For each group: all classes have the same weight, which is divided among the datasets that have the class.
+    weights: tuple[float, ...]
+    # int64: row numbers in the datasets, one group after the other, ascending in each group.
+    rows: Array
+    bounds: Array  # int64: where each group begins in `rows`, and where the last one ends
+    lookups: tuple[PartLookup, ...]  # of the datasets
+
+    @property
+    def lengths(self) -> list[int]:
+        """The number of rows of each group."""
+        lengths: list[int] = np.diff(self.bounds).tolist()
+        return lengths
+
+    def rows_at(self, groups: Array, places: Array) -> tuple[Array, Array]:
+        """Dataset and row number of the rows at some positions of groups."""
+        return self.parts[groups], self.rows[self.bounds[groups] + places]
+
+
+def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[float]) -> Classes:
+    """Group the rows of datasets by the values of a column, which are read from column indexes where files have one.
+
+    FeatureNotFoundError if the column does not exist, DecodeError if a row has no value in it, SchemaError if its
+    values are not classes; ValueError without rows, or if rows have no number: a file is compressed, or a dataset has
+    an `on_error`.
+    """
+    _check_field(lookups[0].schema, column)
+    values = [_values(lookup, column) for lookup in lookups]
+    sizes = list(map(len, values))
+    joined = pa.chunked_array([chunk for of_lookup in values for chunk in of_lookup.chunks], values[0].type)
+    chunks = joined.unify_dictionaries().chunks
+    indices = np.concatenate([np.empty(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
+    # Class of each row, numbered in the order of first rows.
+    codes: Array = pa.array(indices).dictionary_encode().indices.to_numpy().astype(np.int64)
+    if not len(codes):
+        raise ValueError(f"balance={column!r}: the datasets have no rows")
+    datasets = np.repeat(np.arange(len(lookups)), sizes)
+    groups = codes * len(lookups) + datasets
+    order = np.argsort(groups, kind="stable")
+    present_groups, counts = np.unique(groups, return_counts=True)
+    classes, parts = np.divmod(present_groups, len(lookups))
+    of_parts = np.array(weights)[parts]
+    shares = of_parts / np.bincount(classes, of_parts)[classes] / (int(classes[-1]) + 1)
+    rows = order - offsets_of(np.array(sizes))[datasets[order]]
+    return Classes(
+        column, parts, weights=tuple(shares.tolist()), rows=rows, bounds=offsets_of(counts), lookups=tuple(lookups)
+    )
+
+
+def _check_field(schema: pa.Schema, column: str) -> None:
+    if column not in schema.names:
+        valid = f"valid names: {', '.join(sorted(schema.names))}"
+        raise FeatureNotFoundError("balance= names a column that does not exist", feature=column, hint=valid)
+    field = schema.field(column)
+    type_ = field.type.value_type if t.is_dictionary(field.type) else field.type
+    if not (t.is_integer(type_) or t.is_boolean(type_) or is_text(type_) or is_bytes(type_)):
+        got = logical_name(type_, field.metadata)
+        reason = f"classes are integers, bools, text or bytes, one for each row, not {got}"
+        raise SchemaError(reason, feature=column, got=str(type_), hint="name another column by balance=")
+
+
+def _values(lookup: PartLookup, column: str) -> pa.ChunkedArray:
+    """Values of a column in all rows, as dictionary arrays; DecodeError if a value is missing."""
+    values = lookup.column(column)
+    if values.null_count:
+        row = int(values.is_null().to_numpy().argmax())
+        reason, advice = "a row has no class", f'leave such rows out: filter([("{column}", "!=", None)])'
+        raise lookup.row_error(RowFault(row, reason, feature=column, hint=advice, error=DecodeError))
+    return values
+
+
+_MOST_ORDERED_BYTES = 512 * MIB  # of rows that are put in order at a time
+_CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has others
+_FIRST_COUNTED, _COUNTED = 1 << 10, 1 << 20  # choices at a time
+
+
+@dataclass(frozen=True, repr=False)
+class Mixture(RowSource):
+    """Datasets to mix, and how; see `tfrecord_io.mix`."""
+
+    mixed: tuple[Any, ...]  # scans and sources with the same columns, in the same order
+    weights: tuple[float, ...]  # of each part; they sum up to 1
+    seed: int
+    stop: MixStop
+    source_column: str | None = None
+    classes: Classes | None = None  # groups that rows are drawn from, instead of the parts
+    worker: tuple[int, int] = (0, 1)  # number of this part of the rows, and number of such parts; see `split`
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Schema of the parts, and the source column."""
+        nullable = [any(part.schema.field(i).nullable for part in self.mixed) for i in range(len(self.names))]
+        fields = [field.with_nullable(null) for field, null in zip(self.mixed[0].schema, nullable, strict=True)]
+        source = [] if self.source_column is None else [pa.field(self.source_column, pa.int64(), False)]
+        return pa.schema([*fields, *source])
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the parts."""
+        return list(self.mixed[0].schema.names)
+
+    @property
+    def members(self) -> list[RowSource]:
+        """The parts as sources."""
+        return list(map(source_of, self.mixed))
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        return tuple(scan for member in self.members for scan in member.scans)
+
+    @property
+    def options(self) -> ScanOptions:
+        """Options that the parts have in common."""
+        return self.mixed[0].options
+
+    @property
+    def selection(self) -> Selection:
+        """All rows: they are limited by each part."""
+        return ALL
+
+    def files_and_columns(self) -> str:
+        return f"{len(self.mixed)} datasets: {self.mixed[0].files_and_columns()}"
+
+    def describe(self) -> str:
+        mixed = ", ".join(
+            f"{weight} of {part.describe()}" for part, weight in zip(self.mixed, self.weights, strict=True)
+        )
+        balanced = "" if self.classes is None else f", balance={self.classes.column!r}"
+        return f"{mixed}; stop={self.stop!r}, seed={self.seed}{balanced}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "schema"}  # as `Windows`
+
+    def map_scans(self, change: Callable[[Any], Any]) -> Self:
+        """Return this mixture with changed parts."""
+        parts = (change(part) if isinstance(part, Scan) else part.map_scans(change) for part in self.mixed)
+        return replace(self, mixed=tuple(parts))
+
+    def balance(self, column: str) -> Self:
+        """Return a mixture that draws these rows by their classes; see `find_classes`."""
+        lookups: list[Any] = [member.lookup() for member in self.members]
+        return replace(self, classes=find_classes(lookups, column, self.weights))
+
+    def rebalance(self) -> Self:
+        """Find the classes again after parts have changed. Their column need not be selected any more."""
+        if self.classes is None:
+            return self
+        column, steps = self.classes.column, self.members[0].steps
+        of_classes = self.map_scans(lambda scan: replace(scan, selected=(column, *steps)))
+        return replace(self, classes=of_classes.balance(column).classes)
+
+    def split(self, n: int | None, max_bytes: int = 0) -> list[Self]:
+        """Split the rows into at most `n` parts that are read apart; by default as many as each dataset has files."""
+        fewest_files = max(1, min(len(part.sources) for part in self.mixed))
+        count = min(n or fewest_files, fewest_files)
+        return [replace(self, worker=(index, count)) for index in range(count)]
+
+    def worker_of(self, options: IterOptions) -> tuple[int, int]:
+        """Number of a worker of this part among all workers of all parts, and their number."""
+        (outer, outers), (worker, workers) = self.worker, options.worker or (0, 1)
+        return outer * workers + worker, outers * workers
+
+    def has_own_files(self, workers: int) -> bool:
+        """True if each of several workers mixes files of its own, by a sequence of its own."""
+        members = self.members
+        fewest = min(len(member.sources) for member in members)
+        return self.classes is None and 1 < workers <= fewest and not any(member.is_limited for member in members)
+
+    def choices(self, worker: int = 0) -> Choices:
+        """Sequence of the choices: that of all workers, or of one `worker` with files of its own."""
+        weights = self.weights if self.classes is None else self.classes.weights
+        return Choices(weights, self.seed, self.stop, worker)
+
+    def counts(self) -> list[int]:
+        """Number of rows that each choice draws from."""
+        return [member.count_rows() for member in self.members] if self.classes is None else self.classes.lengths
+
+    def count_rows(self) -> int:
+        """Number of rows of an epoch, rows that are drawn again included; TypeError if the epoch never ends."""
+        return self.choices().length(self.counts())
+
+    def lookup(self) -> MixtureLookup:
+        return MixtureLookup(self)
+
+    def batches(self) -> Generator[pa.RecordBatch]:
+        """Rows of an epoch; the rows of each part come in the order of its files."""
+        schema = self.schema
+        with closing(self.epochs(IterOptions(batch_size=1), 0).open(IteratorPosition(0, 0, 0))) as rows:
+            for batch in rows:
+                columns = [column.cast(type_) for column, type_ in zip(batch.rows.columns, schema.types, strict=True)]
+                nothing = pa.RecordBatch.from_arrays([pa.nulls(len(batch))], ["x"]).select([])  # with rows
+                yield pa.RecordBatch.from_arrays(columns, schema=schema) if columns else nothing
+            rows.raise_error()
+
+    def to_table(self) -> pa.Table:
+        """Rows of an epoch as a table; ValueError if the epoch never ends."""
+        if self.stop == "never":
+            raise ValueError('stop="never": a mixture without an end is not a table')
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def read_rows(self, lookups: Sequence[Lookup], datasets: Array, rows: Array) -> pa.Table:
+        """Read rows by dataset and row number."""
+        used = np.unique(datasets) if len(datasets) else np.zeros(1, np.int64)
+        places = [np.flatnonzero(datasets == dataset) for dataset in used]
+        tables = [lookups[dataset].table(rows[at]) for dataset, at in zip(used, places, strict=True)]
+        table = pa.concat_tables(_merge_rows(tables, places, 0, len(rows)))
+        source = [] if self.source_column is None else [pa.chunked_array([int64_array(datasets.astype(np.int64))])]
+        return pa.Table.from_arrays([*table.columns, *source], schema=self.schema)
+
+    def identity(self, options: IterOptions) -> ReadIdentity:
+        identities = [member.identity(options) for member in self.members]
+        mixed = ReadIdentity.from_sources(self.sources, options, self.selection)
+        parts = []
+        for identity, part in zip(identities, self.mixed, strict=True):
+            windows = [identity.options["windows"]] if "windows" in identity.options else []
+            of_part = part.selection.offset, part.selection.limit, identity.options.get("filter")
+            parts.append([identity.files["digest"], *of_part, *windows])
+        column = [] if self.classes is None else [self.classes.column]
+        of_mixture = [self.seed, self.stop, list(self.weights), list(self.worker), parts, *column]
+        left_out = [identity.options["left_out"] for identity in identities]
+        return replace(
+            mixed, options={**mixed.options, "mixture": of_mixture, "left_out": left_out if any(left_out) else None}
+        )
+
+    def list_lengths(self, options: IterOptions) -> dict[str, int]:
+        of_members = [member.list_lengths(options).items() for member in self.members]
+        return dict(set(of_members[0]).intersection(*of_members[1:]))
+
+    def refuse_own_seeds(self, options: IterOptions) -> None:
+        _, workers = self.worker_of(options)
+        is_drawn = options.shuffle_buffer > 0 and options.seed is None and options.state is None
+        if not is_drawn or workers == 1 or self.classes is not None or self.has_own_files(workers):
+            return
+        if any(len(member.sources) > 1 and not member.is_limited for member in self.members):
+            reason = "they share its rows, in a shuffled order of the files"
+            raise ValueError(f"a mixture with shuffle_buffer= needs the same seed= in all workers: {reason}")
+
+
+def same_columns(parts: Sequence[Any], added: str | None = None) -> tuple[Any, ...]:
+    """Bring the columns of all parts into one order; SchemaError if columns differ, or one is named `added`."""
+    first, *further = parts
+    if added in first.schema.names:
+        raise SchemaError("the datasets have a column of this name", feature=added, hint="choose another")
+    ordered, fields = [first], {field.name: field for field in first.schema}
+    for number, part in enumerate(further, 1):
+        of_part = {field.name: field for field in part.schema}
+        for name in fields | of_part:
+            if (difference := _difference(fields.get(name), of_part.get(name))) is not None:
+                feature, had, has = difference
+                advice = "open the datasets with the same schema=, or select the columns that they have in common"
+                advice_cli = "open the datasets with the same --schema, or select the columns that they have in common"
+                reason = f"dataset 0 has {had}, dataset {number} has {has}"
+                raise SchemaError(
+                    reason, feature=feature or name, expected=had, got=has, hint=advice, hint_cli=advice_cli
+                )
+        ordered.append(part if part.schema.names == first.schema.names else part.only(first.schema.names))
+    return tuple(ordered)
+
+
+def _difference(a: pa.Field | None, b: pa.Field | None) -> tuple[str | None, str, str] | None:
+    """Difference of two datasets in a column, if any: the array if only arrays differ, and both descriptions."""
+    if a is None or b is None or a.type != b.type:
+        had, has = ("no such column" if field is None else _describe_column(field) for field in (a, b))
+        return None, had, has
+    for x, y in zip(leaf_fields(pa.schema([a])), leaf_fields(pa.schema([b])), strict=True):
+        if (had := _describe_column(x)) != (has := _describe_column(y)):
+            return x.name, had, has
+    return None
+
+
+def _describe_column(field: pa.Field) -> str:
+    """Describe the arrays of a column: type, shape of lists, form of images."""
+    text = logical_name(field.type, field.metadata)
+    if is_list_like(field.type) and (shape := declared_shape(field)) is not None:
+        text += f" of shape {shape}"
+    image = ImageForm.from_metadata(field.metadata, field.name)
+    raw = RawImageForm.from_metadata(field.metadata, field.name)
+    if image is not None:
+        keywords = {"size": image.size, "mode": image.mode, **image.keywords()}
+    elif raw is not None and raw.resize is not None:
+        keywords = {"layout": raw.layout, **raw.keywords()}
+    else:
+        return text
+    return f"{text} of image({', '.join(f'{name}={value!r}' for name, value in keywords.items() if value is not None)})"
+
+
+class Choices:
+    """Sequence of choices that a seed makes, one for each row of a mixture; some workers have sequences of their own.
+
+    A choice is a part, or in a balanced mixture a group of `Classes`; `stop` says where an epoch ends.
+    """
+
+    def __init__(self, weights: Sequence[float], seed: int, stop: MixStop, worker: int = 0) -> None:
+        self.count, self.stop = len(weights), stop
+        self._bounds = np.cumsum(weights)[:-1]
+        self._seed = [seed, worker, _CHOICES]
+
+    def stream(self, begin: int) -> np.random.Generator:
+        """Random numbers from position `begin` on, for `datasets`."""
+        return random_stream(*self._seed, begin=begin)
+
+    def datasets(self, numbers: Array) -> Array:
+        """Choices that random numbers make."""
+        return self._bounds.searchsorted(numbers, side="right")
+
+    def blocks(self, begin: int = 0, end: int | None = None) -> Iterator[Array]:
+        """Choices at the positions [begin, end), a block at a time."""
+        stream, at, size = self.stream(begin), begin, _FIRST_COUNTED
+        while end is None or at < end:
+            size = size if end is None else min(size, end - at)
+            yield self.datasets(stream.random(size))
+            at, size = at + size, min(2 * size, _COUNTED)
+
+    def counts(self, end: int) -> Array:
+        """Number of times each choice is made before a position."""
+        counts = np.zeros(self.count, np.int64)
+        for block in self.blocks(0, end):
+            counts += np.bincount(block, minlength=self.count)
+        return counts
+
+    def draw(self, rows: Sequence[int], begin: int = 0, end: int | None = None) -> Iterator[tuple[Array, Array]]:
+        """Choices from a position on, a block at a time, each with its ordinal: how often it was made before.
+
+        `rows`: number of rows of each choice. The epoch ends by `stop`; a choice without rows is complete from the
+        beginning (see `refuse_empty`).
+        """
+        sizes, before = np.array(rows, np.int64), self.counts(begin)
+        for block in self.blocks(begin, end):
+            if self.stop == "all" and (before >= sizes).all():
+                return
+            order = stable_argsort(block, self.count)
+            counts = np.bincount(block, minlength=self.count)
+            ordinals = np.empty(len(block), np.int64)
+            ordinals[order] = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts - before, counts)
+            before += counts
+            lacking = ordinals >= sizes[block] if self.stop == "first" else np.zeros(1, np.bool_)
+            size = int(lacking.argmax()) if lacking.any() else len(block)
+            if self.stop == "all" and (before >= sizes).all():
+                size = int(np.flatnonzero(ordinals == sizes[block] - 1)[-1]) + 1
+            yield block[:size], ordinals[:size]
+            if size < len(block):
+                return
+
+    def length(self, rows: Sequence[int]) -> int:
+        """Number of rows of an epoch, by the number of rows of each choice; TypeError if the epoch never ends."""
+        self.refuse_empty(rows)
+        return self.worker_length(rows)
+
+    def worker_length(self, rows: Sequence[int]) -> int:
+        """Number of rows of a worker, which may have no rows of some choices; TypeError if the epoch never ends."""
+        self.refuse_endless()
+        return sum(len(block) for block, _ in self.draw(rows))
+
+    def refuse_endless(self) -> None:
+        """Raise TypeError if no epoch ends."""
+        if self.stop == "never":
+            raise TypeError('the number of rows is unknown: stop="never" has no end')
+
+    def refuse_empty(self, rows: Sequence[int]) -> None:
+        """Raise ValueError for a part without rows, unless ``stop="first"`` ends the epoch there."""
+        if self.stop != "first" and 0 in rows:
+            raise ValueError(f"stop={self.stop!r}: dataset {list(rows).index(0)} of the mixture has no rows")
+
+
+class MixtureLookup(Lookup):
+    """Rows of a mixture by number."""
+
+    def __init__(self, mixture: Mixture) -> None:
+        self.schema, self._mixture = mixture.schema, mixture
+        self._parts = [member.lookup() for member in mixture.members]
+        classes, choices = mixture.classes, mixture.choices()
+        counts = [len(part) for part in self._parts] if classes is None else classes.lengths
+        choices.refuse_endless()
+        choices.refuse_empty(counts)
+        blocks = [(np.empty(0, np.int64), np.empty(0, np.int64)), *choices.draw(counts)]
+        parts, rows = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
+        rows %= np.maximum(counts, 1)[parts]
+        if classes is not None:
+            parts, rows = classes.rows_at(parts, rows)
+        self._datasets, self._rows = parts.astype(np.int32), rows  # of each row of the mixture
+
+    def __len__(self) -> int:
+        return len(self._datasets)
+
+    def table(self, numbers: Array) -> pa.Table:
+        return self._mixture.read_rows(self._parts, self._datasets[numbers], self._rows[numbers])
+
+    def record(self, number: int) -> Mapping[str, Any] | None:
+        dataset, column = int(self._datasets[number]), self._mixture.source_column
+        record = self._parts[dataset].record(int(self._rows[number]))
+        return record if record is None or column is None else {**record, column: dataset}
+
+    def row_error(self, fault: RowFault) -> TFRecordError:
+        return self._parts[self._datasets[fault.row]].row_error(fault.renumber(int(self._rows[fault.row])))
+
+    def describe(self) -> str:
+        return self._mixture.describe()
+
+    def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
+        of_parts = [part.measure_rows(names, measure) for part in self._parts]
+        first = offsets_of(np.array(list(map(len, of_parts))))
+        return np.concatenate(of_parts)[first[self._datasets] + self._rows]
+
+
+def _merge_rows(tables: Sequence[pa.Table], places: Sequence[Array], begin: int, end: int) -> list[pa.Table]:
+    """Merge the rows whose `places` are in [begin, end), in that order, into tables that 32-bit offsets reach."""
+    parts = [slice(*at.searchsorted([begin, end])) for at in places]
+    rows = pa.concat_tables([table[part] for table, part in zip(tables, parts, strict=True)])
+    if rows.nbytes > _MOST_ORDERED_BYTES and end - begin > 1:
+        middle = (begin + end) // 2
+        return [*_merge_rows(tables, places, begin, middle), *_merge_rows(tables, places, middle, end)]
+    rows = rows.combine_chunks()
+    if len(tables) == 1:
+        return [rows]
+    order = np.argsort(np.concatenate([at[part] for at, part in zip(places, parts, strict=True)]))
+    return [selectable(rows).take(int64_array(order))]
+
+
+def shares(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
+    """Scale weights so that their sum is 1; ValueError if a weight becomes 0."""
+    expected = f"weights={weights!r}: expected a positive number for each of {count} datasets"
+    try:
+        ratios = [1.0] * count if weights is None else [float(weight) for weight in weights]
+    except (TypeError, ValueError):
+        raise TypeError(expected) from None
+    if len(ratios) == count and min(ratios) > 0 and sum(ratios) < math.inf:
+        scaled = tuple(ratio / math.fsum(ratios) for ratio in ratios)
+        if min(scaled) > 0:
+            return scaled
+    raise ValueError(expected)

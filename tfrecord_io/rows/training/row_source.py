@@ -1,0 +1,145 @@
+"""Interface of sources of training rows, which give the rows of every epoch.
+
+Files, mixtures and windows are such sources; mixtures are made of other sources.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Self
+
+import pyarrow as pa
+
+from tfrecord_io.base.options import ScanOptions, Selection
+from tfrecord_io.base.options.arrays import IterOptions
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.rows.arrays.rows_by_number import Lookup
+from tfrecord_io.rows.training.checkpoint import ReadIdentity
+from tfrecord_io.rows.training.epochs import Epochs
+from tfrecord_io.store.read.source import Source, total
+
+
+class RowSource(ABC):
+    """Rows for training. A source can be pickled, and opens files when it is read."""
+
+    __slots__ = ()
+    schema: pa.Schema
+
+    # Files and options ------------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def scans(self) -> tuple[Scan, ...]:
+        """Scans of the files that the rows come from."""
+
+    @abstractmethod
+    def map_scans(self, change: Callable[[Any], Any]) -> Self:
+        """Return a source whose scans `change` has replaced."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Text for display, and for checkpoints, which compare it."""
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All files."""
+        return tuple(source for scan in self.scans for source in scan.sources)
+
+    @property
+    def options(self) -> ScanOptions:
+        """Options of the reads."""
+        return self.scans[0].options
+
+    @property
+    def selection(self) -> Selection:
+        """The columns and rows of the files that are read; see `Scan`."""
+        return self.scans[0].selection
+
+    @property
+    def schema_source(self) -> str:
+        return self.scans[0].schema_source
+
+    @property
+    def steps(self) -> Sequence[str]:
+        """Columns of steps, without which the source makes no rows."""
+        return ()
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of the files that the rows are read from; None if unknown."""
+        return total(source.size for source in self.sources)
+
+    @property
+    def is_limited(self) -> bool:
+        """True if an offset or a limit leaves out records of the files."""
+        return self.selection.is_range
+
+    @property
+    def is_indivisible(self) -> bool:
+        """True if parts of the files would have other rows; see `Scan.is_indivisible`."""
+        return self.is_limited or self.options.damage.ends_quietly
+
+    def files_and_columns(self) -> str:
+        """Text for display."""
+        return self.scans[0].files_and_columns()
+
+    def with_options(self, **changes: Any) -> Self:
+        """See `Scan.with_options`."""
+        return self.map_scans(lambda scan: scan.with_options(**changes))
+
+    def prune_files(self) -> Self:
+        """See `Scan.prune_files`."""
+        return self.map_scans(lambda scan: scan.prune_files())
+
+    @abstractmethod
+    def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> Sequence[RowSource]:
+        """Split the rows into at most `n` parts that are read apart; see `Scan.split`."""
+
+    # Rows -------------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def epochs(self, options: IterOptions, seed: int, counts: Any = None) -> Epochs:
+        """Rows of one worker in every epoch; with `counts`, all workers get parts of equal size."""
+
+    @property
+    def in_sequence(self) -> bool:
+        """True if the numbers of the rows of an epoch follow each other, from `selection.offset` on."""
+        return False
+
+    @abstractmethod
+    def counts(self) -> Any:
+        """Count what `epochs` needs for parts of equal size; files without an index or a manifest are read for it."""
+
+    @abstractmethod
+    def count_rows(self) -> int:
+        """Count the rows of an epoch; files without an index or a manifest are read for it."""
+
+    @abstractmethod
+    def lookup(self) -> Lookup:
+        """The rows by number."""
+
+    @abstractmethod
+    def batches(self) -> Generator[pa.RecordBatch] | Reader:
+        """The rows of an epoch, in order."""
+
+    @abstractmethod
+    def to_table(self) -> pa.Table:
+        """The rows of an epoch as a table."""
+
+    # Checkpoints and shapes -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def identity(self, options: IterOptions) -> ReadIdentity:
+        """Identity of the batches: everything they depend on."""
+
+    @abstractmethod
+    def list_lengths(self, options: IterOptions) -> dict[str, int]:
+        """The length of the lists of each column, by name, where it is the same throughout the sample.
+
+        Without the columns that a schema states as lists of any length, or that have a representation by the options.
+        """
+
+    def refuse_own_seeds(self, options: IterOptions) -> None:  # noqa: B027 — workers of most sources need not agree
+        """Raise ValueError if workers share a sequence of rows, but would each draw a seed for it."""

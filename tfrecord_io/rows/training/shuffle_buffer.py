@@ -1,0 +1,87 @@
+"""Compute the order in which a shuffle buffer delivers records, from a seed alone.
+
+The buffer works as in ``tf.data.Dataset.shuffle``: it is filled with the first records; each record delivered is drawn
+uniformly from it and replaced by the next record read; at the end the remaining records are drawn. Records are only
+numbers here, so that the order depends neither on their content nor on how many of them are handled at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tfrecord_io.bytes.engine.contract import Array
+
+_FILES, _RECORDS = 0, 1  # the purpose of a stream of random numbers, as a part of its seed
+_SORTED_FAST = 2**16  # NumPy sorts 16-bit numbers by radix
+
+
+def random_stream(*seed: int, begin: int = 0) -> np.random.Generator:
+    """Random numbers of a seed, whose last part is their purpose, from number `begin` on."""
+    bits = np.random.PCG64(np.random.SeedSequence(seed))
+    bits.advance(begin)
+    return np.random.Generator(bits)
+
+
+def random_numbers(seed: int, epoch: int, worker: int, begin: int = 0) -> np.random.Generator:
+    """Draws of one epoch: one uniform number in [0, 1) for each record, from number `begin` on."""
+    return random_stream(seed, epoch, worker, _RECORDS, begin=begin)
+
+
+def permutation(count: int, seed: int, epoch: int) -> list[int]:
+    """Order of files in an epoch.
+
+    >>> sorted(permutation(5, seed=0, epoch=0))
+    [0, 1, 2, 3, 4]
+    """
+    order: list[int] = np.argsort(random_stream(seed, epoch, _FILES).random(count), kind="stable").tolist()
+    return order
+
+
+def stable_argsort(numbers: Array, end: int) -> Array:
+    """Indices that sort numbers from 0 to `end` - 1; equal numbers keep their order."""
+    return np.argsort(numbers.astype(np.uint16) if end <= _SORTED_FAST else numbers, kind="stable")
+
+
+def exchange(numbers: Array, size: int) -> tuple[Array, Array]:
+    """Draw from a full buffer, replacing each record drawn by a new one.
+
+    Records are identified by index: those in the buffer from 0 to `size` - 1, the new ones from `size` on. There is a
+    number in [0, 1) for each draw. Returns the record of each draw, and the record in each slot afterwards, as int64.
+
+    >>> drawn, buffer = exchange(np.array([0.5, 0.5, 0.0]), 2)
+    >>> drawn.tolist(), buffer.tolist()
+    ([1, 2, 0], [4, 3])
+    """
+    slots = np.minimum((numbers * size).astype(np.int64), size - 1)
+    buffer = np.arange(size)
+    if not len(slots):
+        return np.empty(0, np.int64), buffer
+    # A slot holds the record that the last draw from it let in, so draws are sorted by slot and keep their order in it.
+    order = stable_argsort(slots, size)
+    by_slot = slots[order]
+    first = np.concatenate([[True], by_slot[1:] != by_slot[:-1]])
+    drawn = np.empty(len(slots), np.int64)
+    drawn[order] = np.where(first, by_slot, size + np.concatenate([[0], order[:-1]]))
+    last = np.concatenate([first[1:], [True]])
+    buffer[by_slot[last]] = size + order[last]
+    return drawn, buffer
+
+
+def drain(numbers: Array, size: int) -> tuple[list[int], list[int]]:
+    """Draw from a buffer that receives no new records; its last record moves into the slot of each record drawn.
+
+    There is a number in [0, 1) for each draw, at most `size`. Returns slots of the original buffer: of the record of
+    each draw, and of the remaining records, in their order.
+
+    >>> drain(np.array([0.0, 0.0]), 3)
+    ([0, 2], [1])
+    """
+    remaining = list(range(size))
+    drawn = []
+    for slot in (numbers * np.arange(size, size - len(numbers), -1)).astype(np.int64).tolist():
+        slot = min(slot, len(remaining) - 1)
+        drawn.append(remaining[slot])
+        last = remaining.pop()
+        if slot < len(remaining):
+            remaining[slot] = last
+    return drawn, remaining

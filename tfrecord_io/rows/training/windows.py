@@ -1,0 +1,407 @@
+"""Turn rows that are episodes, with lists of steps, into windows of consecutive steps, one window in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import starmap
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.base.closing import cached_property
+from tfrecord_io.base.options import LIMITS, MIB
+from tfrecord_io.base.options.arrays import IterOptions
+from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.columns.arrow.buffers import empty_batch, int64_array, selectable
+from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.read.chunks.count_frames import records_of_files
+from tfrecord_io.read.explode import replace_steps, rows_and_numbers, step_counts, step_values
+from tfrecord_io.read.open_scan import open_scan
+from tfrecord_io.read.report import ReadReport
+from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.rows.arrays.rows_by_number import PartLookup, ScanLookup
+from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
+from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, Share
+from tfrecord_io.rows.training.files import FileEpochs, Files
+from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.typing import WindowPad
+
+_BITS = 24  # lower bits of a row number: the window in its episode; the upper ones are the number of the episode
+_BATCH_BYTES = 4 * MIB  # of the steps of windows that are made at a time
+
+
+@dataclass(frozen=True, slots=True)
+class WindowForm:
+    """Form of windows: columns of steps, length, stride, padding at the end."""
+
+    names: tuple[str, ...]  # the columns of steps
+    length: int
+    stride: int
+    pad: WindowPad
+
+    def counts(self, steps: Array) -> Array:
+        """Number of windows of each episode, by its number of steps."""
+        if self.pad == "edge":
+            return -(-steps // self.stride)
+        return np.maximum(0, (steps - self.length) // self.stride + 1)
+
+    def schema(self, schema: pa.Schema) -> pa.Schema:
+        """Schema of windows of episodes with this schema."""
+        return _Episodes(empty_batch(schema), self).windows(np.empty(0, np.int64), np.empty(0, np.int64)).schema
+
+    def stream(self, episodes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Make windows of batches of episodes."""
+        begin = 0
+        for batch in episodes:
+            of_batch = _Episodes(batch, self, begin)
+            yield from starmap(of_batch.windows, of_batch.numbers())
+            begin += len(batch)
+
+
+class _Episodes:
+    """Steps of a batch of episodes; `begin`: see `step_counts`."""
+
+    def __init__(self, batch: pa.RecordBatch, form: WindowForm, begin: int | None = None) -> None:
+        self._batch, self._form = batch, form
+        self.steps = step_counts(batch, list(form.names), begin)
+        self._first = np.cumsum(self.steps) - self.steps
+        self._values = {name: step_values(batch[name], batch.schema.field(name)) for name in form.names}
+
+    def numbers(self) -> Iterator[tuple[Array, Array]]:
+        """Number all windows, some at a time: the row of the episode of each, and the number in the episode."""
+        yield from self.split(*rows_and_numbers(self._form.counts(self.steps)))
+
+    def split(self, rows: Array, numbers: Array) -> Iterator[tuple[Array, Array]]:
+        """Split the rows and numbers of windows into parts of limited memory."""
+        step_bytes = self._batch.nbytes / max(1, int(self.steps.sum()))
+        size = int(max(1, min(LIMITS.batch_rows, _BATCH_BYTES / max(1, step_bytes * self._form.length))))
+        for at in range(0, len(rows), size):
+            yield rows[at : at + size], numbers[at : at + size]
+
+    def windows(self, rows: Array, numbers: Array) -> pa.RecordBatch:
+        """Make the windows with these numbers, of the episodes in these rows."""
+        form = self._form
+        steps = numbers[:, None] * form.stride + np.arange(form.length)
+        steps = np.minimum(steps, self.steps[rows][:, None] - 1) + self._first[rows][:, None]
+        indices = int64_array(steps.reshape(-1))
+        values = {name: _take_lists(self._values[name], indices, form.length) for name in form.names}
+        return replace_steps(self._batch, rows, values)
+
+
+def _take_lists(values: pa.Array, indices: pa.Array, length: int) -> pa.Array:
+    """Take values in lists of `length`; tensors get an axis in front."""
+    if not isinstance(values.type, pa.FixedShapeTensorType):
+        return pa.FixedSizeListArray.from_arrays(selectable(values).take(indices), length)
+    inner = values.storage.take(indices)
+    type_ = pa.fixed_shape_tensor(values.type.value_type, [length, *values.type.shape])
+    size = int(np.prod(type_.shape))
+    return pa.ExtensionArray.from_storage(type_, pa.FixedSizeListArray.from_arrays(inner.flatten(), size))
+
+
+# ---- Windows as a source of rows
+
+
+@dataclass(frozen=True, repr=False)
+class Windows(RowSource):
+    """Windows of the episodes of a scan; see `tfrecord_io.windows`."""
+
+    episodes: Scan
+    form: WindowForm
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Schema of the windows."""
+        return self.form.schema(self.episodes.schema)
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        return (self.episodes,)
+
+    def map_scans(self, change: Callable[[Any], Any]) -> Self:
+        """Return the windows of a changed scan; ValueError if it has no column of steps."""
+        scan = change(self.episodes)
+        names = tuple(name for name in self.form.names if name in scan.schema.names)
+        if not names:
+            advice = f"select one of {', '.join(map(printable, self.form.names))}, too"
+            raise ValueError(f"windows need a column of steps: {advice}")
+        return replace(self, episodes=scan, form=replace(self.form, names=names))
+
+    def only(self, names: Sequence[str]) -> Self:
+        """See `Scan.only`."""
+        return self.map_scans(lambda scan: scan.only(names))
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return self.form.names
+
+    @property
+    def size(self) -> int | None:
+        size = super().size
+        return None if size is None else size * max(1, self.form.length // self.form.stride)
+
+    def describe(self) -> str:
+        form = self.form
+        return f"{form.length} steps, stride={form.stride}, pad={form.pad!r}, of {self.episodes.describe()}"
+
+    def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
+        """See `Scan.split`."""
+        return [replace(self, episodes=scan) for scan in self.episodes.split(n, max_bytes)]
+
+    def epochs(self, options: IterOptions, seed: int, counts: WindowCounts | None = None) -> WindowEpochs:
+        return WindowEpochs(self, options, seed, counts)
+
+    def counts(self) -> WindowCounts:
+        """Count the records and windows of each file; the lengths of all episodes are read."""
+        records = records_of_files(self.episodes.sources, self.episodes.options)
+        windows, ends = np.zeros(len(records), np.int64), np.cumsum(records)
+        epochs = FileEpochs(self.episodes.only([self.form.names[0]]), IterOptions(batch_size=1), 0)
+        epochs.records = records
+        with closing(epochs.open(IteratorPosition(0, 0, 0))) as episodes:
+            for batch in episodes:
+                of_episodes = self.form.counts(step_counts(batch.rows, [self.form.names[0]]))
+                np.add.at(windows, ends.searchsorted(batch.numbers, side="right"), of_episodes)
+            episodes.raise_error()
+        return WindowCounts(tuple(records), tuple(windows.tolist()))
+
+    def count_rows(self) -> int:
+        """Count the windows; the lengths of all episodes are read."""
+        return sum(self.counts().windows)
+
+    def lookup(self) -> WindowLookup:
+        return WindowLookup(self)
+
+    def identity(self, options: IterOptions) -> ReadIdentity:
+        identity, form = ReadIdentity.from_scan(self.episodes, options), self.form
+        return replace(
+            identity, options={**identity.options, "windows": [*form.names, form.length, form.stride, form.pad]}
+        )
+
+    def list_lengths(self, options: IterOptions) -> dict[str, int]:
+        other_columns = [name for name in self.episodes.schema.names if name not in self.form.names]
+        return Files(self.episodes.only(other_columns)).list_lengths(options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"episodes": self.episodes, "form": self.form}  # some schemas cannot be unpickled
+
+    def batches(self) -> Generator[pa.RecordBatch]:
+        """All windows, in order."""
+        with open_scan(self.episodes) as episodes:
+            yield from self.form.stream(episodes)
+
+    def to_table(self) -> pa.Table:
+        """All windows as a table."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+
+class WindowCounts(NamedTuple):
+    """Numbers of records and of windows of each file."""
+
+    records: tuple[int, ...]
+    windows: tuple[int, ...]
+
+
+class WindowEpochs(Epochs):
+    """Windows of every epoch: workers share the episodes, or with `counts` have runs of the windows, of equal size.
+
+    The number of a window has the number of its episode in front; in a second run, numbers of episodes continue after
+    the last one of all files.
+    """
+
+    def __init__(self, windows: Windows, options: IterOptions, seed: int, counts: WindowCounts | None = None) -> None:
+        super().__init__()
+        self.form, self.counts = windows.form, counts
+        self._share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
+        of_episodes = options if counts is None else replace(options, worker=None, uneven="keep")
+        self.episodes = FileEpochs(windows.episodes, of_episodes, seed)
+        self.warnings, self.damage = self.episodes.warnings, self.episodes.damage
+        self.varies = counts is None and self.episodes.every_nth.workers > 1  # episodes differ in the number of windows
+        self.runs: Sequence[tuple[int, int | None]] = [(0, None)]
+        self.surplus = 0
+        if counts is not None:
+            self.episodes.records = counts.records
+            self.runs = self._share.runs(sum(counts.windows))
+            self.surplus = self._share.surplus(sum(counts.windows))
+
+    def open(self, position: IteratorPosition) -> WindowReader:
+        return WindowReader(self, position.epoch, position.begin)
+
+    def ends(self, epoch: int) -> tuple[Array, Array]:
+        """Counted numbers of episodes and of windows before each file of an epoch, and of all files."""
+        assert self.counts is not None
+        order = self.episodes.order(epoch)
+        records, windows = (np.cumsum([0, *(of_files[i] for i in order)]) for of_files in self.counts)
+        return records, windows
+
+    def open_episodes(self, epoch: int, episode: int, window: int) -> tuple[EpochReader, int, int]:
+        """Open the episodes from the file on that has an episode and a window; with that file and its first window.
+
+        Without counts, from the episode on; then file and window are 0.
+        """
+        before = file = 0
+        if self.counts is not None:
+            records, windows = self.ends(epoch)
+            file = max(
+                int(records.searchsorted(episode, side="right")), int(windows.searchsorted(window, side="right"))
+            )
+            file -= 1
+            episode, before = int(records[file]), int(windows[file])
+        return self.episodes.open(IteratorPosition(epoch, 0, episode)), file, before
+
+    def count(self) -> int:
+        if self.counts is not None:
+            return self._share.size(sum(self.counts.windows))
+        raise TypeError("the number of batches is unknown: that of windows depends on the lengths of all episodes")
+
+
+class WindowReader(EpochReader):
+    """Reads the windows of an epoch."""
+
+    def __init__(self, epochs: WindowEpochs, epoch: int, begin: int) -> None:
+        super().__init__(begin)
+        self._epochs, self._form, self._epoch, self._begin = epochs, epochs.form, epoch, begin
+        self._per_run = 0 if epochs.counts is None else sum(epochs.counts.records)  # numbers of episodes
+        # Run of the first reader of episodes to be opened.
+        self._first_run = (begin >> _BITS) // self._per_run if self._per_run else 0
+        if epochs.counts is not None:
+            self._ends = epochs.ends(epoch)
+
+    def _read(self) -> Generator[NumberedBatch]:
+        for run, (first, last) in enumerate(self._epochs.runs[self._first_run :], self._first_run):
+            shift, end = run * self._per_run, last and last + self._epochs.surplus
+            begin = max(0, (self._begin >> _BITS) - shift)
+            episodes, self._file, self._ordinal = self._epochs.open_episodes(self._epoch, begin, first)
+            self._opened.append(episodes)
+            for batch in episodes:
+                yield from self._windows(batch, shift, first, last)
+                self.next = max(self.next, (int(batch.numbers[-1]) + shift + 1) << _BITS)
+                if end is not None and self._is_read(end):
+                    break
+            episodes.raise_error()
+            if end is not None:
+                episodes.close()
+                if not self._is_read(end):
+                    self._compare(self._ends[0][-1:], np.zeros(1, np.int64))
+
+    def _is_read(self, end: int) -> bool:
+        """True if the windows before the `end` have been read, and the files that end there compared."""
+        counted = self._ends[1]
+        at = int(counted.searchsorted(end, side="right")) - 1
+        return self._ordinal >= end and (counted[at] < end or self._file >= at)
+
+    def _compare(self, numbers: Array, windows: Array) -> None:
+        """Compare the windows of the files that end before some episodes with the counts.
+
+        `numbers` and `windows`: numbers of these episodes, and how many windows they have. CorruptRecordError if a file
+        has more or fewer windows than were counted.
+        """
+        (records, ends), episodes = self._ends, self._epochs.episodes
+        before = self._ordinal + np.cumsum([0, *windows])
+        while self._file + 1 < len(records) and records[self._file + 1] <= numbers[-1]:
+            ordinal = int(before[numbers.searchsorted(records[self._file + 1])])
+            if ordinal != ends[self._file + 1]:
+                counted, got = (int(end - ends[self._file]) for end in (ends[self._file + 1], ordinal))
+                path = episodes.sources[episodes.order(self._epoch)[self._file]].path
+                reason = f"the file has {got} windows, but {counted} were counted"
+                raise CorruptRecordError(reason, path=path, expected=counted, got=got, hint="open the files again")
+            self._file += 1
+
+    def _windows(self, batch: NumberedBatch, shift: int, first: int, last: int | None) -> Iterator[NumberedBatch]:
+        """Make the windows of some episodes that are in [first, last), counted from the first window of all."""
+        try:
+            episodes = _Episodes(batch.rows, self._form)
+        except RowFault as fault:
+            if fault.row:
+                yield from self._windows(batch.slice(0, fault.row), shift, first, last)
+            raise self._opened[-1].row_error(batch, fault) from fault.__cause__
+        if last is not None:
+            self._compare(batch.numbers, self._form.counts(episodes.steps))
+        for rows, windows in episodes.numbers():
+            if windows.max(initial=0) >> _BITS:
+                raise ValueError(f"an episode has more than {1 << _BITS} windows: pass a larger stride=")
+            numbers = (batch.numbers[rows] + shift << _BITS) + windows
+            wanted = numbers >= self._begin
+            wanted[: max(0, first - self._ordinal)] = False
+            if last is not None:
+                wanted[max(0, last - self._ordinal) :] = False
+            self._ordinal += len(rows)
+            indices = np.flatnonzero(wanted)
+            if len(indices) < len(rows):
+                rows, windows, numbers = rows[indices], windows[indices], numbers[indices]
+            if len(rows):
+                self.next = int(numbers[-1]) + 1
+                size = batch.row_bytes[rows] * self._form.length / np.maximum(episodes.steps[rows], 1)
+                yield NumberedBatch(numbers, episodes.windows(rows, windows), size)
+
+    def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
+        """Reader of the episode of a window, and the fault with the number of the episode."""
+        run, episode = divmod(fault.row >> _BITS, self._per_run) if self._per_run else (0, fault.row >> _BITS)
+        return self._opened[run - self._first_run].origin(fault.renumber(episode))
+
+    def reports(self) -> list[ReadReport]:
+        return [report for episodes in self._opened for report in episodes.reports()]
+
+
+class WindowLookup(PartLookup):
+    """Windows by number; the lengths of all episodes are read first."""
+
+    def __init__(self, windows: Windows) -> None:
+        self._windows, self._episodes = windows, ScanLookup(windows.episodes)
+        steps = [np.empty(0, np.int64)]
+        with open_scan(windows.episodes.only([windows.form.names[0]])) as reader:
+            steps += [step_counts(batch, [windows.form.names[0]]) for batch in reader]
+        self._counts = windows.form.counts(np.concatenate(steps))
+        self._ends = np.cumsum(self._counts)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._windows.schema
+
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def table(self, numbers: Array) -> pa.Table:
+        of_rows = self._ends.searchsorted(numbers, side="right")
+        first = np.concatenate([[0], self._ends])[of_rows]
+        episodes, places = np.unique(of_rows, return_inverse=True)
+        table = self._episodes.table(episodes).combine_chunks()
+        batches = table.to_batches() or [empty_batch(table.schema)]
+        try:
+            of_batch = _Episodes(batches[0], self._windows.form)
+            parts = list(starmap(of_batch.windows, of_batch.split(places, numbers - first)))
+        except RowFault as fault:
+            raise self._episodes.row_error(fault.renumber(int(episodes[fault.row]))) from fault.__cause__
+        return pa.Table.from_batches(parts, self.schema)
+
+    def describe(self) -> str:
+        return self._windows.describe()
+
+    def row_error(self, fault: RowFault) -> TFRecordError:
+        return self._episodes.row_error(fault.renumber(int(self._ends.searchsorted(fault.row, side="right"))))
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        of_rows = np.repeat(np.arange(len(self._counts)), self._counts)
+        return self._episodes.column(name).take(int64_array(of_rows))
+
+    def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
+        columns = [*dict.fromkeys([*names, self._windows.form.names[0]])]
+        narrow = self._windows.only(columns)
+        measures = [measure(batch) for batch in narrow.batches()]
+        return np.concatenate(measures or [measure(empty_batch(narrow.schema))])
+
+    def rescan(self, scan: Scan) -> Self:
+        lookup = copy(self)
+        lookup._windows, lookup._episodes = self._windows.map_scans(lambda _: scan), self._episodes.rescan(scan)
+        return lookup
+
+    @property
+    def bytes_read(self) -> int:
+        return self._episodes.bytes_read
+
+    @property
+    def mean_bytes(self) -> float:
+        return self._episodes.mean_bytes * max(1, self._windows.form.length // self._windows.form.stride)

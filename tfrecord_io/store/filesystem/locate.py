@@ -1,0 +1,225 @@
+"""Find the filesystem of a path: the local one, without fsspec, or any that fsspec supports.
+
+fsspec is imported only for a URL or a `filesystem`: its import takes longer than reading a small file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from tfrecord_io.base.display import did_you_mean
+from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.errors import MissingDependencyError, for_cli, missing_error, printable
+from tfrecord_io.store import system
+from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
+
+if TYPE_CHECKING:
+    from tfrecord_io.store.filesystem.remote import FsspecFileSystem
+
+IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(://|::)")  # a single letter is a name, or a drive
+_NO_BUCKET = r"(?:^|::)(?:s3a?|gc?s|az|abfss?)://(?:/|$)"
+_ONE_SLASH = re.compile(r"(s3a?|gc?s|az|abfss?|https?|hf|memory):/(?!/)")
+_S3 = "s3a?://"
+_CHAINED_S3 = re.compile("::(s3a?)://")
+_NO_HADOOP = re.compile("Unable to load lib(?P<library>jvm|hdfs)|Prior attempt to load libhdfs failed")
+_hadoop_failure: list[str] = []  # the library that pyarrow did not load when it first tried, and why
+_BUCKETS = "s3://bucket/name, gs://bucket/name, az://container/name"
+_EXTRAS = {
+    **dict.fromkeys(("s3", "s3a"), "s3"),
+    **dict.fromkeys(("gs", "gcs"), "gcs"),
+    **dict.fromkeys(("az", "abfs", "abfss"), "azure"),
+}
+_PACKAGES = {"http": "aiohttp", "https": "aiohttp", "hf": "huggingface_hub"}
+
+
+def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileSystem, str]:
+    """Find the filesystem that a path is in, and its name there.
+
+    If the package for this kind of URL is not installed, this is a MissingDependencyError; if the kind of URL is
+    unknown, it has no bucket, or one slash after its protocol, `storage_options` are given for a local path, or the
+    path has a lone surrogate, a ValueError.
+    """
+    text = path_text(path)
+    try:
+        os.fsencode(text)  # a name whose bytes are not UTF-8 has surrogates, too, which stand for them (PEP 383)
+    except UnicodeEncodeError:
+        reason = "the path has a lone surrogate, which no file name can have: pass the name as os.listdir gives it"
+        if not re.search("[\ud800-\udfff]", text):
+            reason = f"the system's encoding, {sys.getfilesystemencoding()}, lacks a letter of it: set PYTHONUTF8=1"
+        raise ValueError(f"'{printable(text)}': {reason}") from None
+    if storage.filesystem is not None:
+        if storage.storage_options:
+            raise ValueError("storage_options= is for URLs, and has no effect with filesystem=")
+        fsspec_filesystem = _as_fsspec(storage.filesystem)
+        return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text), text)
+    if is_url(text):
+        if re.search(_NO_BUCKET, text):
+            raise ValueError(f"'{printable(text)}' names no bucket: expected {_BUCKETS}")
+        if re.match(_S3, text) and "?versionId=" in text:
+            how = "fsspec.filesystem('s3', version_aware=True).open(path, version_id=…)"
+            raise ValueError(f"'{printable(text)}': no URL is that of one version of an object: pass the file {how}")
+        from tfrecord_io.store.filesystem.os_errors import answer_to, refused_option
+        from tfrecord_io.store.filesystem.retries import s3_options
+
+        options = storage.storage_options or {}
+        try:
+            url_options = s3_options(options) if re.match(_S3, text) else dict(options)
+            for protocol in _CHAINED_S3.findall(text):
+                url_options[protocol] = s3_options(url_options.get(protocol) or {})
+            # Some connect here; of a chained URL, the file that another one is in is opened.
+            fsspec_filesystem, name = answer_to(partial(_open_url, text, url_options), text)
+            return _wrap(fsspec_filesystem, name, text)
+        except MissingDependencyError:
+            raise
+        except ImportError as error:
+            raise _missing(text, error) from error
+        except ValueError as error:
+            raise _refused_url(text, error) or error from error
+        except TypeError as error:
+            raise refused_option(error, storage.storage_options or {}, text) or error from error
+    if _ONE_SLASH.match(text) and not os.path.lexists(text.partition("/")[0]):
+        reason = "a URL has two slashes after its protocol, of which pathlib.Path keeps one"
+        raise ValueError(f"'{printable(text)}': {reason}: pass it as text")
+    if storage.storage_options and not storage.of_both:
+        reason = f"is for URLs, and '{printable(text)}' is a local path"
+        raise for_cli(ValueError(f"storage_options= {reason}"), f"--storage-option {reason}")
+    if text.startswith("~") and not os.path.lexists(text):
+        text = os.path.expanduser(text)
+    # One slash at the end: below "d//" the system lists "d//a", and a walk of "d/" would take it for another file.
+    return LocalFileSystem(), re.sub("(?<=[^/])/+$", "/", system.current.plain_name(text))
+
+
+def path_text(path: str | os.PathLike[str]) -> str:
+    """The path as text; a TypeError for one of bytes."""
+    text = os.fspath(path)
+    if isinstance(text, bytes):
+        raise TypeError(f"a path is str or PathLike, not bytes{IN_MEMORY}")
+    return text
+
+
+def storage_for(paths: Iterable[str | os.PathLike[str]], storage: StorageOptions) -> StorageOptions:
+    """The storage of some paths, without options for URLs where none is one."""
+    return storage if any(map(is_url, paths)) else replace(storage, storage_options=None)
+
+
+def is_url(path: str | os.PathLike[str]) -> bool:
+    """True if a path begins with a protocol."""
+    return _URL.match(path_text(path)) is not None
+
+
+def is_remote(fs: FileSystem) -> TypeGuard[FsspecFileSystem]:
+    """True if the filesystem is an `FsspecFileSystem`; that class is not imported for local files."""
+    return type(fs) is not LocalFileSystem
+
+
+def _open_url(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
+    """The filesystem of fsspec of a URL, and the name there.
+
+    Raises
+    ------
+    MissingDependencyError
+        pyarrow finds no libjvm or libhdfs for an ``hdfs://`` URL. It looks for them once in a process, so the reason
+        is that of the first time.
+    """
+    import fsspec
+
+    try:
+        fsspec_filesystem, name = fsspec.core.url_to_fs(_plain_file_names(url), **options)
+    except OSError as error:
+        tried = _NO_HADOOP.match(str(error))
+        if tried is None:
+            raise
+        if tried["library"] is not None:
+            details = (line for line in str(error).splitlines()[1:] if not line.endswith(os.strerror(errno.ENOENT)))
+            _hadoop_failure[:] = [f"lib{tried['library']}", *details][:2]
+        failure = ": ".join(_hadoop_failure or ["libjvm, or libhdfs"])
+        text = f"hdfs:// needs Java and Hadoop's client, and pyarrow cannot load {failure}"
+        how = "set JAVA_HOME, HADOOP_HOME and CLASSPATH before Python starts (docs/howto/hdfs.md)"
+        raise MissingDependencyError(f"{text}; {how}; webhdfs:// needs neither", path=url) from None
+    return fsspec_filesystem, name
+
+
+def _plain_name(name: str) -> str:
+    """The name of a file in a URL, as `pathlib.Path.as_uri` writes it (RFC 8089), and fsspec does not decode it."""
+    from urllib.parse import unquote_to_bytes
+
+    return os.fsdecode(unquote_to_bytes(os.fsencode(name)))
+
+
+def _plain_file_names(url: str) -> str:
+    """A chained URL whose ``file://`` links, of files that archives are in, have plain names.
+
+    >>> _plain_file_names("zip://a%20b::file:///data/a%20b.zip")
+    'zip://a%20b::file:///data/a b.zip'
+    """
+    first, *links = url.split("::")
+    return "::".join([first, *(_plain_name(link) if link.startswith("file://") else link for link in links)])
+
+
+def _missing(url: str, error: ImportError) -> MissingDependencyError:
+    """The error that names what to install for a URL; each part of a chained URL has a protocol."""
+    parts = [part.partition("://")[0] for part in url.split("::")]
+    protocol = next((part for table in (_EXTRAS, _PACKAGES) for part in parts if part in table), None)
+    if protocol is None:
+        return MissingDependencyError(str(error), path=url)
+    return missing_error(
+        error, _EXTRAS.get(protocol, ""), f"{protocol}://", requirement=_PACKAGES.get(protocol, ""), path=url
+    )
+
+
+def _refused_url(url: str, error: ValueError) -> ValueError | None:
+    """The error that names the protocol that was probably meant, or says how to name the account of Azure."""
+    from fsspec import available_protocols
+
+    protocols = available_protocols()
+    unknown = next((part for part in re.findall(r"(?:^|::)([^:/]+)(?:://|(?=::))", url) if part not in protocols), None)
+    if unknown is not None:
+        question = did_you_mean(unknown, protocols)
+        return ValueError(f"'{printable(url)}': unknown protocol '{printable(unknown)}'{question and f'; {question}'}")
+    if "account_name" not in str(error):
+        return None
+    advice = f"pass storage_options={ {'account_name': '…'}!r}, with a key or a token"
+    reason = f"'{printable(url)}': no account of Azure is named"
+    return ValueError(f"{reason}; {advice}, or set AZURE_STORAGE_ACCOUNT_NAME or AZURE_STORAGE_CONNECTION_STRING")
+
+
+def check_writable(fs: FileSystem, name: str) -> None:
+    """Raise OSError, without a request, if a file is to be written to what is read-only, or to an empty path.
+
+    A slash behind an empty path, for a name in this directory, would make it the root directory.
+    """
+    if not name and not is_remote(fs):
+        raise FileNotFoundError(errno.ENOENT, "the path of the target is empty", name)
+    if is_remote(fs) and fs.read_only is not None:
+        raise OSError(errno.EROFS, fs.read_only, fs.display_path(name))
+
+
+def _as_fsspec(filesystem: Any) -> Any:
+    """Return an fsspec filesystem unchanged, and wrap one of pyarrow."""
+    if type(filesystem).__module__.partition(".")[0] == "pyarrow":
+        from tfrecord_io.store.filesystem.arrow_filesystem import ArrowFileSystem
+
+        return ArrowFileSystem(filesystem)
+    import fsspec
+
+    if not isinstance(filesystem, fsspec.AbstractFileSystem):
+        raise TypeError(f"filesystem= takes one of fsspec or pyarrow.fs, not {type(filesystem).__name__}")
+    return filesystem
+
+
+def _wrap(fsspec_filesystem: Any, name: str, path: str) -> tuple[FileSystem, str]:
+    from fsspec.implementations import local
+
+    from tfrecord_io.store.filesystem.remote import FsspecFileSystem
+
+    if isinstance(fsspec_filesystem, local.LocalFileSystem):
+        return LocalFileSystem(), _plain_name(name) if path.startswith("file://") else name
+    return FsspecFileSystem(fsspec_filesystem), name

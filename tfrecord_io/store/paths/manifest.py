@@ -1,0 +1,712 @@
+"""The format of manifests: the files of a sharded dataset with their records, sizes and checksums.
+
+A manifest is a JSON object in the directory of the files: ``_MANIFEST.json`` for the dataset ``part``, the default name
+in a directory, and ``_MANIFEST-train.json`` for ``train``, so that each dataset of a directory has one::
+
+    {"format": "tfrecord_io manifest", "version": 1, "id": 16 hex digits, different for each writing,
+     "dataset": "train", "complete": true, "compression": null or a codec's name,
+     "records": sum, "bytes": sum, "schema": base64 of the content of field 21574 (the embedded schema), or null,
+     "files": [{"path": "train-00000-of-00008", "records": 125, "bytes": 81920,
+                "crc32c": 8 hex digits, of the file's bytes}, …]}
+
+A dataset that was written with ``partition_by=`` also has "partition_by", the names of these columns, and
+"partition_schema", base64 of an Arrow schema with their types; the paths of its files begin with a folder for each.
+
+A file that was made of one other file, by ``convert(resume=True)``, also has "source": its path, size and version, and
+a digest of the conversion's keywords. One in which several such files were joined has "joined", the list of theirs.
+"sources_without_rows" has those of which no file was made. "metadata" has what the caller states about the dataset:
+texts by name.
+
+While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
+files of the old dataset; afterwards, those that could not be removed. "staged_before" has the staged files of writers
+that were overtaken, without which they can change nothing: these are removed first. "replaced_ids" has the ids of the
+last writings whose shards were replaced, or that only took shards out: so a writer whose answer was lost knows that it
+had published, and a copy that it must not use their names again.
+``"complete": false`` means that files are being replaced one by one, as in a bucket. A manifest may be hostile: it is
+plain JSON of limited size, and each name must be that of a shard of this dataset, in this directory or in folders of
+its partition columns.
+The dataset ``part`` may also have files that `tfrecord_io.adopt` found: TFRecord files that are not shards of another.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import io
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+from typing import Any, NoReturn
+
+from tfrecord_io.base.background import Task, WorkerPool, ordered
+from tfrecord_io.base.display import counted
+from tfrecord_io.base.progress import logger
+from tfrecord_io.base.registry import RECORD_SUFFIXES
+from tfrecord_io.errors import CorruptRecordError, for_cli, printable
+from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
+from tfrecord_io.store.filesystem.locate import is_remote
+from tfrecord_io.store.paths.column_folder import ColumnFolder
+from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardName, is_id, natural_key
+from tfrecord_io.store.read.source import (
+    MOST_MANIFEST_BYTES,
+    ManifestShard,
+    ManifestVersion,
+    NoContent,
+    Source,
+    read_manifest,
+    source_of,
+)
+
+FORMAT = "tfrecord_io manifest"
+VERSION = 1
+INCOMPLETE = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
+
+_KEYS = dict.fromkeys(("path", "records", "bytes", "crc32c")).keys()  # of a file without further entries
+_CRC = re.compile("[0-9a-f]{8}")
+_COUNTS = range(2**63)
+_MOST_READERS = 16
+_MOST_IDS = 1000  # of writings whose shards were replaced
+_LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper than looking up each
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFile:
+    """One shard."""
+
+    path: str  # its name in the manifest's directory, after its partition folders
+    records: int
+    bytes: int  # of the file, compressed if it is
+    crc32c: int  # of the same bytes, unmasked
+    staged: str | None = None  # the name of the file until it is renamed to `path`
+    source: Mapping[str, str | int] | None = None  # the file that it was made of
+    joined: tuple[Mapping[str, str | int], ...] = ()  # the files that those were made of which were joined in it
+
+    @property
+    def sources(self) -> Sequence[Mapping[str, str | int]]:
+        """The source files of this file's records, in their order; empty if unknown."""
+        return self.joined if self.source is None else (self.source,)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The content of a manifest; see the module's docstring."""
+
+    dataset: str
+    id: str
+    files: tuple[ManifestFile, ...]
+    compression: str | None = None
+    schema: bytes | None = None
+    complete: bool = True
+    replaces: tuple[str, ...] = ()
+    sources_without_rows: tuple[Mapping[str, str | int], ...] = ()
+    partition_by: tuple[str, ...] = ()
+    partition_schema: bytes | None = None
+    replaced_ids: tuple[str, ...] = ()
+    staged_before: tuple[str, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_begun(self) -> bool:
+        """True if nothing is published yet; a schema without rows is published content."""
+        return not self.files and self.schema is None and self.partition_schema is None
+
+    def version(self, fs: FileSystem, name: str) -> ManifestVersion:
+        """The statements about the dataset as a whole, for its sources; `name` is the manifest's in the filesystem."""
+        return ManifestVersion(
+            fs, name, id=self.id, schema=self.schema, partition_schema=self.partition_schema, metadata=self.metadata
+        )
+
+    def has_shards_of(self, id: str) -> bool:
+        """True if the writing `id` has added shards, including shards joined or replaced since."""
+        return id in self.replaced_ids or any(id in name for name in (*self.paths, *self.replaces))
+
+    @property
+    def paths(self) -> list[str]:
+        """The names of the shards, in their order."""
+        return list(map(attrgetter("path"), self.files))
+
+    @property
+    def records(self) -> int:
+        return sum(map(attrgetter("records"), self.files))
+
+    @property
+    def bytes(self) -> int:
+        return sum(map(attrgetter("bytes"), self.files))
+
+
+NO_CONTENT = Manifest("", "", ())
+"""The content of a writing without any facts; of a manifest without files, a publication adds the id and the files."""
+
+
+def manifests_for(name: str) -> list[str]:
+    """The manifests that a dataset of exactly this name may have."""
+    parent, slash, base = name.rpartition("/")
+    return [f"{parent}{slash}{FileName.manifest(stem)}" for stem in FileName.parse(base).stems] if base else []
+
+
+def is_dataset(fs: FileSystem, name: str) -> bool:
+    """True if a dataset of exactly this name, with a manifest, stands next to other files."""
+    return fs.can_list and bool(existing_files(fs, manifests_for(name)))
+
+
+def ids_replaced(manifest: Manifest | None, new: Manifest, *, is_conditional: bool) -> tuple[str, ...]:
+    """The `replaced_ids` of the manifest `new` that follows `manifest`.
+
+    In a store with conditions also the id of numbered shards, whose names do not have it: their writer may still wait
+    for the answer to the request that published them.
+    """
+    if manifest is None:
+        return ()
+    kept = set(new.paths)
+    ids = dict.fromkeys(filter(None, (ShardName.id_in(path) for path in manifest.paths if path not in kept)))
+    if is_conditional and manifest.complete and manifest.id != new.id and not all(map(ShardName.id_in, manifest.paths)):
+        ids[manifest.id] = None
+    return (*manifest.replaced_ids, *ids)[-_MOST_IDS:]
+
+
+def format_manifest(manifest: Manifest) -> bytes:
+    """Format a manifest as JSON."""
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "id": manifest.id,
+        "dataset": manifest.dataset,
+        "complete": manifest.complete,
+        "compression": manifest.compression,
+        "records": manifest.records,
+        "bytes": manifest.bytes,
+        "schema": None if manifest.schema is None else base64.b64encode(manifest.schema).decode(),
+    }
+    if manifest.partition_by:
+        schema = manifest.partition_schema
+        document["partition_by"] = list(manifest.partition_by)
+        document["partition_schema"] = None if schema is None else base64.b64encode(schema).decode()
+    for name in ("replaces", "staged_before", "replaced_ids"):
+        if values := getattr(manifest, name):
+            document[name] = list(values)
+    if manifest.metadata:
+        document["metadata"] = dict(manifest.metadata)
+    if manifest.sources_without_rows:
+        document["sources_without_rows"] = [dict(source) for source in manifest.sources_without_rows]
+    head = json.dumps(document, ensure_ascii=bool(manifest.sources_without_rows))
+    # The path of a source may have bytes that are not UTF-8, which only escapes can hold.
+    text = io.BytesIO()  # line by line: there may be a million
+    text.write(f'{head[:-1]}, "files": ['.encode())
+    for number, file in enumerate(manifest.files):
+        line = json.dumps(_entry(file), ensure_ascii=bool(file.sources))
+        text.write(f"{',' if number else ''}\n  {line}".encode())
+    text.write(b"\n]}\n")
+    return text.getvalue()
+
+
+def _entry(file: ManifestFile) -> dict[str, Any]:
+    entry: dict[str, Any] = {"path": file.path, "records": file.records, "bytes": file.bytes}
+    entry["crc32c"] = f"{file.crc32c:08x}"
+    if file.staged is not None:
+        entry["staged"] = file.staged
+    if file.joined:
+        entry["joined"] = [dict(source) for source in file.joined]
+    return entry if file.source is None else {**entry, "source": dict(file.source)}
+
+
+def parse_manifest(text: bytes, path: str) -> Manifest | None:
+    """Parse a manifest; None if it is a file of another tool.
+
+    If it is damaged, has another version, or names a file that is not a shard of its dataset, this is a
+    CorruptRecordError.
+    """
+    if len(text) > MOST_MANIFEST_BYTES:
+        _refuse(path, f"it has {len(text)} bytes, over the limit of {MOST_MANIFEST_BYTES}")
+    try:
+        document = json.loads(text, object_hook=_pack_entry)
+    except (ValueError, RecursionError) as error:
+        _refuse(path, f"it is not JSON ({type(error).__name__})")
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        return None
+    version = document.get("version")
+    if type(version) is not int or version != VERSION:
+        _refuse(path, f"it has version {printable(repr(version), 40)}, this release reads version {VERSION}")
+    return _Parser(path).manifest(document)
+
+
+def _described_dataset(path: str) -> str | None:
+    """The dataset that a manifest describes by its name; None if the file has another name."""
+    file = FileName.parse(os.path.basename(path))
+    return file.dataset if file.kind is Kind.MANIFEST else None
+
+
+def _is_staged(name: str) -> bool:
+    return "/" not in name and FileName.parse(name).kind is Kind.STAGED
+
+
+class _Parser:
+    """Parses a document and checks the types of its values."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._parsed: ShardName | None = None  # the last name of a shard that was parsed
+        self._folders = set[str]()  # of the partition columns
+
+    def manifest(self, document: dict[str, Any]) -> Manifest:
+        dataset = self._is(document, "dataset", str)
+        if _described_dataset(os.path.basename(self._path)) not in (dataset, None):
+            _refuse(self._path, f"it describes '{printable(dataset)}', which does not match its file name")
+        columns = self._list(document, "partition_by", str)
+        files = tuple(self._file(entry, dataset, columns) for entry in self._is(document, "files", list))
+        if len(set(map(attrgetter("path"), files))) < len(files):
+            _refuse(self._path, "it names a file twice")
+        compression = document.get("compression")
+        sources = map(_unpack_entry, self._list(document, "sources_without_rows"))
+        manifest = Manifest(
+            dataset=dataset,
+            id=self._is(document, "id", str, is_id),
+            files=files,
+            compression=compression if isinstance(compression, str) else None,
+            schema=self._schema(document, "schema"),
+            complete=self._is(document, "complete", bool),
+            replaces=tuple(self._shard(name, dataset, columns) for name in self._list(document, "replaces")),
+            sources_without_rows=tuple(source for source in sources if isinstance(source, dict)),
+            partition_by=tuple(columns),
+            partition_schema=self._schema(document, "partition_schema"),
+            replaced_ids=tuple(self._list(document, "replaced_ids", str)),
+            staged_before=tuple(self._list(document, "staged_before", str, _is_staged)),
+            metadata=self._metadata(document),
+        )
+        for name in ("records", "bytes"):
+            if self._is(document, name, int, _COUNTS.__contains__) != getattr(manifest, name):
+                _refuse(self._path, f"its number of {name} is not the sum over its files")
+        return manifest
+
+    def _file(self, entry: Any, dataset: str, columns: Sequence[str]) -> ManifestFile:
+        if isinstance(entry, ManifestFile):
+            self._shard(entry.path, dataset, columns)
+            return entry
+        if not isinstance(entry, dict):
+            _refuse(self._path, "an entry of its files is not an object")
+        path = self._shard(entry.get("path"), dataset, columns)
+        records, size = (self._is(entry, name, int, _COUNTS.__contains__) for name in ("records", "bytes"))
+        staged = self._is(entry, "staged", str, _is_staged) if "staged" in entry else None
+        crc32c, source = int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16), _unpack_entry(entry.get("source"))
+        joined = tuple(map(_unpack_entry, self._list(entry, "joined", (dict, ManifestFile))))
+        return ManifestFile(
+            path,
+            records,
+            bytes=size,
+            crc32c=crc32c,
+            staged=staged,
+            source=source if isinstance(source, dict) else None,
+            joined=joined,
+        )
+
+    def _shard(self, name: Any, dataset: str, columns: Sequence[str] = ()) -> str:
+        """Check that a name leads to a shard in the manifest's directory or its partition folders."""
+        if not isinstance(name, str) or not name:
+            _refuse(self._path, "the name of a file is not text")
+        base = name.rpartition("/")[2]
+        folders = name[: len(name) - len(base)]
+        if folders and folders not in self._folders:
+            is_place = [ColumnFolder.column_of(folder) for folder in folders[:-1].split("/")] == columns
+            self._folders.update([folders] if is_place else [])
+        if "\\" in name or "\0" in name or (folders and folders not in self._folders):
+            _refuse(self._path, f"it names '{printable(name)}', which leads out of its directory")
+        if self._parsed is not None and self._parsed.is_like(base):  # as most of 100,000 are
+            return name
+        shard = ShardName.parse(base)
+        if shard is not None and shard.stem == dataset:
+            self._parsed = shard
+            return name
+        # `adopt` names the files of other tools: in a directory those that are not a shard of another dataset.
+        if (
+            dataset != DIRECTORY_STEM
+            or FileName.parse(base).kind is not Kind.RECORDS
+            or (shard is not None and not folders)
+        ):
+            _refuse(self._path, f"it names '{printable(name)}', which is not a shard of '{printable(dataset)}'")
+        return name
+
+    def _schema(self, document: Mapping[str, Any], name: str) -> bytes | None:
+        if (text := document.get(name)) is None:
+            return None
+        try:
+            return base64.b64decode(text, validate=True)
+        except (TypeError, ValueError):
+            _refuse(self._path, f"its {name} is not base64")
+
+    def _metadata(self, document: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+        texts = self._is(document, "metadata", dict) if "metadata" in document else {}
+        if not all(isinstance(text, str) for text in texts.values()):
+            _refuse(self._path, f"its 'metadata' is {printable(repr(texts), 80)}")
+        return tuple(texts.items())
+
+    def _is(
+        self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], object] | None = None
+    ) -> Any:
+        value = document.get(name)
+        if type(value) is not type_ or (holds is not None and not holds(value)):
+            _refuse(self._path, f"its '{name}' is {printable(repr(value), 80)}")
+        return value
+
+    def _list(
+        self, document: dict[str, Any], name: str, types: Any = object, holds: Callable[[Any], object] | None = None
+    ) -> list[Any]:
+        """Get the list `name` of the document, empty by default, and check each value by `types` and `holds`."""
+        values = self._is(document, name, list) if name in document else []
+        if not all(isinstance(value, types) and (holds is None or holds(value)) for value in values):
+            _refuse(self._path, f"its '{name}' is {printable(repr(values), 80)}")
+        return values
+
+
+def _pack_entry(entry: dict[str, Any]) -> dict[str, Any] | ManifestFile:
+    """The entry of a file as soon as it is parsed, so that a million do not exist as dicts; others as they are."""
+    if entry.keys() != _KEYS:
+        return entry
+    path, records, size, crc = map(entry.__getitem__, _KEYS)
+    if type(path) is not str or type(records) is not int or type(size) is not int or type(crc) is not str:
+        return entry
+    is_right = records in _COUNTS and size in _COUNTS and _CRC.fullmatch(crc)
+    return ManifestFile(path, records, size, int(crc, 16)) if is_right else entry
+
+
+def _unpack_entry(value: Any) -> Any:
+    """The object of which `_pack_entry` has made the entry of a file, where it is none."""
+    return _entry(value) if isinstance(value, ManifestFile) else value
+
+
+def _refuse(path: str, what: str) -> NoReturn:
+    advice = "write the dataset again, or delete the manifest to read the files without it"
+    raise CorruptRecordError(f"the manifest cannot be used: {what}", path=path, hint=advice)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Dataset:
+    """A manifest, and the directory it is in."""
+
+    manifest: Manifest
+    version: ManifestVersion
+    directory: str  # with its slash
+
+    def has_place_of(self, name: str, shard: ShardName) -> bool:
+        """True if a shard has this dataset's name, and stands in its directory or a folder of its partition columns."""
+        if shard.stem != self.manifest.dataset or not name.startswith(self.directory):
+            return False
+        folders = name[len(self.directory) :].split("/")[:-1]
+        return not folders or tuple(ColumnFolder.column_of(folder) for folder in folders) == self.manifest.partition_by
+
+
+@dataclass
+class Manifests:
+    """The manifests in some directories, and the shards that they describe.
+
+    What a manifest states is the truth: it was read after or while the files were listed, so that a listing may lack
+    some of its files, and have others that were replaced or came later.
+
+    With `faults`, errors about manifests are appended to it instead of raised, and these manifests are not used.
+    """
+
+    fs: FileSystem
+    check_sizes: bool = True
+    faults: list[CorruptRecordError] | None = None
+    datasets: list[_Dataset] = field(default_factory=list)  # of the last `apply`
+    shards: dict[str, ManifestShard] = field(default_factory=dict)  # by name in the filesystem; filled by `check`
+    unnamed: dict[str, str] = field(default_factory=dict)  # files that were left out, and the manifest
+    parsed: dict[str, tuple[bytes, Manifest | None]] = field(default_factory=dict)  # by path; paths of a list share it
+    without_rows: dict[str, Source] = field(default_factory=dict)  # by name of the manifest, see `empty_manifests`
+    missing: list[str] = field(default_factory=list)  # files that a manifest names and that do not exist
+    listed: dict[str, Entry] = field(default_factory=dict)  # all that the last `apply` listed, by name
+    _order: dict[str, tuple[str, int]] = field(default_factory=dict)  # by name: see `sort_key`
+    _keys: dict[str, tuple[str, str]] = field(default_factory=dict)  # in natural order, of the first ones there
+    _owner: dict[str, _Dataset] = field(default_factory=dict)  # of each file that a manifest names
+    _in: dict[str, list[_Dataset]] = field(default_factory=dict)  # the datasets of each directory
+    _damaged: dict[str, tuple[Entry, CorruptRecordError]] = field(default_factory=dict)  # by name of the manifest
+
+    def apply(
+        self, list_files: Callable[[], Iterable[Entry]], wanted: Callable[[str], bool], *, whole: bool = False
+    ) -> list[Entry]:
+        """List files, and apply the manifests among them: the files are those that these name.
+
+        `wanted` selects the names that the path asks for: files of a manifest that the listing lacks are looked up.
+        `whole`: directories are read, where all files are those of their manifests; else others may stand next to them.
+        """
+        self.datasets, self._in, self._owner, self._damaged = [], {}, {}, {}
+        entries: dict[str, Entry] = {}
+        self.listed = entries
+        for entry, manifest in self._listed_and_read(list_files, entries):
+            if manifest is not None:
+                version = manifest.version(self.fs, entry.name)
+                self._add(_Dataset(manifest, version, entry.parent))
+                logger.debug("manifest read: %s, %s", version.path, counted(len(manifest.files), "file"))
+        if not self.datasets and whole:
+            logger.debug("no manifest among %s", counted(len(entries), "file"))
+        kept = dict(entries)
+        for dataset in self.datasets:
+            for name in dataset.manifest.replaces:
+                kept.pop(dataset.directory + name, None)
+            self._find(dataset, kept, wanted, list_files)
+        owners: dict[str, list[_Dataset]] = {}
+        unnamed: dict[str, str] = {}
+        for name, entry in [*kept.items()] if self.datasets else ():
+            if entry.directory or name in self._owner:
+                continue
+            file = FileName.parse(entry.basename)
+            if file.is_hidden or file.is_sidecar:
+                continue
+            if (parent := entry.parent) not in owners:
+                owners[parent] = self._owners(parent)
+            shard = file.shard
+            claims = [d for d in owners[parent] if shard is not None and d.has_place_of(name, shard)]
+            is_unpublished = bool(claims and shard and shard.id)  # its writer was killed
+            if not claims and whole and file.kind is Kind.RECORDS:
+                claims = owners[parent]
+            if claims:
+                del kept[name]
+                if wanted(name) and not is_unpublished:
+                    unnamed[name] = claims[0].version.path
+        existing = self._look_up([*unnamed], list_files)  # others were removed since they were listed
+        self.unnamed.update((name, path) for name, path in unnamed.items() if name in existing)
+        return [*kept.values()]
+
+    def _add(self, dataset: _Dataset) -> None:
+        """Note a manifest, and its files in its order, in each folder."""
+        self.datasets.append(dataset)
+        self._in.setdefault(dataset.directory, []).append(dataset)
+        first: dict[str, str] = {}
+        for at, file in enumerate(dataset.manifest.files):
+            name = dataset.directory + file.path
+            self._order[name] = first.setdefault(name.rpartition("/")[0], name), at
+            self._owner[name] = dataset
+
+    def _find(
+        self,
+        dataset: _Dataset,
+        entries: dict[str, Entry],
+        wanted: Callable[[str], bool],
+        list_files: Callable[[], Iterable[Entry]],
+    ) -> None:
+        """Add the files of a manifest to a listing that is older than it, under their final names."""
+        files = {name: file for file in dataset.manifest.files if wanted(name := dataset.directory + file.path)}
+        staged = {name: dataset.directory + file.staged for name, file in files.items() if file.staged is not None}
+        temporary_entries = self._look_up([name for name in staged.values() if name not in entries], list_files)
+        for name, temporary in staged.items():
+            existing = entries.get(temporary) or temporary_entries.get(temporary)
+            if existing is None:  # it has its final name by now, under which the listing may have the old file
+                entries.pop(name, None)
+            else:
+                entries[name] = Entry(name, existing.size, False, None)
+        entries.update(self._look_up([name for name in files if name not in entries], list_files))
+        sizes = {name: file.bytes for name, file in files.items() if self.check_sizes and file.staged is None}
+        changed = [name for name, size in sizes.items() if name in entries and entries[name].size not in (None, size)]
+        entries.update(self._look_up(changed, list_files))
+
+    def _look_up(self, names: Sequence[str], list_files: Callable[[], Iterable[Entry]]) -> dict[str, Entry]:
+        """Look up which files exist: many names in a bucket by one listing, as each would take a request."""
+        if not names:
+            return {}
+        if self.fs.can_list and not isinstance(self.fs, LocalFileSystem) and len(names) > _MOST_READERS:
+            latest = {entry.name: entry for entry in list_files()}
+            return {name: latest[name] for name in names if name in latest}
+        return existing_files(self.fs, names)
+
+    def _owners(self, parent: str) -> list[_Dataset]:
+        """The datasets of the directory of a file; if that is a folder of columns without any, of the one above."""
+        while parent not in self._in:
+            above, _, folder = parent.rstrip("/").rpartition("/")
+            if ColumnFolder.column_of(folder) is None:
+                return []
+            parent = f"{above}/" if above or parent.startswith("/") else ""
+        return self._in[parent]
+
+    def empty_manifests(self, directory: str) -> list[Entry]:
+        """The manifests of a directory that name no file; `without_rows` has each of a dataset that was written."""
+        datasets = [dataset for dataset in self._in.get(directory, ()) if not dataset.manifest.files]
+        for dataset in datasets:
+            self._check_dataset(dataset, {}, {}, complete=True)
+            version, partitions = dataset.version, tuple((name, None) for name in dataset.manifest.partition_by)
+            if not dataset.manifest.is_begun:
+                shard = ManifestShard(version, 0, bytes=0, crc32c=None, staged=None, watched=False)
+                told: dict[str, Any] = {"shard": shard, "partitions": partitions, "derived": NoContent()}
+                self.without_rows[version.name] = Source(version.path, 0, False, **told)
+        return [self.listed[dataset.version.name] for dataset in datasets]
+
+    def family(self, name: str) -> str:
+        """Key shared by all files of a manifest in a folder."""
+        return self._order.get(name, (name, 0))[0]
+
+    def sort_key(self, name: str) -> tuple[tuple[str, str], int]:
+        """The files of a dataset are in the order of its manifest, and all others in natural order."""
+        if name not in self._order:
+            return natural_key(name), 0
+        first, at = self._order[name]
+        if first not in self._keys:
+            self._keys[first] = natural_key(first)
+        return self._keys[first], at
+
+    def _listed_and_read(
+        self, list_files: Callable[[], Iterable[Entry]], entries: dict[str, Entry]
+    ) -> Iterable[tuple[Entry, Manifest | None]]:
+        """Add the files to `entries`, and return the manifests among them.
+
+        In a bucket each is read as soon as it is listed, while folders are listed: both take requests.
+        """
+        is_local, tasks = isinstance(self.fs, LocalFileSystem), []
+        with WorkerPool(_MOST_READERS, "manifests") as pool:
+            for entry in list_files():
+                is_new = entry.name not in entries and not entry.directory
+                if is_new and FileName.parse(entry.basename).kind is Kind.MANIFEST:
+                    call = partial(self._read, entry)
+                    tasks.append((entry, Task(call) if is_local else pool.submit(call)))
+                entries[entry.name] = entry
+            manifests = ordered((task.result for _, task in tasks), min(_MOST_READERS, len(tasks)), "manifests")
+            return list(zip((entry for entry, _ in tasks), manifests, strict=True))
+
+    def _read(self, entry: Entry) -> Manifest | None:
+        path = self.fs.display_path(entry.name)
+        try:
+            text = read_manifest(self.fs, entry)
+            if path not in self.parsed or self.parsed[path][0] != text:
+                self.parsed[path] = text, parse_manifest(text, path)
+            return self.parsed[path][1]
+        except CorruptRecordError as error:
+            self._damaged[entry.name] = entry, error  # raised only if its dataset is read
+            return None
+
+    def check(self, files: Sequence[Entry], wanted: Callable[[str], bool], *, complete: bool) -> None:
+        """Compare `files` with the manifests.
+
+        `wanted` selects the names that the path asks for; with `complete`, a missing one is a FileNotFoundError. A file
+        with another size than stated, or a damaged manifest, is a CorruptRecordError.
+        """
+        if self._damaged:
+            self._check_readable({(e.parent, s.stem) for e in files if (s := ShardName.parse(e.basename))}, wanted)
+        existing_by_dataset: dict[int, dict[str, Entry]] = {}
+        for entry in files:
+            if (owner := self._owner.get(entry.name)) is not None:
+                existing_by_dataset.setdefault(id(owner), {})[entry.name] = entry
+        for dataset in self.datasets:
+            by_name = {name: file for file in dataset.manifest.files if wanted(name := dataset.directory + file.path)}
+            existing = existing_by_dataset.get(id(dataset), {})
+            if by_name or existing:
+                self._check_dataset(dataset, by_name, existing, complete)
+
+    def _check_readable(self, read: Collection[tuple[str, str]], wanted: Callable[[str], bool]) -> None:
+        """Raise the error of a damaged manifest if its dataset is, or may be, wanted."""
+        for entry, error in self._damaged.values():
+            stem = FileName.parse(entry.basename).dataset or ""
+            names = [entry.parent + ShardName.make(stem, 0, count) + RECORD_SUFFIXES[0] for count in (1, None)]
+            if (entry.parent, stem) in read or any(map(wanted, names)):
+                self._fail(error)
+
+    def _fail(self, error: CorruptRecordError) -> None:
+        if self.faults is None:
+            raise error
+        self.faults.append(error)
+
+    def _check_dataset(
+        self, dataset: _Dataset, stated: Mapping[str, ManifestFile], existing: Mapping[str, Entry], complete: bool
+    ) -> None:
+        manifest = dataset.version.path
+        if not dataset.manifest.complete:
+            advice = "write it again by write_tfrecord(…, mode='overwrite')"
+            self._fail(CorruptRecordError(INCOMPLETE, path=manifest, hint=advice))
+            return
+        is_local = isinstance(self.fs, LocalFileSystem)
+        present = {name: file for name, file in stated.items() if name in existing}
+        # In a bucket, where to watch a shard costs a request, only the last one is watched, for all of them.
+        last = None if is_local else max(present, key=natural_key, default=None)
+        for name, file in present.items():
+            staged = None if file.staged is None else dataset.directory + file.staged
+            watched = is_local or name == last
+            shard = ManifestShard(
+                dataset.version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=staged, watched=watched
+            )
+            self.shards[name] = shard
+        for name in stated:
+            if name in existing and not (is_local and existing[name].size is None and is_dangling(name)):
+                size, shard = existing[name].size, self.shards[name]
+                if self.check_sizes and size not in (None, shard.bytes):
+                    shard.manifest.check_unchanged()
+                    shard.check_size(size, self.fs.display_path(name))
+            elif not complete:
+                self.missing.append(name)
+            else:
+                dataset.version.check_unchanged()
+                text = f"'{manifest}' names this file, but it is missing"
+                hint, path = "allow_missing_shards=True reads the others", self.fs.display_path(name)
+                error = FileNotFoundError(errno.ENOENT, f"{text}; {hint}", path)
+                raise for_cli(error, f"{text}; --allow-missing-shards reads the others")
+
+
+def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[Source | None]:
+    """For each file, its existing sidecar with the first of these suffixes; None if there is none.
+
+    The sidecar of ``x.tfrecord`` is called ``x.tfrecord.index`` or, if there is none, ``x.index``. Of a directory in a
+    bucket that was listed to find the files, those that it had then are known.
+
+    Pieces of files, records chosen of one, file objects and staged shards have none, nor has the URL of a web server
+    with a query, which the names of sidecars would be put behind. For many files on a server that cannot list
+    directories nothing is looked up, as it would take a request for each.
+    """
+    parents = list(map(_parent, sources))
+    counts = Counter(parents)
+    listings: dict[Any, dict[str, Entry]] = {}
+    sidecars = []
+    for source, parent in zip(sources, parents, strict=True):
+        is_unknown = source.remote is not None and source.beside is None and parent not in listings
+        if is_unknown and counts[parent] >= _LISTING_PAYS:
+            fs, _ = source.location
+            with suppress(OSError, NotImplementedError):  # without permission to list, single look-ups may work
+                listings[parent] = {entry.name: entry for entry in fs.listing(parent[1])} if fs.can_list else {}
+        without = source.is_file_object or source.span is not None or source.derived is not None
+        listing = listings.get(parent) if source.beside is None else source.beside
+        sidecars.append(None if without else _first(source, suffixes, listing))
+    return sidecars
+
+
+def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry] | None) -> Source | None:
+    if source.shard is not None and source.shard.staged is not None:
+        return None  # its name is not certain yet: what is next to it may be the index of the shard that it replaces
+    fs, name = source.location
+    if not fs.can_list and "?" in name:
+        return None
+    front, record_suffix, compression_suffix = FileName.split_suffixes(name)
+    stems = (name, front) if record_suffix and not compression_suffix else (name,)
+    names = [stem + suffix for stem in stems for suffix in suffixes]
+    if listing is None:
+        listing = sidecar_entries(fs, names, f"{stems[-1]}.")
+    for entry in filter(None, map(listing.get, names)):
+        if not entry.directory:
+            return source_of(fs, entry)
+    return None
+
+
+def sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mapping[str, Entry]:
+    """Entries of the existing files among names with this prefix: by one listing where the store can.
+
+    Names that may not be looked at are taken for absent: without permission to list a bucket, a store says of absent
+    objects, too, that access is denied.
+    """
+    if not is_remote(fs):
+        return {name: entry for name in names if (entry := fs.entry(name)) is not None}
+    with suppress(PermissionError):
+        entries = fs.beginning(prefix)
+        if entries is not None:
+            return {entry.name: entry for entry in entries}
+    with suppress(PermissionError):
+        return existing_files(fs, names)
+    return {}
+
+
+def _parent(source: Source) -> Any:
+    fs, name = source.location
+    return (id(fs.fsspec), fs.fsspec._parent(name)) if is_remote(fs) else None
+
+
+def modification_time(source: Source) -> int:
+    """When a local file was last changed, in ns since the epoch."""
+    status = os.stat(source.path) if source.shard is None else source.shard.call_with_name(source.path, os.stat)
+    return status.st_mtime_ns

@@ -1,0 +1,847 @@
+"""A file to read, with the statements of its dataset's manifest."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from tfrecord_io.base.closing import quiet_at_exit
+from tfrecord_io.base.options import LIMITS, MIB
+from tfrecord_io.bytes.compression import Raw
+from tfrecord_io.bytes.compression.stream import PlainStream, Stream
+from tfrecord_io.errors import CorruptRecordError, ReplacedError
+from tfrecord_io.store import system
+from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
+from tfrecord_io.store.filesystem.locate import is_remote
+from tfrecord_io.store.read.block_reader import Bytes
+
+if TYPE_CHECKING:
+    import tempfile
+
+    from tfrecord_io.store.filesystem.remote import FsspecFileSystem
+    from tfrecord_io.store.read.file_object import CallerFile
+    from tfrecord_io.store.read.range_reader import RangeReader, Window
+    from tfrecord_io.store.read.range_requests import RemoteObject
+
+
+SMALL_BYTES = 8 * MIB  # of a file that is read by one request
+_CHECKED_BYTES = 1 << 20  # read at a time
+MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files were changed on purpose"
+
+T = TypeVar("T")
+_Opened = TypeVar("_Opened", bound=Raw)
+_PIECE = 1 << 20
+MOST_MANIFEST_BYTES = 256 * MIB  # about 2 million files
+ONLY_TAG = "ETag"  # a key of the description of an object in S3, of which fsspec states no checksum
+INCOMPLETE = "incomplete"  # a key of the description of an object that was pickled: it has little more than the version
+_ID = re.compile(rb'"id":\s*"([0-9a-f]{16})"')  # of a manifest; names of files have ids, too
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestVersion:
+    """The manifest of a dataset as it was when the files were looked up."""
+
+    fs: FileSystem
+    name: str  # in `fs`
+    id: str  # differs for each writing of the dataset
+    schema: bytes | None
+    partition_schema: bytes | None = None  # of the columns in folders' names
+    metadata: tuple[tuple[str, str], ...] = ()  # texts by name
+
+    @property
+    def path(self) -> str:
+        return self.fs.display_path(self.name)
+
+    def check_unchanged(self) -> None:
+        """Raise ReplacedError if the dataset was replaced: files read before may be of the old one."""
+        with suppress(FileNotFoundError):
+            if is_remote(self.fs):
+                start = self.fs.read_object(self.name)  # by one request
+            else:
+                start = read_whole(self.fs, Entry(self.name, None, False), 0)
+            if _id_in(start) == self.id:  # the first bytes have the id, as this package writes it
+                return
+        entry = self.fs.entry(self.name, is_file=True)
+        if entry is None or _id_in(read_manifest(self.fs, entry)) != self.id:
+            raise _replaced_error(self.path, "dataset")
+
+
+def _id_in(text: bytes) -> str | None:
+    """The id in the text of a manifest, or in its beginning: the first, as metadata may have one of this name, too."""
+    found = _ID.search(text)
+    return None if found is None else found[1].decode()
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestShard:
+    """A manifest's statements about one file."""
+
+    manifest: ManifestVersion
+    records: int
+    bytes: int  # of the file, compressed if it is
+    crc32c: int | None  # of the same bytes, unmasked; None if unknown
+    staged: str | None  # the name in the filesystem as long as its writer has not renamed or copied it
+    watched: bool  # the dataset is checked to be unchanged each time that the file is opened
+
+    def open_checked(self, open_file: Callable[[], _Opened]) -> _Opened:
+        """Open the file, and check that its dataset was not replaced."""
+        try:
+            raw = open_file()
+        except FileNotFoundError:
+            self.manifest.check_unchanged()
+            raise
+        try:
+            if self.watched:
+                self.manifest.check_unchanged()
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    def call_with_name(self, path: str, use: Callable[[str], T]) -> T:
+        """Call `use` with the staged name of a local file, or, once renamed, with the final name."""
+        if self.staged is not None:
+            with suppress(FileNotFoundError):
+                return use(self.staged)
+        return use(path)
+
+    def absolute(self, directory: str) -> ManifestShard:
+        """A copy with absolute paths, for a process with another working directory."""
+        manifest = replace(self.manifest, name=os.path.join(directory, self.manifest.name))
+        return replace(self, manifest=manifest, staged=self.staged and os.path.join(directory, self.staged))
+
+    def check_records(self, records: int, path: str) -> None:
+        self._check("{} records", records, self.records, path)
+
+    def check_size(self, size: int, path: str) -> None:
+        self._check("{} bytes", size, self.bytes, path)
+
+    def check_checksum(self, crc32c: int, path: str) -> None:
+        self._check("the CRC32C {:08x}", crc32c, self.crc32c, path)
+
+    def _check(self, form: str, got: int, expected: int | None, path: str) -> None:
+        """Raise CorruptRecordError if the file has another number than stated."""
+        if expected not in (got, None):
+            reason = f"the file has {form.format(got)}, but '{self.manifest.path}' states {form.format(expected)}"
+            raise CorruptRecordError(reason, path=path, expected=expected, got=got, hint=MANIFEST_ADVICE)
+
+
+class Origin(NamedTuple):
+    """Where a record comes from; None: unknown."""
+
+    path: str | None
+    record: int | None
+    offset: int | None  # of its header
+
+
+class Origins(Protocol):
+    """Origin of the records of a source made from another file's records."""
+
+    def __call__(self, record: int) -> Origin | None:
+        """The origin of the record with this number here; None if there is none."""
+
+    def byte(self, record: int, byte: int) -> int:
+        """The byte of a payload of the file that a byte of a payload here was; −1 if unknown."""
+
+
+class DerivedContent(Protocol):
+    """Records made of those of other sources."""
+
+    can_be_read_again: bool  # its sources can be, and are not asked for more than once by one read
+    schema: bytes | None  # what its first record embeds, or would, if that is known before it is read
+
+    def open(self) -> Stream:
+        """Open it from the start, any number of times. Its errors have their path, record and offset."""
+
+    def read_once(self) -> None:
+        """See `Source.read_once`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to read: on disk, behind a URL, or an open binary file object.
+
+    Of a `span` (begin, end), only this piece of the file is read. Offsets and record numbers count from its begin. A
+    piece with `file_bytes` ends anywhere: `tfrecord_io.read.byte_ranges` finds the records that begin in it.
+    """
+
+    path: str  # a local path or a URL; of a file object its name, or its class in ``<>``
+    size: int | None  # bytes of the file when it was looked up, None if unknown; of a piece, the size of the piece
+    local: bool  # a file of the operating system
+    _fsspec: Any = field(default=None, repr=False)
+    _name: str | None = field(default=None, repr=False)
+    _file: CallerFile | None = field(default=None, repr=False)
+    span: tuple[int, int] | None = None
+    shard: ManifestShard | None = None  # what its dataset's manifest states about it
+    partitions: tuple[tuple[str, str | None], ...] = ()  # columns and values, from folders such as ``label=cat``
+    info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # fsspec's, such as its ETag
+    _prefetched: Any = field(default=None, repr=False, compare=False)  # a raw file that is open, as a RangeReader is
+    pipe: Pipe | None = field(default=None, repr=False, compare=False)  # of a local file that is not a regular one
+    origin: Origins | None = field(default=None, repr=False, compare=False)
+    derived: DerivedContent | None = field(default=None, repr=False, compare=False)  # instead of the file's content
+    file_bytes: int | None = None  # of the file of a `byte_range`; None of other sources
+    records: int | None = None  # of a piece, where it is known
+    beside: Mapping[str, Entry] | None = field(default=None, repr=False, compare=False)  # the files of its directory
+    held: HeldContent | None = field(default=None, repr=False, compare=False)  # of a small object, once it was read
+
+    def open(self, window: Window | None = None, *, arrives: bool = False) -> Raw:
+        """Open for reading from the start; a file object is read from its first position, and close() leaves it open.
+
+        If a file object cannot seek and was opened before, this is an OSError. `window` is that of a remote file. One
+        that is read once and whole `arrives` by one request and is used meanwhile, if its store allows that.
+        """
+        if self._file is not None:
+            from tfrecord_io.store.read.file_object import BorrowedFile
+
+            self._file.rewind()
+            return BorrowedFile(self._file.file)
+        open_file = partial(self._open, window, arrives)
+        return open_file() if self.shard is None else self.shard.open_checked(open_file)
+
+    def _open(self, window: Window | None, arrives: bool) -> Raw:
+        remote = self._remote_object() if arrives else None
+        if remote is not None and remote.arrives and self.size and self.span is None:
+            from tfrecord_io.store.read.arriving_object import ArrivingObject  # imports fsspec
+
+            return ArrivingObject(remote, self.size)
+        if self.has_no_file:
+            return open_raw(os.devnull)
+        if self.held is not None and self.held.content is not None:
+            return io.BytesIO(self.held.content)
+        if self._prefetched is not None:
+            from tfrecord_io.store.read.file_object import BorrowedFile
+
+            self._prefetched.seek(self.begin)
+            return BorrowedFile(self._prefetched)
+        if self.remote:
+            return self.open_ranges(window) or self._open_sequential()
+        if self.pipe is not None:
+            return self.pipe.open()
+        return open_raw(self.path) if self.shard is None else self.shard.call_with_name(self.path, open_raw)
+
+    def open_whole(self, most: int, *, arrives: bool = False) -> Raw:
+        """Open a file to be read to its end; memory holds at most `most` bytes of a remote file.
+
+        With `arrives`, it is read once, and used as it arrives where its store allows that.
+        """
+        if self.remote is None:
+            return self.open()
+        from tfrecord_io.store.read.range_reader import RangeReader, Window  # imports fsspec
+
+        readers: list[RangeReader] = []
+        window = Window(iter(readers), most=most)
+        raw = self.open(window, arrives=arrives)
+        if isinstance(raw, RangeReader):
+            readers.append(raw)  # its next ranges are requested while one is used
+        return raw
+
+    def open_ranges(self, window: Window | None = None) -> RangeReader | None:
+        """Open for reading by range requests; None if the filesystem's own file object is to be used, or it is open."""
+        remote = self._remote_object()
+        if remote is None:
+            return None
+        from tfrecord_io.store.read.range_reader import RangeReader  # imports fsspec
+
+        end = (self.size or 0) if self.span is None else self.span[1]
+        return RangeReader(remote, end, window, self._open_sequential, begin=self.begin)
+
+    def _remote_object(self) -> RemoteObject | None:
+        """Where range requests are made; None if the filesystem's own file object is to be used, or it is open."""
+        is_open = self._prefetched is not None or (self.held is not None and self.held.content is not None)
+        if not self.remote or is_open:
+            return None
+        from tfrecord_io.store.filesystem.remote import reopen_if_forked
+        from tfrecord_io.store.read.range_requests import open_object  # imports fsspec
+
+        name, info = self.current_name()
+        return open_object(reopen_if_forked(self._fsspec), name, info, self.path)
+
+    def _open_sequential(self) -> Raw:
+        """Open with the filesystem's own file object, which a web server sends as one response."""
+        from tfrecord_io.store.filesystem.google import is_encoded
+        from tfrecord_io.store.filesystem.remote import can_list
+        from tfrecord_io.store.read.file_object import StoredFile
+
+        name, info = self.current_name()
+        in_order = is_encoded(info) or not can_list(self._fsspec)
+        open_file = partial(self._open_file_object, name, info or {})
+        return StoredFile(open_file, self.path, (info or {}).get("size"), in_order=in_order)
+
+    def _open_file_object(self, name: str, info: Mapping[str, Any], again: bool) -> Any:
+        """Open the filesystem's own file object; if `again`, check that the file is still the one described."""
+        from tfrecord_io.store.filesystem.google import decoded_address, is_encoded
+        from tfrecord_io.store.filesystem.os_errors import stale_error
+        from tfrecord_io.store.filesystem.remote import can_list, is_cache, reopen_if_forked, unwrap
+        from tfrecord_io.store.read.range_requests import check_version
+        from tfrecord_io.store.read.web_response import open_response
+
+        fs = reopen_if_forked(self._fsspec)
+        now = self.current_name()[0] if again else name  # of a shard, another one once its writer has renamed it
+        with ExitStack() as opened:
+            try:
+                self.fill_cache(now, info)
+                if is_encoded(info):
+                    file = open_response(*decoded_address(*unwrap(fs, now)))
+                else:
+                    file = fs.open(now, "rb") if can_list(fs) else open_response(fs, now)
+                opened.callback(file.close)
+                if is_cache(fs):
+                    if info.get("size") not in (None, file.seek(0, os.SEEK_END)):
+                        raise stale_error(self.path)
+                    file.seek(0)
+                if again and now == name:
+                    check_version(info, self._store.describe(name), self.path)
+            except FileNotFoundError as error:
+                if again:
+                    raise _replaced_error(self.path) from error
+                raise
+            opened.pop_all()
+        return file
+
+    def fill_cache(self, name: str, info: Mapping[str, Any] | None) -> None:
+        """Download the file of this name and description, if it is in a ``simplecache`` of fsspec that lacks it."""
+        from tfrecord_io.store.filesystem.remote import is_cache, reopen_if_forked
+
+        fs = reopen_if_forked(self._fsspec)
+        if is_cache(fs):
+            from tfrecord_io.store.read.fill_cache import fill_cache
+
+            fill_cache(fs, name, partial(self._open_stored, info or {}))
+
+    def _open_stored(self, info: Mapping[str, Any], fsspec: Any, name: str) -> Raw | None:
+        """Open the file below a cache, to be read whole; None if the filesystem's own file object is to be used."""
+        size = info.get("size")
+        stored = Source(self.path, size, False, _fsspec=fsspec, _name=name, info=info)
+        if size is None or stored._remote_object() is None:
+            return None
+        return stored.open_whole(LIMITS.pending_range_bytes, arrives=size <= SMALL_BYTES)
+
+    def current_name(self) -> tuple[str, Mapping[str, Any] | None]:
+        """The name that a remote file has now, and fsspec's description of it.
+
+        A shard may still have its staged name only. Once its writer has removed that, it has its final name, unless
+        the next writer has replaced the dataset.
+        """
+        name = str(self._name)
+        if self.shard is None or self.shard.staged is None:
+            return name, self.info
+        fs = self._store
+        entry = fs.entry(self.shard.staged, is_file=True)
+        if entry is None:
+            entry = fs.entry(name, is_file=True)
+            self.shard.manifest.check_unchanged()
+        if entry is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
+        return entry.name, entry.info
+
+    @property
+    def _store(self) -> FsspecFileSystem:
+        """The filesystem of a remote file."""
+        from tfrecord_io.store.filesystem.remote import FsspecFileSystem
+
+        return FsspecFileSystem(self._fsspec)
+
+    def read_once(self) -> None:
+        """Promise that the file is not opened again: a pipe need not keep what was read."""
+        if self.derived is not None:
+            self.derived.read_once()
+        if self.pipe is not None:
+            self.pipe.is_read_once = True  # what the next reader reads need not be kept for others
+
+    def close(self) -> None:
+        """Close a pipe, so that its writer ends, and drop the kept bytes; other files are not open."""
+        if self.pipe is not None:
+            self.pipe.close()
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """True if the source is neither a file object nor a pipe."""
+        if self.derived is not None:
+            return self.derived.can_be_read_again
+        return not self.is_file_object and self.size is not None
+
+    @property
+    def is_pipe(self) -> bool:
+        """True for a FIFO or device; a dangling link has no size either, but is none."""
+        return self.pipe is not None and not is_dangling(self.path)
+
+    @property
+    def is_file_object(self) -> bool:
+        return self._file is not None
+
+    @property
+    def remote(self) -> tuple[Any, str] | None:
+        """The fsspec filesystem of a remote file, and the file's final name there; None for other files."""
+        if self._fsspec is None:
+            return None
+        from tfrecord_io.store.filesystem.remote import reopen_if_forked
+
+        return reopen_if_forked(self._fsspec), str(self._name)
+
+    @property
+    def location(self) -> tuple[FileSystem, str]:
+        """The filesystem of a file, and the file's final name there."""
+        return (LocalFileSystem(), self.path) if self._fsspec is None else (self._store, str(self._name))
+
+    def may_be_beside(self, name: str) -> bool:
+        """True if the source's directory may have a file of this name: not if a listing has none."""
+        return self.beside is None or f"{str(self._name).rpartition('/')[0]}/{name}" in self.beside
+
+    @property
+    def begin(self) -> int:
+        """The first byte that is read."""
+        return 0 if self.span is None else self.span[0]
+
+    def absolute(self, directory: str | None = None) -> Source:
+        """A copy with an absolute path in `directory`, by default the working directory, for other processes.
+
+        Unlike in `os.path.abspath`, ".." is left alone, which may follow a link.
+        """
+        if not self.local:
+            return self
+        directory = directory or ("" if os.path.isabs(self.path) else os.getcwd())  # which may be gone
+        path = os.path.join(directory, self.path)
+        return replace(self, path=path, shard=self.shard and self.shard.absolute(directory))
+
+    def piece(self, begin: int, end: int, records: int | None = None) -> Source:
+        """A piece of this file, which must be plain, with so many records if that is known."""
+        return replace(self, size=end - begin, span=(begin, end), records=records, held=None)
+
+    def byte_range(self, begin: int, end: int) -> Source:
+        """The records of this file that begin at the bytes from `begin` to `end`; to be aligned before it is read.
+
+        Of a piece the bytes count from its begin.
+        """
+        file = self.whole_file()
+        span = self.begin + begin, self.begin + end
+        return replace(file, size=end - begin, span=span, file_bytes=file.size, held=None)
+
+    def whole_file(self) -> Source:
+        """The file that this is a piece of, as it is now; a file as it is. ReplacedError if its version is another."""
+        if self.span is None:
+            return self
+        if self.remote is None:
+            status = os.stat(self.path) if self.shard is None else self.shard.call_with_name(self.path, os.stat)
+            return replace(self, span=None, file_bytes=None, records=None, size=status.st_size)
+        name, info = self.current_name()
+        is_described = info is not None and (INCOMPLETE not in info or ONLY_TAG in info)
+        if info is not None and is_described and info.get("size") is not None:
+            return replace(self, span=None, file_bytes=None, records=None, size=info["size"])
+        entry = self._store.entry(name, is_file=True)
+        if entry is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
+        kept, now = dict(info or ()), entry.info or {}
+        if any(str(now[key]) != str(kept[key]) for key in kept.keys() & now.keys() - {"size"}):
+            raise _replaced_error(self.path)
+        return replace(self, span=None, file_bytes=None, records=None, size=entry.size, info=entry.info)
+
+    def check_unchanged(self) -> None:
+        """Raise ReplacedError if the file has another size than when it was looked up, or its dataset was replaced."""
+        if self.shard is None:
+            return
+        self.shard.manifest.check_unchanged()
+        if self.has_no_file:
+            return
+        size: int | None
+        if self.remote is None:
+            size = self.shard.call_with_name(self.path, os.stat).st_size
+        else:
+            entry = self._store.entry(self.current_name()[0])
+            size = None if entry is None else entry.size
+        if size != (self.size if self.span is None else self.file_bytes):
+            raise _replaced_error(self.path)
+
+    @property
+    def has_no_file(self) -> bool:
+        """True for a dataset whose manifest names no file; see `NoContent`."""
+        return self.derived is not None and self.shard is not None
+
+    @property
+    def begins_file(self) -> bool:
+        """True if the source begins with the first record of a file."""
+        first = None if self.origin is None or self.derived is not None else self.origin(0)
+        return not self.begin and (first is None or not first.record)
+
+
+def source_of(
+    fs: FileSystem,
+    entry: Entry,
+    shard: ManifestShard | None = None,
+    partitions: tuple[tuple[str, str | None], ...] = (),
+    beside: Mapping[str, Entry] | None = None,
+) -> Source:
+    """Make the source of a file from its entry, manifest entry, folders and listing."""
+    told: dict[str, Any] = {"shard": shard, "partitions": partitions, "beside": beside}
+    if is_remote(fs):
+        return Source(
+            fs.display_path(entry.name),
+            entry.size,
+            local=False,
+            _fsspec=fs.fsspec,
+            _name=entry.name,
+            info=entry.info,
+            **told,
+        )
+    return Source(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None, **told)
+
+
+def open_raw(path: str) -> io.FileIO:
+    """Open a local file without a buffer."""
+    return open(system.current.full_name(path), "rb", buffering=0)
+
+
+def source_of_file_object(file: Any) -> Source:
+    """The source of a binary file object. In text mode it is a TypeError, if not open for reading a ValueError."""
+    from tfrecord_io.store.read.file_object import CallerFile
+
+    if isinstance(file, io.TextIOBase):
+        raise TypeError("the file is open in text mode; open it with mode 'rb'")
+    if hasattr(file, "readable") and not file.readable():
+        raise ValueError("the file is not open for reading")
+    name = getattr(file, "name", None)
+    return Source(name if isinstance(name, str) else f"<{type(file).__name__}>", None, False, _file=CallerFile(file))
+
+
+def source_in_memory(name: str, size: int, content: DerivedContent) -> Source:
+    """The source of records in memory; like a file object, it has no files next to it."""
+    from tfrecord_io.store.read.file_object import CallerFile
+
+    return Source(name, size, False, _file=CallerFile(None), derived=content)
+
+
+class NoContent:
+    """The content of a dataset whose manifest names no file: it has its schema and its columns of folders."""
+
+    can_be_read_again = True
+    schema: bytes | None = None
+
+    def open(self) -> Stream:
+        return PlainStream(io.BytesIO(), "", b"", 0)
+
+    def read_once(self) -> None:
+        """There is nothing to read."""
+
+
+def working_directory(sources: Iterable[Source]) -> str | None:
+    """The working directory, if the path of a source is relative to it."""
+    return os.getcwd() if any(source.local and not os.path.isabs(source.path) for source in sources) else None
+
+
+def is_elsewhere(directory: str) -> bool:
+    """True if the working directory has changed, or was removed."""
+    try:
+        return os.getcwd() != directory
+    except FileNotFoundError:
+        return True
+
+
+def total(numbers: Iterable[int | None]) -> int | None:
+    """The sum of sizes or numbers of records; None if one is unknown."""
+    counts = list(numbers)
+    return None if None in counts else sum(filter(None, counts))
+
+
+def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
+    """All bytes of a manifest, or slightly more than `MOST_MANIFEST_BYTES`.
+
+    Another writer may replace it at any time, also after `entry` was looked up. In a bucket it is therefore read by one
+    request for the whole object, which gives the old one or the new one: ranges of the size that was looked up would be
+    an error or, on servers that ignore the version asked for, a part of the new one.
+    """
+    path = fs.display_path(entry.name)
+    for _ in range(LIMITS.tries):
+        if not is_remote(fs) or entry.size is None or entry.size > MOST_MANIFEST_BYTES:
+            return read_whole(fs, entry, MOST_MANIFEST_BYTES)
+        text = fs.read_object(entry.name)
+        if len(text) != entry.size:  # it was replaced, or the connection ended early
+            latest = fs.entry(entry.name, is_file=True)
+            if latest is None:
+                break
+            entry = latest
+        if len(text) == entry.size:
+            return text
+    if is_remote(fs):
+        from tfrecord_io.store.filesystem.os_errors import stale_error
+        from tfrecord_io.store.filesystem.remote import is_cache
+
+        if is_cache(fs.fsspec):
+            raise stale_error(path)
+    raise _replaced_error(path)
+
+
+def _replaced_error(path: str, what: str = "file") -> ReplacedError:
+    """See `replaced_error`, whose module the first read of a local file does not need."""
+    from tfrecord_io.store.filesystem.os_errors import replaced_error
+
+    return replaced_error(path, what)
+
+
+class SummedFile:
+    """A raw file; `size` and `crc` are those of the bytes that were read from its start on, each once."""
+
+    def __init__(self, raw: Any, crc32c: Callable[[memoryview, int], int]) -> None:
+        self._raw, self._crc32c, self._at = raw, crc32c, 0
+        self.size = self.crc = 0
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        n: int | None = self._raw.readinto(buffer)
+        if n and self._at == self.size:
+            self.size, self.crc = self.size + n, self._crc32c(memoryview(buffer)[:n], self.crc)
+        self._at += n or 0
+        return n
+
+    def seekable(self) -> bool:
+        return bool(self._raw.seekable())
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, /) -> int:
+        self._at = int(self._raw.seek(offset))
+        return self._at
+
+    def close(self) -> None:
+        self._raw.close()
+
+
+def checksum(source: Source, crc32c: Callable[[memoryview, int], int]) -> tuple[int, int]:
+    """Size and checksum of a whole file; `crc32c` continues a checksum with more bytes."""
+    buffer = memoryview(bytearray(_CHECKED_BYTES))
+    with closing(SummedFile(source.open(), crc32c)) as raw:
+        while raw.readinto(buffer):
+            pass
+    return raw.size, raw.crc
+
+
+def read_whole(fs: FileSystem, entry: Entry, limit: int = -1) -> bytes:
+    """All bytes of a small file, or slightly more than `limit` bytes of a larger one."""
+    parts, size = [], 0
+    with closing(source_of(fs, entry).open() if is_remote(fs) else open_raw(entry.name)) as raw:
+        while (limit < 0 or size <= limit) and (n := raw.readinto(buffer := memoryview(bytearray(1 << 16)))):
+            parts.append(bytes(buffer[:n]))
+            size += n
+    return b"".join(parts)
+
+
+class HeldContent:
+    """The content of a small object, from when it was first read until `drop`: other reads take it from here."""
+
+    def __init__(self) -> None:
+        self.content: bytes | None = None
+        self.is_kept = True
+
+    def drop(self) -> None:
+        """Keep no content any more, so that each read finds out whether the object was replaced."""
+        self.content, self.is_kept = None, False
+
+
+class Pipe:
+    """A file that is opened once, by its first reader. What was read is kept in a temporary file to be read again.
+
+    Opening a FIFO waits for its writer, and what was read from it is gone: a second opening would wait for another
+    writer, or find the rest of the data.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._raw: io.FileIO | None = None  # None before it is opened, and after its end
+        self._kept: tempfile.SpooledTemporaryFile[bytes] | None = None
+        self._size = 0  # bytes kept
+        self.may_rewind = True  # its codec may go back, or is not known yet
+        self._opened = False
+        self.is_read_once = False  # by one reader more, if none is open, which then closes the pipe
+        self._gone = False  # some of what was read was not kept
+        self._lock = threading.Lock()
+
+    def open(self) -> PipeReader:
+        """A reader from the first byte."""
+        import tempfile
+
+        with self._lock:
+            if self._gone:
+                raise OSError(errno.ESPIPE, "a pipe cannot be read a second time: save it to a file", self.path)
+            if not self._opened:
+                self._raw = open(self.path, "rb", buffering=0)  # noqa: SIM115
+                self._kept = tempfile.SpooledTemporaryFile(LIMITS.spool_memory_bytes, prefix="tfrecord_io-")  # noqa: SIM115
+                self._opened = True
+        return PipeReader(self)
+
+    @property
+    def keeps(self) -> bool:
+        return self.may_rewind or not self.is_read_once
+
+    def read_at(self, offset: int, buffer: memoryview) -> int | None:
+        """Read into `buffer` like ``readinto``, from a byte that was kept or from the next one."""
+        with self._lock:
+            if self.keeps:
+                while self._size < offset and self._keep(memoryview(bytearray(min(_PIECE, offset - self._size)))):
+                    pass
+            if offset < self._size:
+                assert self._kept is not None
+                self._kept.seek(offset)
+                data = self._kept.read(len(buffer))
+                buffer[: len(data)] = data
+                return len(data)
+            if self.keeps:
+                return self._keep(buffer)
+            self._drop()  # all that was kept has been read
+            return self._read(buffer)
+
+    def spool(self) -> int:
+        """Read to the end, and return the number of bytes."""
+        with self._lock:
+            piece = memoryview(bytearray(_PIECE))
+            while (n := self._keep(piece)) != 0:
+                if n is None:
+                    raise BlockingIOError(errno.EAGAIN, "a non-blocking file has no data yet", self.path)
+            return self._size
+
+    def spooled_descriptor(self) -> int:
+        """Read to the end, and return the descriptor of a temporary file with all bytes, which the pipe closes."""
+        from tfrecord_io.store.system import named_temporary_folder
+
+        self.spool()
+        assert self._kept is not None
+        with named_temporary_folder():
+            self._kept.flush()
+        return self._kept.fileno()
+
+    def _keep(self, buffer: memoryview) -> int | None:
+        n = self._read(buffer)
+        if n:
+            assert self._kept is not None
+            from tfrecord_io.store.system import named_temporary_folder
+
+            with named_temporary_folder():
+                self._kept.seek(self._size)
+                self._kept.write(buffer[:n])
+            self._size += n
+        return n
+
+    def _read(self, buffer: memoryview) -> int | None:
+        if self._raw is None:
+            return 0
+        n = self._raw.readinto(buffer)
+        if n == 0 and len(buffer):  # not read again: a FIFO could have another writer by then
+            self._raw.close()
+            self._raw = None
+        return n
+
+    def close(self) -> None:
+        """Close the file, so that its writer is stopped, and drop the kept bytes."""
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            raw.close()
+        self._drop()
+
+    def _drop(self) -> None:
+        kept, self._kept, self._size, self._gone = self._kept, None, 0, True
+        if kept is not None:
+            kept.close()
+
+    @quiet_at_exit
+    def __del__(self) -> None:
+        self.close()
+
+
+class _RawFile:
+    """Base class of raw files that read at an offset."""
+
+    _offset = 0
+
+    def tell(self) -> int:
+        return self._offset
+
+    def seek(self, offset: int) -> int:
+        self._offset = offset
+        return offset
+
+
+class PipeReader(_RawFile):
+    """A raw file that reads a `Pipe` from its start; it can seek as long as the pipe keeps what was read."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        n = self._pipe.read_at(self._offset, buffer)
+        self._offset += n or 0
+        return n
+
+    def seekable(self) -> bool:
+        return self._pipe.keeps
+
+    def close(self) -> None:
+        if self._pipe.is_read_once:
+            self._pipe.close()
+
+
+class OpenPlainFile:
+    """A descriptor of a plain file, read at any offset by several threads; it is closed with the last reference.
+
+    Attributes
+    ----------
+    size : int
+        When it was opened.
+    descriptor : int or None
+        None for a file in memory.
+    """
+
+    descriptor: int | None = None
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self.size = size
+        self.descriptor = os.dup(descriptor)
+
+    def read_into(self, buffer: Bytes, begin: int) -> int:
+        """Read the bytes from `begin` on; fewer than the buffer has room for only if the file was truncated."""
+        view = buffer.data
+        done = 0
+        assert self.descriptor is not None
+        while done < len(view) and (n := system.current.read_at(self.descriptor, view[done:], begin + done)):
+            done += n
+        return done
+
+    @quiet_at_exit
+    def __del__(self) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+
+
+class PlainFileReader(_RawFile):
+    """A raw file over an `OpenPlainFile`, which may be one in memory."""
+
+    def __init__(self, file: OpenPlainFile) -> None:
+        self.file = file
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        count = min(len(buffer), self.file.size - self._offset)
+        n = self.file.read_into(np.frombuffer(buffer, np.uint8, count), self._offset) if count else 0
+        self._offset += n
+        return n
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Others may read the file."""
+
+
+def metadata_of(sources: Iterable[Source]) -> dict[str, str]:
+    """The metadata of the datasets of these files; a name to which two of them give different texts is left out."""
+    manifests = {id(source.shard.manifest): source.shard.manifest for source in sources if source.shard is not None}
+    texts: dict[str, set[str]] = {}
+    for manifest in manifests.values():
+        for name, text in manifest.metadata:
+            texts.setdefault(name, set()).add(text)
+    return {name: found.pop() for name, found in texts.items() if len(found) == 1}

@@ -1,0 +1,240 @@
+"""Shards of a dataset are replaced by others, or taken out, by one replacement of its manifest.
+
+The new shards are written under names that no reader reads (see `tfrecord_io.store.write.publication`); the manifest
+that names them also names the files to be removed after it. What is appended meanwhile is kept.
+
+`ReplaceableDataset` has the manifest by which a caller decides what to replace; its `replacement` has all new shards
+from its beginning. `ReplaceShards` is the change that a publication makes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from tfrecord_io.errors import CorruptRecordError, printable
+from tfrecord_io.store.paths.file_names import FileName, ShardName, new_id
+from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.store.paths.resolve_output import NamedShards
+from tfrecord_io.store.read.source import ManifestVersion, Source
+from tfrecord_io.store.write.atomic import place_of
+from tfrecord_io.store.write.change import OVERTAKEN, ChangeById, Rules
+from tfrecord_io.store.write.old_files import OldFiles
+from tfrecord_io.store.write.output_file import OutputFile
+from tfrecord_io.store.write.place import Place
+from tfrecord_io.store.write.publication import Publication, WrittenShard
+
+
+def manifest_of(sources: Sequence[Source], path: str | os.PathLike[str], verb: str, advice: str) -> ManifestVersion:
+    """The manifest that names all of these files; `verb` says what cannot be done without.
+
+    Raises
+    ------
+    ValueError
+        There is none, or there are several.
+    """
+    found = {source.shard.manifest.name: source.shard.manifest for source in sources if source.shard is not None}
+    if len(found) != 1 or any(source.shard is None for source in sources):
+        what = "a single file" if len(sources) == 1 else "these files have no manifest"
+        what = f"{len(found)} datasets, each of which can be {verb}" if len(found) > 1 else what
+        if len(found) == 1:
+            other = next(source.path for source in sources if source.shard is None)
+            what = f"its manifest does not name '{printable(other)}', which must be moved first"
+        raise ValueError(f"'{printable(os.fspath(path))}': {what}: {advice}")
+    return next(iter(found.values()))
+
+
+class ReplaceableDataset:
+    """A dataset some of whose shards are to be replaced, with its manifest before that.
+
+    Parameters
+    ----------
+    version : ManifestVersion
+        The manifest when the shards were looked up.
+    path : str or PathLike
+        For messages.
+    verb : str
+        What is done to the dataset, for messages: "compacted".
+
+    Raises
+    ------
+    OSError
+        Another writer has replaced the manifest since, or is about to.
+    """
+
+    def __init__(self, version: ManifestVersion, path: str | os.PathLike[str], verb: str) -> None:
+        directory, slash, base = version.name.rpartition("/")
+        self.path, self.verb, self.stem = os.fspath(path), verb, FileName.parse(base).dataset or ""
+        self.base = version.path[: len(version.path) - len(base)] + self.stem  # of the shards' names
+        self.place = place_of(version.fs, directory + slash, self.stem)
+        manifest = self.place.read()
+        if manifest is None or manifest.id != version.id:
+            raise _changed_error(self.place, verb)
+        _check_settled(manifest, self.place)
+        self.manifest: Manifest = manifest
+
+    def path_of(self, source: Source) -> str:
+        """The path of a shard, as the manifest states it."""
+        return source.location[1].removeprefix(self.place.directory)
+
+    def replacement(self, new: Sequence[NewShard], dropped: Sequence[ManifestFile] = ()) -> Replacement:
+        """Begin to write new shards, and to take those that are `dropped` out of the dataset."""
+        return Replacement(self, new, dropped)
+
+
+@dataclass(frozen=True, slots=True)
+class NewShard:
+    """A shard in the place of the first of the `files` that it replaces."""
+
+    files: tuple[ManifestFile, ...]
+    records: int  # that it must have
+
+    @classmethod
+    def joined(cls, files: Sequence[ManifestFile]) -> NewShard:
+        """The shard with all records of these files."""
+        return cls(tuple(files), sum(file.records for file in files))
+
+
+class Replacement:
+    """New shards that replace shards of a dataset; the others keep their place in it.
+
+    Each new shard is opened by its number, written, and made a shard by `written_shard`; then the publication publishes
+    them.
+
+    Parameters
+    ----------
+    dataset : ReplaceableDataset
+    new : list of NewShard
+    dropped : list of ManifestFile
+        Shards to take out of the dataset.
+
+    Attributes
+    ----------
+    paths : tuple of str
+        The path of each new shard, as the manifest will state it.
+    publication : Publication
+    """
+
+    def __init__(
+        self, dataset: ReplaceableDataset, new: Sequence[NewShard], dropped: Sequence[ManifestFile] = ()
+    ) -> None:
+        self._new, self._place, id = tuple(new), dataset.place, new_id()
+        self.paths = _new_paths(self._new, dataset.stem, id)
+        names = tuple(path.rpartition("/")[2] for path in self.paths)
+        output = NamedShards(dataset.path, True, None, base=dataset.base, grows=True, names=names)
+        change = ReplaceShards(dataset.manifest, self._new, tuple(dropped), dataset.verb)
+        self.publication = Publication(output, self._place, change, id)
+
+    def open(self, index: int) -> OutputFile:
+        """Open a new shard, by its number, for writing; its folder is that of the shards that it replaces."""
+        return self.publication.open(index, self._folder(index))
+
+    def _folder(self, index: int) -> str:
+        """The folder of a new shard, with its slash."""
+        return self.paths[index][: len(self.paths[index]) - len(self.paths[index].rpartition("/")[2])]
+
+    def written_shard(self, index: int, *, records: int, size: int, crc32c: int, output: OutputFile) -> WrittenShard:
+        """A shard, after it was checked to have all of its records."""
+        new = self._new[index]
+        if records != new.records:
+            first = f"'{printable(new.files[0].path)}'"
+            reason = first if len(new.files) == 1 else f"{len(new.files)} shards from {first} on"
+            text = f"{reason} have {records} records, and the manifest states {new.records}; nothing is changed"
+            raise CorruptRecordError(text, path=self._place.path, expected=new.records, got=records)
+        return WrittenShard(index, records, bytes=size, crc32c=crc32c, output=output, folder=self._folder(index))
+
+
+def _new_paths(new: Sequence[NewShard], stem: str, id: str) -> tuple[str, ...]:
+    """The paths of new shards: after those of the shards before each, also for programs that go by names."""
+    paths: dict[str, None] = {}
+    for shard in new:
+        folder, slash, base = shard.files[0].path.rpartition("/")
+        name = ShardName.parse(base)  # none: a file that was adopted
+        _, record, packed = FileName.split_suffixes(base if name is None else name.base + name.suffix)
+        suffix = (record if record.startswith(".") else ".tfrecord") + packed
+        numbers = count(0 if name is None else name.index)
+        candidates = (f"{folder}{slash}{ShardName.make(stem, at, None, id)}{suffix}" for at in numbers)
+        paths[next(path for path in candidates if path not in paths)] = None
+    return tuple(paths)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceShards(ChangeById):
+    """`new` shards, each in the place of the first that it replaces in the dataset of a manifest; some are `dropped`.
+
+    `verb` says in messages what is done to the dataset.
+    """
+
+    manifest: Manifest
+    new: tuple[NewShard, ...]
+    dropped: tuple[ManifestFile, ...]
+    verb: str
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(
+            mode="append",
+            done=self.verb,
+            overtaken=OVERTAKEN,
+            completion="tfr clean --yes removes the files that were replaced",
+            is_addition=False,
+            replaces_all=False,
+            needs_manifest=True,
+            needs_lock=True,
+            is_planned=True,
+        )
+
+    def check(self, manifest: Manifest | None, old: OldFiles) -> None:
+        if manifest is None or manifest.id != self.manifest.id:
+            raise _changed_error(old.place, self.verb)
+        _check_settled(manifest, old.place)
+
+    def check_schemas(self, manifest: Manifest | None, own: Manifest, path: str) -> None:
+        """Do nothing: the records are those of the dataset."""
+
+    def next(self, manifest: Manifest | None, own: Manifest, old: OldFiles) -> Manifest | None:
+        if manifest is None:
+            raise _changed_error(old.place, self.verb)
+        _check_settled(manifest, old.place)
+        current = {file.path: replace(file, staged=None) for file in manifest.files}
+        replaced = [*(file for shard in self.new for file in shard.files), *self.dropped]
+        if any(current.get(file.path) != replace(file, staged=None) for file in replaced):
+            raise _changed_error(old.place, self.verb)
+        new = {}
+        for shard, file in zip(self.new, own.files, strict=True):
+            has_sources = all(old_file.sources for old_file in shard.files)
+            sources = [source for old_file in shard.files for source in old_file.sources] if has_sources else ()
+            new[shard.files[0].path] = replace(file, joined=tuple(sources))
+        gone = {file.path for file in replaced}
+        kept = [new.get(file.path, file) for file in manifest.files if file.path in new or file.path not in gone]
+        return replace(
+            manifest,
+            id=own.id,
+            files=tuple(kept),
+            replaces=(*manifest.replaces, *(file.path for file in replaced)),
+            sources_without_rows=(
+                *manifest.sources_without_rows,
+                *(source for file in self.dropped for source in file.sources),
+            ),
+        )
+
+
+def _changed_error(place: Place, verb: str) -> OSError:
+    """The error for a dataset that another writer has replaced."""
+    text = f"another writer has replaced this dataset meanwhile; nothing of it is {verb}: do so again"
+    return OSError(errno.EBUSY, text, place.path)
+
+
+def _check_settled(manifest: Manifest, place: Place) -> None:
+    """Raise an error if a writer may be giving the files of the manifest their names.
+
+    On a disk it has the lock until it has done so, or died: `publish` waits for that, and does what is left.
+    """
+    if not place.is_local and any(file.staged is not None for file in manifest.files):
+        text = "a writer is replacing this dataset, or died while doing so: do this when it has ended"
+        call = "tfr.convert(path, path, mode='overwrite')"
+        advice = f"if it died, {call} completes the dataset first"
+        raise OSError(errno.EBUSY, f"{text}; {advice}", place.path)
