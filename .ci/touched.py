@@ -22,7 +22,9 @@ RULES = {  # by command, which files it is run for
     "dev/bench .venv -m benchmarks.guard": KERNEL,
     "make test-full STORM=1 PYTEST_ARGS=tests/simulation": r"tests/simulation/",
     "make fuzz SECONDS=60": KERNEL,
-    "make conformance": r"tfrecord_io/(bytes/(_native|engine|format)|apps/tf_compat|plugins/tensorflow)/|tests/conformance/",
+    "make conformance": (
+        r"tfrecord_io/(bytes/(_native|engine|format)|apps/tf_compat|plugins/tensorflow)/|tests/conformance/"
+    ),
     "make wheel-test PYTEST_ARGS='tests/test_importing.py tests/test_layout.py tests/bytes/engine/test_golden.py'": (
         r"pyproject\.toml$|CMakeLists\.txt$|\.ci/wheel|docs/reference/(stub|backend)\.py$"
     ),
@@ -36,7 +38,9 @@ RULES = {  # by command, which files it is run for
 def rules() -> dict[str, str]:
     """Map each command to the pattern of the files that it is run for."""
     adapters = {
-        f"make test-adapters ONLY={name}": rf"(tfrecord_io|tests)/(apps/adapters|plugins/\w+)/(test_)?{name}(_\w+)?\.py$"
+        f"make test-adapters ONLY={name}": (
+            rf"(tfrecord_io|tests)/(apps/adapters|plugins/\w+)/(test_)?{name}(_\w+)?\.py$"
+        )
         for name in ADAPTERS
     }
     return {**RULES, **adapters}

@@ -16,7 +16,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE, TESTS = ROOT / "tfrecord_io", ROOT / "tests"
+HOME = re.compile(r'^    "(\w+)": "([\w.]+)",', re.MULTILINE)  # of the doors of rooms: where a name is defined
 IMPORT = re.compile(r"^ *(?:from ([\w.]+) )?import (\([^)]*\)|.*)", re.MULTILINE)  # to parse all tests takes seconds
+
+
+@cache
+def homes_of(module: str) -> dict[str, str]:
+    """The names of a room's door, by the module that defines each; nothing for other modules."""
+    door = ROOT.joinpath(*module.split("."), "__init__.py")
+    if not re.fullmatch(r"tfrecord_io\.\w+", module) or not door.exists():
+        return {}
+    return dict(HOME.findall(door.read_text(encoding="utf-8")))
 
 
 @cache
@@ -25,7 +35,10 @@ def imported(path: Path) -> frozenset[str]:
     names: set[str] = set()
     for module, given in IMPORT.findall(path.read_text(encoding="utf-8")):
         words = re.findall(r"([\w.]+)(?: as \w+)?", re.sub("#.*", "", given))
-        names.update(f"{module}.{word}" if module else word for word in words)
+        homes = homes_of(module)
+        names.update(
+            f"{module}.{homes[word]}.{word}" if word in homes else f"{module}.{word}".lstrip(".") for word in words
+        )
     return frozenset(
         ".".join(parts[:n]) for parts in (name.split(".") for name in names) for n in range(1, len(parts) + 1)
     )

@@ -32,6 +32,7 @@ TOPICS = {
         "diagrams",
         "importing",
         "reference",
+        "rooms",
         "workflows",
         "readme",
         "rows_page",

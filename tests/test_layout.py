@@ -21,32 +21,30 @@ from tfrecord_io.base.libraries import ADAPTERS
 from tfrecord_io.base.public_names import SHOWN_IN, public_names
 from tfrecord_io.errors import MissingDependencyError, needs
 
-# A package imports from strictly lower floors only. A new top-level package or module gets its floor here.
+# Rooms and folders import from strictly lower floors only. A new folder gets its floor here.
 FLOORS = {
     unit: floor
     for floor, units in enumerate(
         [
-            "errors typing public_names registry display progress background closing options _native",
-            "format call_errors",
-            "compression libraries",
-            "engine",
-            "storage",
-            "schema",
-            "arrow",
-            "index",
+            "errors typing base",
+            "bytes",
+            "store",
+            "columns",
             "read",
             "write",
-            "api arrays tf_compat file_formats",
-            "training tools",
-            "adapters",
-            "lazy_dataset",
-            "__init__ __main__ cli formats io train beam",
+            "rows",
+            "apps/api apps/tf_compat apps/file_formats",
+            "apps/tools",
+            "apps/adapters",
+            "apps/lazy_dataset",
+            "__init__ __main__ apps/cli formats io train beam apps/__init__",
             "plugins",
             "testing",
         ]
     )
     for unit in units.split()
 }
+ROOMS = ("base", "bytes", "store", "columns", "read", "write", "rows")
 AT_ONCE = {"click", "fsspec", "google", "isal", "numpy", "pyarrow"}  # third parties a module may import at its top
 WHEN_NEEDED = {  # inside functions only
     *(
@@ -116,7 +114,7 @@ def imports_of(name: str) -> tuple[tuple[str, bool, int], ...]:
 # What only type checkers see: `lazy_dataset` names the methods that plugins add, `typing` the results of calls.
 SHOWN_TO_CHECKERS = {
     (name, target)
-    for name in ("lazy_dataset", "typing")
+    for name in ("apps/lazy_dataset", "typing")
     for node in ast.parse(FILES[name].read_text(encoding="utf-8")).body
     if is_type_checking(node) and isinstance(node, ast.If)
     for target, _, _ in imports(ast.Module(node.body, []))
@@ -124,15 +122,30 @@ SHOWN_TO_CHECKERS = {
 }
 
 
+def unit_of(module: str) -> str:
+    """The room, folder or public module that a module belongs to."""
+    parts = module.split("/")
+    return "/".join(parts[:2]) if parts[0] == "apps" else parts[0]
+
+
 def floor_of(module: str) -> int:
-    unit = module.split("/")[0]
+    unit = unit_of(module)
     assert unit in FLOORS, f"tfrecord_io/{unit} has no floor: give it one in tests/test_layout.py"
     return FLOORS[unit]
+
+
+@cache
+def homes_of(room: str) -> dict[str, str]:
+    """The names of a room's door, and the module of the room that defines each."""
+    homes: dict[str, str] = importlib.import_module(f"tfrecord_io.{room}")._HOMES
+    return homes
 
 
 def module_of(dotted: str) -> str:
     """The file that ``from tfrecord_io.a.b import c`` runs, without its suffix."""
     parts = dotted.split(".")[1:]
+    if len(parts) > 1 and parts[0] in ROOMS and (home := homes_of(parts[0]).get(parts[1])) is not None:
+        return module_of(f"tfrecord_io.{parts[0]}.{home}")
     while parts:
         for name in ("/".join(parts), "/".join([*parts, "__init__"])):
             if name in FILES:
@@ -173,19 +186,17 @@ def test_imports_go_strictly_down() -> None:
         own = floor_of(name)
         for target, line in own_imports(name):
             floor = floor_of(target)
-            shared = ("errors", "typing", "closing", "registry", "public_names", "display")
-            shared += ("options/did_you_mean",)  # whose table has names of functions, too
-            if target.split("/")[0] != name.split("/")[0] and floor >= own and not (target in shared and own == 0):
+            if unit_of(target) != unit_of(name) and floor >= own and own > 0:
                 wrong.append(f"tfrecord_io/{name}.py:{line} (floor {own}) imports {target} (floor {floor})")
     assert wrong == []
 
 
 def test_the_lowest_floor_is_small_and_explained() -> None:
     """Mechanisms that all modules know are what a stranger learns first: at most eight, each with one sentence."""
-    modules = {name for name in FILES if "/" not in name and FLOORS.get(name) == 0}
-    table = re.findall(r"^\| `(\w+)\.py` \| .+\. \|$", architecture_section("The lowest floor"), re.MULTILINE)
-    assert sorted(table) == sorted(modules)
-    assert len(modules) <= 8
+    modules = {name for name in FILES if re.fullmatch(r"base/[a-z]\w+", name)} - {"base/libraries"}
+    table = re.findall(r"^\| `([\w/]+)\.py` \| .+\. \|$", architecture_section("The lowest floor"), re.MULTILINE)
+    assert sorted(table) == sorted({*modules, "errors", "typing"})
+    assert len(table) <= 8
 
 
 def architecture_section(title: str) -> str:
@@ -220,7 +231,9 @@ def test_no_circle_of_packages() -> None:
         targets = {target.rpartition("/")[0] for target, _ in own_imports(name)}
         graph.setdefault(package, set()).update(targets - {package, ""})
     # The converters of Schema import the field types of their parent package; the files themselves form no circle.
-    graph["schema"].discard("schema/formats")
+    for modules_only in ("base", "apps"):  # the modules of these import from packages beside them, and form no circle
+        graph = {package: targets - {modules_only} for package, targets in graph.items() if package != modules_only}
+    graph["columns/schema"].discard("columns/schema/formats")
     assert cycles(graph) == []
 
 
@@ -231,7 +244,7 @@ def test_third_parties_are_imported_where_they_may_be() -> None:
 
 
 def check_third_parties(name: str) -> None:
-    adapter = name.startswith(("adapters/", "plugins/"))
+    adapter = name.startswith(("apps/adapters/", "plugins/"))
     optional = set()
     for target, waits, line in imports_of(name):
         top = target.split(".")[0]
@@ -240,7 +253,7 @@ def check_third_parties(name: str) -> None:
         where = f"tfrecord_io/{name}.py:{line} imports {target}"
         assert top in AT_ONCE | WHEN_NEEDED | OPTIONAL, f"{where}, which is not a dependency"
         assert waits or top in AT_ONCE | OPTIONAL, f"{where} at import time"
-        assert top != "click" or name.startswith("cli/") or name.endswith("_command"), where
+        assert top != "click" or name.startswith("apps/cli/") or name.endswith("_command"), where
         if top in OPTIONAL:
             assert adapter, f"{where}: only adapters do"
             optional.add(top)
@@ -251,7 +264,7 @@ def check_third_parties(name: str) -> None:
 
 def test_a_module_that_loads_an_optional_library_is_imported_when_needed() -> None:
     """Or by another one that loads it."""
-    of_adapter = (name for name in FILES if name.startswith(("adapters/", "plugins/")))
+    of_adapter = (name for name in FILES if name.startswith(("apps/adapters/", "plugins/")))
     at_once = {name: {target for target, waits, _ in imports_of(name) if not waits} for name in FILES}
     loading = {name for name in of_adapter if OPTIONAL & {target.split(".")[0] for target in at_once[name]}}
     wrong = {
@@ -279,9 +292,18 @@ def test_a_read_of_a_local_file_imports_only_what_it_needs(tmp_path: Path) -> No
     names = run_python(code).split()
     assert "pyarrow.compute" not in names  # which takes half as long as all others
     loaded = {name.removeprefix("tfrecord_io.") for name in names if name.startswith("tfrecord_io.")}
-    others = ("index", "write", "storage.write", "schema.formats", "arrow.output", "read.byte_ranges", "tools", "cli")
+    others = (
+        "read.index.",
+        "write",
+        "store.write",
+        "columns.schema.formats",
+        "columns.arrow.output",
+        "read.byte_ranges",
+        "apps.tools",
+        "apps.cli",
+    )
     assert [name for name in sorted(loaded) if name.startswith(others)] == []
-    assert len(loaded) <= 86
+    assert len(loaded) <= 90  # six doors of rooms among them
 
 
 def test_command_line_starts_without_rich_and_pandas() -> None:
@@ -383,24 +405,24 @@ def test_no_call_passes_its_locals_on() -> None:
 def test_advice_to_install_has_one_owner() -> None:
     """`errors.needs` names what to install; a kernel that was not built has other advice."""
     texts = {file: path.read_text(encoding="utf-8") for file, path in FILES.items()}
-    assert [file for file, text in texts.items() if "pip install" in text] == ["_native/__init__", "errors"]
+    assert [file for file, text in texts.items() if "pip install" in text] == ["bytes/_native/__init__", "errors"]
     raising = {file for file, text in texts.items() if "raise MissingDependencyError(" in text}
-    assert raising == {"_native/__init__", "registry", "storage/filesystem/locate"}, "a plugin; Java, for HDFS"
+    assert raising == {"base/registry", "bytes/_native/__init__", "store/filesystem/locate"}, "a plugin; Java, for HDFS"
 
 
-_OWNERS_OF_NAMES = ("storage/paths/file_names", "storage/paths/column_folder")
+_OWNERS_OF_NAMES = ("store/paths/file_names", "store/paths/column_folder")
 _NAMES_OF_FILES = re.compile(
     r"_MANIFEST|_RESUME-|_APPEND-|-of-|__HIVE|(?<![a-zA-Z])\\?\.(staged|claim|condition|tmp|(column_)?index|tfindex|idx)\b"
 )
 _OTHER_NAMES_OF_FILES = {
-    "cli/common_options": "texts of help",
-    "file_formats/tables/table_folders": "files of tables, whose numbers pyarrow counts",
-    "format/foreign_files": "the content of a fence, on a lower floor",
-    "format/format_registry": "formats of other files, on a lower floor",
+    "apps/cli/common_options": "texts of help",
+    "apps/file_formats/tables/table_folders": "files of tables, whose numbers pyarrow counts",
+    "bytes/format/foreign_files": "the content of a fence, on a lower floor",
+    "bytes/format/format_registry": "formats of other files, on a lower floor",
     "plugins/vision/earth_engine": "tiles of an image",
-    "schema/formats/tfds_info": "a template of TFDS",
-    "write/compact_shards": "a message",
-    "write/delete_rows": "a message",
+    "columns/schema/formats/tfds_info": "a template of TFDS",
+    "write/compacting": "a message",
+    "write/deleting": "a message",
 }
 
 

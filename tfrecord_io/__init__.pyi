@@ -49,7 +49,7 @@ from tfrecord_io.columns.schema.schema import Schema as Schema
 from tfrecord_io.errors import TFRecordError as TFRecordError
 from tfrecord_io.plugins.engines.spark import register_spark as register_spark
 from tfrecord_io.plugins.report.dataset_report import report as report
-from tfrecord_io.read.explode import explode as explode
+from tfrecord_io.read.exploding import explode as explode
 from tfrecord_io.read.random_access import open_random as open_random
 from tfrecord_io.read.record_reader import RecordReader as RecordReader
 from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays

@@ -19,7 +19,7 @@ from tfrecord_io.plugins.vision.pascal_voc import open_voc as open_voc
 from tfrecord_io.plugins.vision.to_folder import write_file_folder as write_file_folder
 from tfrecord_io.plugins.vision.to_folder import write_image_folder as write_image_folder
 from tfrecord_io.plugins.vision.yolo import open_yolo as open_yolo
-from tfrecord_io.read.implode import implode as implode
+from tfrecord_io.read.imploding import implode as implode
 
 __all__ = [
     "embed_files",

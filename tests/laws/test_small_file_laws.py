@@ -22,7 +22,7 @@ from records import blobs, example, floats, framed, int64s
 from strategies import sequence_example
 from tfrecord_io.base.options import ReadOptions
 from tfrecord_io.read.chunks import chunk_reader
-from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.opening import open_path
 
 FEATURES = {
     "a": st.integers(-3, 300).map(int64s),

@@ -124,7 +124,7 @@ FAULTS = [
         ("tests/write/test_partition_folders.py", "tests/store/write"),
     ),
     Fault(
-        "read/explode.py",
+        "read/exploding.py",
         "episodes are numbered from 0 again where a batch is cut",
         "begin=begin + first)",
         "begin=begin)",

@@ -28,8 +28,8 @@ from tfrecord_io.read import find_boundaries as boundaries
 from tfrecord_io.read.byte_ranges import align_sources, split_sources
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.find_boundaries import find_boundaries
-from tfrecord_io.read.open_scan import open_scan, read_scan
-from tfrecord_io.read.resolve_source import plan_source
+from tfrecord_io.read.opening import open_scan, read_scan
+from tfrecord_io.read.source_resolution import plan_source
 from tfrecord_io.store.paths.packed_sources import PackedSources
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.prefetch import SourcePrefetcher

@@ -21,8 +21,8 @@ from records import blobs, example, int64s, written
 from strategies import sequence_example
 from tfrecord_io.base.options import ReadOptions
 from tfrecord_io.bytes.format.dtypes import text_dtype
-from tfrecord_io.read.open_scan import read_scan
-from tfrecord_io.read.resolve_source import plan_source
+from tfrecord_io.read.opening import read_scan
+from tfrecord_io.read.source_resolution import plan_source
 
 N = 200
 

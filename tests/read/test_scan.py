@@ -15,9 +15,9 @@ import tfrecord_io as tfr
 from in_processes import batches_of, in_other_process, record_of, table_of_scan
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.read.open_scan import open_scan, read_scan
-from tfrecord_io.read.resolve_source import plan_source
+from tfrecord_io.read.opening import open_scan, read_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.source_resolution import plan_source
 
 ROWS = {"n": [1, 2, 3], "word": ["a", None, "c"]}
 

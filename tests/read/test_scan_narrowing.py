@@ -13,7 +13,7 @@ import pytest
 import tfrecord_io as tfr
 from in_processes import in_other_process, rows_of_piece
 from records import blobs, example, flip, framed, int64s, written
-from tfrecord_io.read.open_scan import open_scan
+from tfrecord_io.read.opening import open_scan
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import unwrap_scans
 

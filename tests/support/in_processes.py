@@ -56,7 +56,7 @@ def batches_of(pickled: bytes) -> list[list[int]]:
 
 def table_of_scan(pickled: bytes) -> list[dict[str, Any]]:
     """The rows that a pickled scan reads."""
-    from tfrecord_io.read.open_scan import read_scan
+    from tfrecord_io.read.opening import read_scan
 
     rows: list[dict[str, Any]] = read_scan(pickle.loads(pickled)).to_pylist()
     return rows

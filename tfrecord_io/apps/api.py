@@ -15,18 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from tfrecord_io import typing as results
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import DEFAULT_STORAGE, ReadOptions
-from tfrecord_io.base.options.read import DatasetOptions
-from tfrecord_io.base.public_names import LateTypes
-from tfrecord_io.base.registry import FRAMES, find_point
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.resolve_source import Files
-from tfrecord_io.read.scan import Scan, unwrap_scans
+from tfrecord_io.base import DEFAULT_STORAGE, FRAMES, DatasetOptions, LateTypes, ReadOptions, check_keywords, find_point
+from tfrecord_io.columns import Schema
+from tfrecord_io.read import Files, Reader, Scan, open_path, options_from_call, plan_scan, unwrap_scans
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -49,7 +40,7 @@ from tfrecord_io.typing import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tfrecord_io.write.writer import WriteReport
+    from tfrecord_io.write import WriteReport
 else:
     pd = LateTypes("pandas")
 
@@ -441,9 +432,9 @@ def write_tfrecord(
     SchemaWarning
         Data without rows was written to one file, which cannot keep the columns; a sharded dataset can.
     """
-    from tfrecord_io.base.options.write import WriteOptions
-    from tfrecord_io.store.paths.resolve_output import check_outside
-    from tfrecord_io.write.writer import write  # for a program that only reads, it would be half of what is imported
+    from tfrecord_io.base import WriteOptions
+    from tfrecord_io.store import check_outside
+    from tfrecord_io.write import write  # for a program that only reads, it would be half of what is imported
 
     options = WriteOptions(
         schema=schema,
@@ -547,7 +538,7 @@ def open_writer(
     EncodeError, SchemaError
         By ``write``.
     """
-    from tfrecord_io.base.options.write import WriteOptions
+    from tfrecord_io.base import WriteOptions
 
     options = WriteOptions(
         schema=schema,
@@ -571,7 +562,7 @@ def open_writer(
         filesystem=filesystem,
         progress=progress,
     )
-    from tfrecord_io.write.writer import Writer
+    from tfrecord_io.write import Writer
 
     return Writer(path, options, may_move=True)
 
@@ -617,9 +608,8 @@ def infer_schema(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`.
     """
-    from tfrecord_io.columns.arrow.buffers import cut_columns
-    from tfrecord_io.columns.schema.inferred_schema import InferredSchema
-    from tfrecord_io.read.suggest_types import SAMPLE_ROWS, suggest_types
+    from tfrecord_io.columns import InferredSchema, cut_columns
+    from tfrecord_io.read import SAMPLE_ROWS, suggest_types
 
     asked = options_from_call(
         ReadOptions,

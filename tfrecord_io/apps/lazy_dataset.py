@@ -18,36 +18,63 @@ from tfrecord_io.apps.adapters.polars import to_polars
 from tfrecord_io.apps.adapters.tf import to_tf
 from tfrecord_io.apps.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.apps.adapters.xarray import to_xarray
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import Report, Summary, byte_size, counted
-from tfrecord_io.base.libraries import PluginMethod, added_method
-from tfrecord_io.base.options import INT64_MAX, Limits, check_integer
-from tfrecord_io.base.options.arrays import IterOptions
-from tfrecord_io.base.options.did_you_mean import unknown_attribute
-from tfrecord_io.base.options.options_base import check_choice
-from tfrecord_io.base.options.read import DatasetOptions
-from tfrecord_io.base.public_names import LateTypes
-from tfrecord_io.columns.arrow.buffers import export_stream
-from tfrecord_io.columns.arrow.input.batch_source import open_input
+from tfrecord_io.base import (
+    INT64_MAX,
+    DatasetOptions,
+    IterOptions,
+    LateTypes,
+    Limits,
+    PluginMethod,
+    Report,
+    Summary,
+    added_method,
+    byte_size,
+    check_choice,
+    check_integer,
+    check_keywords,
+    counted,
+    unknown_attribute,
+)
+from tfrecord_io.columns import export_stream, open_input
 from tfrecord_io.errors import printable
-from tfrecord_io.read.call_options import check_equal, datasets_in, options_from_call
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.explanation import Explanation, explain_scan
-from tfrecord_io.read.explode import step_columns
-from tfrecord_io.read.lazy_scan import LazyScan
-from tfrecord_io.read.live_scan import refresh_scan
-from tfrecord_io.read.narrow_scan import apply_filter, skip_rows
-from tfrecord_io.read.open_scan import count_scan, open_all, open_scan, read_scan
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_source import plan_dataset
-from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder
-from tfrecord_io.read.sources import as_list, is_source
-from tfrecord_io.rows.arrays.read_arrays import scan_arrays
-from tfrecord_io.rows.training.iterator import ArrayIterator, iterate
-from tfrecord_io.rows.training.mixed_rows import BalancedEpochs, MixedEpochs, SequenceEpochs
-from tfrecord_io.rows.training.mixture import Mixture, same_columns, shares
-from tfrecord_io.rows.training.row_source import RowSource
-from tfrecord_io.rows.training.windows import WindowForm, Windows
+from tfrecord_io.read import (
+    PIECE_BYTES,
+    Explanation,
+    LazyScan,
+    Reader,
+    Scan,
+    ScanHolder,
+    apply_filter,
+    as_list,
+    check_equal,
+    count_scan,
+    datasets_in,
+    explain_scan,
+    is_source,
+    open_all,
+    open_scan,
+    options_from_call,
+    plan_dataset,
+    read_scan,
+    refresh_scan,
+    resolve_sources,
+    skip_rows,
+    step_columns,
+)
+from tfrecord_io.rows import (
+    ArrayIterator,
+    BalancedEpochs,
+    MixedEpochs,
+    Mixture,
+    RowSource,
+    SequenceEpochs,
+    WindowForm,
+    Windows,
+    iterate,
+    same_columns,
+    scan_arrays,
+    shares,
+)
 from tfrecord_io.typing import (
     UNSET,
     ArrayLayout,
@@ -466,7 +493,7 @@ class Dataset(_Shown):
             state=state,
         )
 
-    # By adapters: a line for each row of base/libraries.py ----------------------------------------------------------------
+    # By adapters: a line for each row of base/libraries.py -----------------------------------------------------------
 
     to_polars = to_polars
     to_duckdb = to_duckdb

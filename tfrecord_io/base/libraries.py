@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base.options.call_errors import check_keywords
 from tfrecord_io.base.registry import ADAPTERS as POINTS
 from tfrecord_io.base.registry import Registry
 

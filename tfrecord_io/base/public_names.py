@@ -1,4 +1,4 @@
-"""The public names: which module shows each, and which defines it. Modules are imported when a name is first used.
+"""The names of public modules and of rooms: where each is defined. Modules are imported when a name is first used.
 
 Tests: tests/test_public_api.py and tests/test_typing.py.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from threading import RLock
 from types import ModuleType
@@ -25,7 +25,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "read.random_access": "open_random",
         "read.record_reader": "RecordReader",
         "write.record_writer": "RecordWriter",
-        "read.explode": "explode",
+        "read.exploding": "explode",
         "apps.file_formats.convert": "convert",
         "apps.tools.copy": "copy",
         "apps.tools.delete": "delete",
@@ -56,7 +56,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "apps.file_formats.array_files.from_numpy_files": "open_npy open_npz open_idx",
         "apps.file_formats.array_files.to_numpy_files": "write_npy write_npz",
         "apps.file_formats.embed_files": "embed_files",
-        "read.implode": "implode",
+        "read.imploding": "implode",
     },
     "io": {
         "apps.tf_compat.parse_example": "parse_example parse_single_example RaggedTensor SparseTensor",
@@ -71,8 +71,8 @@ _HOMES: dict[str, dict[str, str]] = {
         "apps.tf_compat.record_files": "TFRecordOptions TFRecordWriter",
     },
     "train": {
-        "bytes.format.example_messages": "BytesList Example Feature FeatureList FeatureLists Features FloatList Int64List "
-        "SequenceExample"
+        "bytes.format.example_messages": "BytesList Example Feature FeatureList FeatureLists Features FloatList "
+        "Int64List SequenceExample"
     },
     "typing": {
         "apps.lazy_dataset": "DatasetPiece MixedDataset WindowedDataset",
@@ -82,12 +82,12 @@ _HOMES: dict[str, dict[str, str]] = {
         "read.random_access": "RandomAccess SelectedRecords",
         "read.reader": "Reader",
         "read.report": "ReadReport",
-        "read.suggest_types": "Suggestion",
+        "read.type_suggestions": "Suggestion",
         "columns.schema.field": "Field",
         "columns.schema.inferred_schema": "InferredSchema",
         "rows.training.iterator": "ArrayIterator",
         "typing": "Progress",
-        "write.delete_rows": "DeleteReport",
+        "write.deleting": "DeleteReport",
         "write.writer": "WriteReport Writer",
     },
 }
@@ -140,6 +140,28 @@ def attach(shown_in: str, namespace: dict[str, Any]) -> tuple[Callable[[str], An
         return [*names, *(name for name in of_others if "." not in name), *more]
 
     return __getattr__, __dir__, names
+
+
+def lazy_names(
+    package: str, namespace: dict[str, Any], homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package (PEP 562): its names, by the module that defines each.
+
+    >>> get, _, names = lazy_names("tfrecord_io.base", {}, {"byte_size": "display"})
+    >>> get("byte_size")(2048), names
+    ('2.0 kB', ['byte_size'])
+    """
+
+    def __getattr__(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+        value = namespace[name] = getattr(import_module(f"{package}.{homes[name]}"), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return [*homes]
+
+    return __getattr__, __dir__, [*homes]
 
 
 _TYPE = re.compile("string|bool|u?int(8|16|32|64)|b?float(16|32|64)|complex(64|128)")  # as ``tf.int64``

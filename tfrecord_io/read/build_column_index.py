@@ -16,12 +16,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.display import counted, error_dict
-from tfrecord_io.base.options import LIMITS, MIB, ScanOptions, Selection, StorageOptions
-from tfrecord_io.base.progress import ProgressMeter, logger
-from tfrecord_io.bytes.engine.contract import Checks
-from tfrecord_io.columns.schema.column_selection import entries_of
+from tfrecord_io.base import (
+    LIMITS,
+    MIB,
+    ProgressMeter,
+    ScanOptions,
+    Selection,
+    StorageOptions,
+    counted,
+    error_dict,
+    logger,
+    ordered,
+)
+from tfrecord_io.bytes import Checks
+from tfrecord_io.columns import entries_of
 from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -39,10 +47,7 @@ from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.plan_random_access import plan_records
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store.paths.manifest import find_sidecars
-from tfrecord_io.store.read.source import Source
-from tfrecord_io.store.write.atomic import file_status, open_output, remove_file
-from tfrecord_io.store.write.output_file import OutputStream
+from tfrecord_io.store import OutputStream, Source, file_status, find_sidecars, open_output, remove_file
 
 _THREADS = 16
 _MEMORY = 256 * MIB  # for the files in a store that are read at a time

@@ -14,14 +14,11 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.bytes.compression import CODECS, INFER
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.base import ordered
+from tfrecord_io.bytes import CODECS, INFER, MAX_RECORD_BYTES, get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.find_boundaries import find_boundaries
-from tfrecord_io.store.read.random_access_file import open_random_access
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source, open_random_access
 
 _NEAR = 0.1  # of a piece or a file, whichever is larger: a boundary so near to the edge of the file is that edge,
 _MOST_MOVED = 0.25  # of a piece, at most

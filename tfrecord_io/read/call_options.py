@@ -8,9 +8,15 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from tfrecord_io.base.options import Options, ScanOptions, TransferOptions
-from tfrecord_io.base.options.dataset_keywords import OF_PLAIN_FILES, REFUSED, REPORTS_ALL
-from tfrecord_io.base.options.options_base import separate_filesystem
+from tfrecord_io.base import (
+    OF_PLAIN_FILES,
+    REFUSED,
+    REPORTS_ALL,
+    Options,
+    ScanOptions,
+    TransferOptions,
+    separate_filesystem,
+)
 from tfrecord_io.read.scan import Scan, unwrap_scans
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)

@@ -16,23 +16,17 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base.display import counted, did_you_mean
-from tfrecord_io.base.options import FrameOptions, StorageOptions
-from tfrecord_io.bytes.compression import CODECS
+from tfrecord_io.base import FrameOptions, StorageOptions, counted, did_you_mean
+from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import SchemaError, hide_secrets, printable
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import record_sources, resolve_selection
-from tfrecord_io.store.filesystem.interface import FileSystem
-from tfrecord_io.store.filesystem.locate import locate
-from tfrecord_io.store.paths.file_names import FileName, Kind
-from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read.source import Source, source_of
+from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs, source_of
 
 if TYPE_CHECKING:
-    from tfrecord_io.base.options.split_slices import Split
-    from tfrecord_io.base.options.write import CopyOptions
-    from tfrecord_io.bytes.format.format_registry import Format
-    from tfrecord_io.columns.schema.formats.tfds_info import TfdsInfo, TfdsSplit
+    from tfrecord_io.base import CopyOptions, Split
+    from tfrecord_io.bytes import Format
+    from tfrecord_io.columns import TfdsInfo, TfdsSplit
 
 _VERSION = r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})"
 _DEFAULT_CONFIG = ".config/metadata.json"
@@ -93,7 +87,7 @@ def find_sources(
 
 def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_they_are: bool) -> list[Any]:
     """The files of the datasets in a list, and what else is in it."""
-    from tfrecord_io.base.options.write import CopyOptions
+    from tfrecord_io.base import CopyOptions
 
     sources: list[Any] = []
     for part in parts:
@@ -107,7 +101,7 @@ def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, 
 def _split_sources(
     path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool
 ) -> list[Source]:
-    from tfrecord_io.store.paths.safe_names import join_below
+    from tfrecord_io.store import join_below
 
     fs, name, info = _find_dataset(path, storage)
     format = _record_format(info)
@@ -137,7 +131,7 @@ def _record_format(info: TfdsInfo) -> Format | None:
     """The format of a dataset's files; None for TFRecord. SchemaError if its records cannot be read as those are."""
     if info.file_format == "tfrecord":
         return None
-    from tfrecord_io.bytes.format.format_registry import FORMATS
+    from tfrecord_io.bytes import FORMATS
 
     format = FORMATS.get(info.file_format)
     if format is not None and format.content is not None:
@@ -163,8 +157,8 @@ def tfds_format(fs: FileSystem, name: str) -> Format | None:
 
     SchemaError if they are of a format that is not read.
     """
-    from tfrecord_io.columns.schema.formats.tfds_info import read_info
-    from tfrecord_io.store.paths.plain_files import Directory
+    from tfrecord_io.columns import read_info
+    from tfrecord_io.store import Directory
 
     info = None
     if fs.can_list:
@@ -179,7 +173,7 @@ def _open_content(source: Source) -> Source:
         return source
     if FileName.of_path(source.path).kind is Kind.RECORDS:  # the table of formats takes time to import
         return source
-    from tfrecord_io.bytes.format.format_registry import format_of_records
+    from tfrecord_io.bytes import format_of_records
 
     format = format_of_records(source.path, CODECS.without_suffix(source.path))
     return source if format is None else _record_source(format, source, begin=0, end=None, length=None)
@@ -187,7 +181,7 @@ def _open_content(source: Source) -> Source:
 
 def _record_source(format: Format, source: Source, begin: int, end: int | None, length: int | None) -> Source:
     """The records of a file of another format from `begin` to `end`, of `length`, as those of a TFRecord file."""
-    from tfrecord_io.bytes.format.format_registry import load
+    from tfrecord_io.bytes import load
 
     assert format.content is not None
     source_of_records: Source = load(format.content)(source, begin, end, length)
@@ -211,10 +205,10 @@ def _list_splits(info: TfdsInfo) -> str:
 
 def _piece(source: Source, begin: int, end: int, length: int) -> Source:
     """The records of a file from number `begin` to `end`, of `length`, which ``dataset_info.json`` states."""
-    from tfrecord_io.columns.schema.formats.tfds_info import check_length
+    from tfrecord_io.columns import check_length
     from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale
     from tfrecord_io.read.index.record_index import RecordIndex, scan_sizes
-    from tfrecord_io.store.read.random_access_file import open_plain
+    from tfrecord_io.store import open_plain
 
     with open_plain(source, "a slice of a split") as file:
         (sidecar,) = find_indexes([source])
@@ -238,8 +232,8 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
 
 def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileSystem, str, TfdsInfo]:
     """Find the directory of a dataset's version, from its own path or from a directory above."""
-    from tfrecord_io.columns.schema.formats.tfds_info import INFO, dataset_directory, read_info
-    from tfrecord_io.store.paths.plain_files import Directory
+    from tfrecord_io.columns import INFO, dataset_directory, read_info
+    from tfrecord_io.store import Directory
 
     fs, name = locate(dataset_directory(path), storage)
     for directory in _versions(fs, name):
@@ -287,7 +281,7 @@ def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | 
     """The default configuration of TFDS, named in a note beside the configurations; ValueError if there is none."""
     if not configs:
         return None
-    from tfrecord_io.store.paths.plain_files import Directory
+    from tfrecord_io.store import Directory
 
     text = Directory.from_filesystem(fs, root).read(_DEFAULT_CONFIG)
     try:

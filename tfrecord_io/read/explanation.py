@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Literal
 
-from tfrecord_io.base.display import LINE_WIDTH, Report, Summary, byte_size, counted
+from tfrecord_io.base import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.read.chunks.chunk_reader import reads_on
 from tfrecord_io.read.index.column_search import PickedSource
@@ -202,7 +202,7 @@ def _requests(opened: Scan) -> tuple[int, int] | None:
     chosen = sum(picked.requests for picked in frames)
     if not sizes and not chosen:
         return None
-    from tfrecord_io.store.read.range_reader import requests_for  # imports fsspec
+    from tfrecord_io.store import requests_for  # imports fsspec
 
     bounds = [requests_for(size, stream=reads_on(opened.decode_selection)) for size in sizes]
     return chosen + sum(low for low, _ in bounds), chosen + sum(high for _, high in bounds)

@@ -22,13 +22,10 @@ from functools import partial
 
 import numpy as np
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.options import MIB
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array, Engine, Fault, FaultCode
-from tfrecord_io.bytes.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
+from tfrecord_io.base import MIB, ordered
+from tfrecord_io.bytes import FRAME_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Array, Engine, Fault, FaultCode, frame_size
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.store.read.block_reader import Bytes
-from tfrecord_io.store.read.random_access_file import RandomAccessFile, codec_of
+from tfrecord_io.store import Bytes, RandomAccessFile, codec_of
 
 _CHAIN_RECORDS = 16  # successive records that prove a boundary
 # Bytes of these records: in a bucket, where one request of 2 MiB has them and the bytes before; and on a disk.

@@ -16,26 +16,22 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options import LIMITS
-from tfrecord_io.base.progress import logger
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.columns.schema.column_selection import is_glob
-from tfrecord_io.columns.schema.embedded import embedded_content
+from tfrecord_io.base import LIMITS, counted, logger
+from tfrecord_io.bytes import HEADER_BYTES, Array, frame_size
+from tfrecord_io.columns import embedded_content, is_glob
 from tfrecord_io.errors import TFRecordError, printable
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store.read.source import ManifestShard, Source
+from tfrecord_io.store import ManifestShard, Source
 
 if TYPE_CHECKING:
     from tfrecord_io.read.index.column_search import ColumnSearch, FileMatches, WantedColumns
     from tfrecord_io.read.index.indexed_files import IndexedFiles
     from tfrecord_io.read.row_filter import RowFilter
-    from tfrecord_io.store.read.random_access_file import RandomAccessFile
+    from tfrecord_io.store import RandomAccessFile
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 

@@ -10,22 +10,43 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.options import MIB, ScanOptions
-from tfrecord_io.base.options.limits import BYTES_PER_CELL, Expansion
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers, Fault, FaultCode, FeatureName
-from tfrecord_io.bytes.engine.fault_messages import to_error
-from tfrecord_io.bytes.format.companions import ShapeSource, companions, feature_of_companion
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
-from tfrecord_io.columns.arrow.buffers import column_mask, cut_columns
-from tfrecord_io.columns.arrow.decode.inferred_column import FoldedTensor, SeenColumns, candidates, fold
-from tfrecord_io.columns.schema.column_features import FEATURE_LIST, RAW
-from tfrecord_io.columns.schema.column_selection import Projection
-from tfrecord_io.columns.schema.field import Field
-from tfrecord_io.columns.schema.inferred_schema import Evidence
-from tfrecord_io.columns.schema.inferred_type import KindCount, Observation, RecordRef, arrow_type, contradiction, join
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.tensor_types import dtype_metadata, tensor_type
-from tfrecord_io.columns.schema.types import plain_kind
+from tfrecord_io.base import BYTES_PER_CELL, MIB, Expansion, ScanOptions
+from tfrecord_io.bytes import (
+    Array,
+    ColumnBuffers,
+    Fault,
+    FaultCode,
+    FeatureName,
+    Kind,
+    Layout,
+    ShapeSource,
+    companions,
+    feature_of_companion,
+    to_error,
+)
+from tfrecord_io.columns import (
+    FEATURE_LIST,
+    RAW,
+    Evidence,
+    Field,
+    FoldedTensor,
+    KindCount,
+    Observation,
+    Projection,
+    RecordRef,
+    Schema,
+    SeenColumns,
+    arrow_type,
+    candidates,
+    column_mask,
+    contradiction,
+    cut_columns,
+    dtype_metadata,
+    fold,
+    join,
+    plain_kind,
+    tensor_type,
+)
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader

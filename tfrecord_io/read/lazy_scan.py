@@ -7,11 +7,11 @@ from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.read.resolve_source import plan_sources
+from tfrecord_io.base import ReadOptions
 from tfrecord_io.read.scan import Origin, Scan
+from tfrecord_io.read.source_resolution import plan_sources
 from tfrecord_io.read.sources import absolute_paths
-from tfrecord_io.store.read.source import Source, is_elsewhere, working_directory
+from tfrecord_io.store import Source, is_elsewhere, working_directory
 
 _SLOTS: Any = Scan
 _SOURCES, _ORIGIN = _SLOTS.sources, _SLOTS.origin

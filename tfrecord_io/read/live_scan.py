@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tfrecord_io.base.display import name_advice
+from tfrecord_io.base import name_advice
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.narrow_scan import apply_filter
-from tfrecord_io.read.resolve_source import plan_sources
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.read.source_resolution import plan_sources
+from tfrecord_io.store import Source
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfrecord_io.base.options import INT64_MAX, ReadOptions, check_integer
+from tfrecord_io.base import INT64_MAX, ReadOptions, check_integer
 from tfrecord_io.read.call_options import pace_options
 from tfrecord_io.read.index_search import search_indexes
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 
 if TYPE_CHECKING:
-    from tfrecord_io.base.options.condition import Condition
+    from tfrecord_io.base import Condition
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 
@@ -67,7 +67,7 @@ def apply_filter(scan: AnyScan, filters: Any) -> AnyScan:
     SchemaError
         The condition does not apply to the type of a column.
     """
-    from tfrecord_io.base.options.filters import condition_of
+    from tfrecord_io.base import condition_of
 
     condition = condition_of(filters)
     return Scan.filter(_resolve_remaining_types(add_condition_columns(scan, condition), condition), condition)

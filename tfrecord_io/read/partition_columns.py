@@ -11,14 +11,19 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.columns.arrow.buffers import int64_array
-from tfrecord_io.columns.schema.column_selection import Projection, apply_overrides, is_glob, matches_any
-from tfrecord_io.columns.schema.embedded import EmbeddedSchemaUnreadable, unpack
-from tfrecord_io.columns.schema.field import Field
-from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.columns import (
+    EmbeddedSchemaUnreadable,
+    Field,
+    Projection,
+    Schema,
+    apply_overrides,
+    int64_array,
+    is_glob,
+    matches_any,
+    unpack,
+)
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.read.source import ManifestShard, Source
+from tfrecord_io.store import ColumnFolder, ManifestShard, Source
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -181,7 +186,7 @@ def _type_of(texts: set[str], stated: set[pa.DataType | None]) -> pa.DataType:
 
 def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
     """The value in a directory name, as an array of one value."""
-    from tfrecord_io.columns.schema.type_names import logical_name
+    from tfrecord_io.columns import logical_name
 
     if text is None and (declared := Field.from_arrow(field)).default is not None:
         return declared.default_array().cast(field.type)

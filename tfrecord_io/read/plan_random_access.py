@@ -7,10 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from tfrecord_io.base.options import ALL, MIB, ScanOptions, Selection
-from tfrecord_io.bytes.engine.contract import Array, RecordCounts
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
-from tfrecord_io.columns.schema.embedded import EmbeddedSchema
+from tfrecord_io.base import ALL, MIB, ScanOptions, Selection
+from tfrecord_io.bytes import FRAME_BYTES, Array, RecordCounts
+from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
@@ -21,8 +20,7 @@ from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.read.record_checks import check_record_type
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store.read.random_access_file import open_random_access
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source, open_random_access
 
 _CHUNK_BYTES = 64 * MIB  # of first records that are read together
 

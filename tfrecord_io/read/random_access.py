@@ -12,19 +12,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.closing import Closing, Shared, cached_property
-from tfrecord_io.base.options import LIMITS, MIB
-from tfrecord_io.base.options.filters import condition_of
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.base.options.read import NumberOptions, ReadOptions, ScanOptions
-from tfrecord_io.bytes.engine.contract import Array, Checks, Fault
-from tfrecord_io.bytes.engine.fault_messages import record_error
-from tfrecord_io.columns.arrow.buffers import selectable
-from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder, Columns, to_table
-from tfrecord_io.columns.arrow.output.python_rows import PayloadDicts, RecordDicts
-from tfrecord_io.columns.arrow.output.to_python import cell
-from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.base import (
+    LIMITS,
+    MIB,
+    Closing,
+    Expansion,
+    NumberOptions,
+    ReadOptions,
+    ScanOptions,
+    Shared,
+    cached_property,
+    check_keywords,
+    condition_of,
+)
+from tfrecord_io.bytes import Array, Checks, Fault, record_error
+from tfrecord_io.columns import BatchBuilder, Columns, PayloadDicts, RecordDicts, RowFault, cell, selectable, to_table
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
@@ -45,11 +47,11 @@ from tfrecord_io.read.index_search import column_search, indexed_fields, matchin
 from tfrecord_io.read.narrow_scan import add_condition_columns, apply_filter
 from tfrecord_io.read.plan_random_access import index_around_damage, plan_records
 from tfrecord_io.read.report import ReadReport
-from tfrecord_io.read.resolve_source import Files, resolve_source, selection_of
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.source_resolution import Files, resolve_source, selection_of
 from tfrecord_io.read.sources import ChosenRecords
-from tfrecord_io.store.read.block_reader import Bytes
+from tfrecord_io.store import Bytes
 from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnError, Path, SchemaLike, StorageLike
 
 Key = str | bytes | int

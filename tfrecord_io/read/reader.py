@@ -13,18 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.display import and_more
-from tfrecord_io.base.options import MIB
-from tfrecord_io.base.options.did_you_mean import unknown_attribute
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.base.options.on_damage import checked_on_error, without_report
-from tfrecord_io.base.public_names import LateTypes
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.buffers import BatchStream, value_bytes
-from tfrecord_io.columns.arrow.casts import can_unify
-from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder, to_table
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.types import uncommon
+from tfrecord_io.base import MIB, Expansion, LateTypes, and_more, checked_on_error, unknown_attribute, without_report
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import BatchBuilder, BatchStream, RowFault, can_unify, to_table, uncommon, value_bytes
 from tfrecord_io.errors import RecordMemoryError, TFRecordError, printable
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -33,13 +24,13 @@ from tfrecord_io.read.chunks.recovery import chunk_batches, leave_out
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
 from tfrecord_io.read.scan import EarlyFilter, Scan
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source
 from tfrecord_io.typing import DtypeBackend
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tfrecord_io.columns.schema.inferred_schema import InferredSchema
+    from tfrecord_io.columns import InferredSchema
     from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
 else:
     pd = LateTypes("pandas")
@@ -434,13 +425,13 @@ class Reader(BatchStream):
         """The table; its metadata states an index only if all files that were read have it."""
         if self.report.schema_source != "embedded" or self._planned.reader.check.index_is_in(self._begun):
             return table
-        from tfrecord_io.columns.schema.pandas_metadata import drop_index
+        from tfrecord_io.columns import drop_index
 
         return table.replace_schema_metadata(drop_index(table.schema).metadata)
 
     def read_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All remaining rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
-        from tfrecord_io.columns.arrow.output.to_pandas import to_pandas
+        from tfrecord_io.columns import to_pandas
 
         scan, selection = self.scan, self.scan.selection
         is_all = selection.offset == 0 and selection.limit is None and scan.row_filter is None and not self._started

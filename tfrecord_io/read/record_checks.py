@@ -13,21 +13,14 @@ from operator import attrgetter
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.display import and_more, counted, did_you_mean
-from tfrecord_io.base.options import MIB, ScanOptions, Selection, StorageOptions
-from tfrecord_io.bytes.engine.contract import Plan, RecordCounts
-from tfrecord_io.bytes.format.feature_types import RecordType, Text
-from tfrecord_io.columns.arrow.buffers import BatchStream
-from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns
-from tfrecord_io.columns.schema.column_features import FEATURE_LIST
-from tfrecord_io.columns.schema.field import CONTEXT, Field
-from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.base import MIB, ScanOptions, Selection, StorageOptions, and_more, counted, did_you_mean
+from tfrecord_io.bytes import Plan, RecordCounts, RecordType, Text
+from tfrecord_io.columns import CONTEXT, FEATURE_LIST, BatchStream, Field, Schema, plan_columns
 from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.recovery import SkippedRegions
-from tfrecord_io.store.filesystem.locate import storage_for
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source, storage_for
 
 _SAMPLE_RECORDS = 100
 _SAMPLE_BYTES = 4 * MIB
@@ -185,7 +178,7 @@ class SidecarSchema:
 
     def check(self, records: Mapping[str, int]) -> None:
         """Raise CorruptRecordError where the number of records read from a file, by path, is not as described."""
-        from tfrecord_io.columns.schema.formats.tfds_info import check_length, shard_lengths
+        from tfrecord_io.columns import check_length, shard_lengths
 
         lengths: dict[str, dict[str, int]] = {}
         for path, count in records.items():
@@ -235,8 +228,8 @@ def _read_description(source: Source, options: ScanOptions) -> SidecarSchema | N
 
     That of a split may be in a directory above that of the file: TFDS has templates of names with folders.
     """
-    from tfrecord_io.columns.schema.formats.tfds_info import FEATURES, INFO
-    from tfrecord_io.store.paths.plain_files import Directory
+    from tfrecord_io.columns import FEATURES, INFO
+    from tfrecord_io.store import Directory
 
     if not source.may_be_beside(FEATURES):
         return None
@@ -284,7 +277,7 @@ def warn_of_no_records(sources: Sequence[Source]) -> None:
 
 def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ScanOptions) -> None:
     """Raise DecodeError if the records are another message: with `record_type`, only if they look like one."""
-    from tfrecord_io.bytes.engine.fault_messages import not_examples
+    from tfrecord_io.bytes import not_examples
 
     error = not_examples(counts, sources[0].path, is_declared=options.record_type is not None)
     if error is not None:

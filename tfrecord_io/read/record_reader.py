@@ -6,16 +6,13 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.closing import ConsumedOnce
-from tfrecord_io.base.options.did_you_mean import unknown_attribute
-from tfrecord_io.base.options.read import ReportOptions
+from tfrecord_io.base import ConsumedOnce, ReportOptions, check_keywords, unknown_attribute
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.report import ReadReport, end_read
-from tfrecord_io.store.read.prefetch import SourcePrefetcher
+from tfrecord_io.store import SourcePrefetcher
 from tfrecord_io.typing import InputPath, OnErrorCollecting, StorageLike
 
 

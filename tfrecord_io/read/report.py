@@ -18,12 +18,11 @@ from operator import itemgetter
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.display import LINE_WIDTH, Report, Summary, byte_size, counted
-from tfrecord_io.base.options.on_damage import on_damage
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.base import LINE_WIDTH, Report, Summary, byte_size, counted, on_damage
+from tfrecord_io.bytes import Array
 from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, printable, warn
 from tfrecord_io.read.chunks.recovery import SkippedRegion, SkippedRegions
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source
 
 REGION_HEADINGS = ("file", "records before", "begin", "end", "left out because")
 

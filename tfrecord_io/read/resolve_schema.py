@@ -13,28 +13,36 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.display import name_advice
-from tfrecord_io.base.options import ALL, ScanOptions, Selection
-from tfrecord_io.base.options.record_types import MessageType, takes_payloads
-from tfrecord_io.bytes.engine.contract import FeatureName, Plan, PlanColumn, RecordCounts
-from tfrecord_io.bytes.format.companions import SHAPE_SOURCE_KEY, companions
-from tfrecord_io.bytes.format.feature_types import RECORD_TYPES, Layout, RecordType, Text
-from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns, reads_companions
-from tfrecord_io.columns.schema.column_selection import (
+from tfrecord_io.base import ALL, MessageType, ScanOptions, Selection, cached_property, name_advice, takes_payloads
+from tfrecord_io.bytes import (
+    RECORD_TYPES,
+    SHAPE_SOURCE_KEY,
+    FeatureName,
+    Layout,
+    Plan,
+    PlanColumn,
+    RecordCounts,
+    RecordType,
+    Text,
+    companions,
+)
+from tfrecord_io.columns import (
+    EmbeddedSchema,
+    Field,
+    KindCount,
+    Observation,
     Projection,
+    Schema,
     apply_overrides,
     as_stored,
+    is_call,
     is_glob,
     matches_any,
     overridden_by,
+    plan_columns,
+    reads_companions,
     refuse_other_features,
 )
-from tfrecord_io.columns.schema.embedded import EmbeddedSchema
-from tfrecord_io.columns.schema.field import Field
-from tfrecord_io.columns.schema.field_makers import is_call
-from tfrecord_io.columns.schema.inferred_type import KindCount, Observation
-from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read.chunks.chunk import (
     PAYLOAD_SCHEMA,
@@ -63,7 +71,7 @@ from tfrecord_io.read.record_checks import (
     warn_of_schema,
 )
 from tfrecord_io.read.scan import ResolvedSchema, Scan
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
     from tfrecord_io.read.inference import SampledNames
@@ -460,7 +468,7 @@ class _Planner:
         for name in ("schema", "schema_overrides"):
             if getattr(self.options, name) not in (None, "infer"):
                 raise ValueError(f"{name}= does not apply to record_type={type_!r}, whose fields are the columns")
-        from tfrecord_io.columns.arrow.messages.message_tree import message_tree  # which imports protobuf
+        from tfrecord_io.columns import message_tree  # which imports protobuf
 
         names = [field.name for field in type_.descriptor.fields]
         self._check_names(names)
@@ -628,7 +636,7 @@ class _Planner:
 
     def _revise(self, assumptions: Assumptions, sample: _Sample) -> Assumptions | None:
         """The assumptions without those that the schemas or the types in a sample disprove; None if none is."""
-        from tfrecord_io.columns.arrow.decode.inferred_column import count_kinds
+        from tfrecord_io.columns import count_kinds
 
         if sample.chunks and (revision := sample.chunks[-1].revision) is not None:
             revision.warn_if_late()
@@ -654,7 +662,7 @@ class _Planner:
 
     def _plan_inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         """Plan the read by the schema that a sample of records shows; or return better assumptions, to try again."""
-        from tfrecord_io.columns.schema.inferred_schema import InferredSchema
+        from tfrecord_io.columns import InferredSchema
         from tfrecord_io.read.inference import evidence_of, folded_columns, inferred_schema
 
         sample = self._decode_sample(reader, assumptions)
@@ -744,7 +752,7 @@ class _Planner:
         else with the first of all files. Where these have no common type for a column, it has that of the files which
         the filter leaves. The first `begin` files have been looked at: one that is open is not opened again.
         """
-        from tfrecord_io.columns.schema.merged_schema import merge, prefer_read_files
+        from tfrecord_io.columns import merge, prefer_read_files
 
         if not self.has_united:
             self.has_united = True

@@ -12,25 +12,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.display import name_advice
-from tfrecord_io.base.options.condition import Condition
-from tfrecord_io.base.options.filters import condition_of
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.base.options.operators import BY_SYMBOL
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers
-from tfrecord_io.columns.arrow.buffers import selectable
-from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns, type_literals, values_of
-from tfrecord_io.columns.arrow.row_fault import RowFault, first_refused
-from tfrecord_io.columns.schema.column_selection import entries_of
+from tfrecord_io.base import BY_SYMBOL, Condition, Expansion, condition_of, name_advice
+from tfrecord_io.bytes import Array, ColumnBuffers
+from tfrecord_io.columns import (
+    RowFault,
+    cast_comparable_columns,
+    entries_of,
+    first_refused,
+    selectable,
+    type_literals,
+    values_of,
+)
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
-from tfrecord_io.store.read.source import ManifestShard, ManifestVersion, Source
+from tfrecord_io.store import ColumnFolder, Manifest, ManifestFile, ManifestShard, ManifestVersion, Source
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns.arrow.messages.message_batches import AnyBatchBuilder
+    from tfrecord_io.columns import AnyBatchBuilder
 
 _CONTAINS = BY_SYMBOL["contains"].function  # which is not one of Arrow
 

@@ -16,23 +16,24 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.base.display import and_more
-from tfrecord_io.base.options import MIB, ScanOptions
-from tfrecord_io.bytes.engine.contract import ColumnBuffers, Plan
-from tfrecord_io.bytes.format.feature_types import Kind, RecordType, Text
-from tfrecord_io.columns.schema.column_features import FEATURE_LIST
-from tfrecord_io.columns.schema.field import CONTEXT, CONVERSION_ERRORS
-from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.base import MIB, ScanOptions, and_more
+from tfrecord_io.bytes import ColumnBuffers, Kind, Plan, RecordType, Text
+from tfrecord_io.columns import CONTEXT, CONVERSION_ERRORS, FEATURE_LIST, Schema
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.record_checks import warn_of_schema
-from tfrecord_io.store.filesystem.interface import Entry, FileSystem, existing_files
-from tfrecord_io.store.filesystem.locate import is_remote
-from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import FileName
-from tfrecord_io.store.paths.manifest import sidecar_entries
-from tfrecord_io.store.read.source import Source, read_whole
+from tfrecord_io.store import (
+    ColumnFolder,
+    Entry,
+    FileName,
+    FileSystem,
+    Source,
+    existing_files,
+    is_remote,
+    read_whole,
+    sidecar_entries,
+)
 
 FORMAT, VERSION = "tfrecord_io schema", 1
 _MAX_BYTES = 16 * MIB  # as of an embedded schema

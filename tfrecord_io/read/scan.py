@@ -10,20 +10,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import pyarrow as pa
 
-from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.display import and_more, counted
-from tfrecord_io.base.options import INT64_MAX, MIB, ScanOptions, Selection, check_integer
-from tfrecord_io.base.options.record_types import MessageType, takes_payloads
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers, Plan
-from tfrecord_io.bytes.format.feature_types import RecordType, Text
-from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.columns.arrow.decode.decode_plan import other_part, plan_columns
-from tfrecord_io.columns.schema.column_features import shown_type
-from tfrecord_io.columns.schema.column_selection import Projection, overridden_by
-from tfrecord_io.columns.schema.embedded import EmbeddedSchema
-from tfrecord_io.columns.schema.inferred_type import Observation
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.types import has_dictionary
+from tfrecord_io.base import (
+    INT64_MAX,
+    MIB,
+    MessageType,
+    ScanOptions,
+    Selection,
+    and_more,
+    cached_property,
+    check_integer,
+    counted,
+    takes_payloads,
+)
+from tfrecord_io.bytes import Array, ColumnBuffers, Plan, RecordType, Text
+from tfrecord_io.columns import (
+    BatchBuilder,
+    EmbeddedSchema,
+    Observation,
+    Projection,
+    Schema,
+    has_dictionary,
+    other_part,
+    overridden_by,
+    plan_columns,
+    shown_type,
+)
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import (
@@ -34,13 +45,13 @@ from tfrecord_io.read.chunks.embedded_schemas import (
 )
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
-from tfrecord_io.store.read.source import Source, total
+from tfrecord_io.store import Source, total
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns.arrow.messages.message_batches import AnyBatchBuilder
+    from tfrecord_io.columns import AnyBatchBuilder
     from tfrecord_io.read.index.column_search import PickedSource
     from tfrecord_io.read.row_filter import RowFilter
-    from tfrecord_io.store.paths.packed_sources import PackedSources
+    from tfrecord_io.store import PackedSources
 
 PIECE_BYTES = 128 * MIB
 MOST_PIECES = 1_000_000  # each is a task of its own
@@ -81,7 +92,7 @@ class _Compiled:
             order = Projection(entries).order(resolved.schema.names)
             names = [name for name in order if name not in resolved.companions]
             if scan.with_index and resolved.source == "embedded":
-                from tfrecord_io.columns.schema.pandas_metadata import stored_index
+                from tfrecord_io.columns import stored_index
 
                 excluded = {name.removeprefix("!") for name in entries or ()}
                 index = stored_index(resolved.schema.to_arrow())
@@ -89,7 +100,7 @@ class _Compiled:
             self.columns = resolved.schema.select([*names, *self.added_index])
         self.builder: AnyBatchBuilder
         if isinstance(message := options.record_type, MessageType):
-            from tfrecord_io.columns.arrow.messages.message_batches import MessageBatchBuilder  # which imports protobuf
+            from tfrecord_io.columns import MessageBatchBuilder  # which imports protobuf
 
             self.builder = MessageBatchBuilder(
                 message, self.columns.names, max_features=options.limits.features, threads=options.thread_count
@@ -294,7 +305,7 @@ class Scan:
         if self.resolved.embedded is None or not self.resolved.embedded.conflicts:
             return
         if conflicts := self.conflicts():
-            from tfrecord_io.columns.schema.merged_schema import prefer_read_files
+            from tfrecord_io.columns import prefer_read_files
 
             governing = self.resolved.embedded
             # Files may have been left out since.
@@ -306,7 +317,7 @@ class Scan:
 
     def files_and_columns(self) -> str:
         """The files, and the columns that can be selected with their types, for display."""
-        from tfrecord_io.columns.schema.type_names import summary_of
+        from tfrecord_io.columns import summary_of
 
         if not self.sources:
             return "no files"
@@ -318,7 +329,7 @@ class Scan:
 
         Messages have fields of float64.
         """
-        from tfrecord_io.columns.schema.type_names import logical_name
+        from tfrecord_io.columns import logical_name
 
         name = logical_name(field.type, field.metadata)
         return name if isinstance(self.options.record_type, MessageType) else shown_type(name, field)
@@ -407,7 +418,7 @@ class Scan:
         scan = replace(self, with_index=True, compiled=None)  # type: ignore[arg-type]
         if self.selected is None:
             return scan
-        from tfrecord_io.columns.schema.pandas_metadata import stored_index
+        from tfrecord_io.columns import stored_index
 
         index = tuple(name for name in stored_index(scan.compiled.schema) if name not in self.selected)
         return replace(scan, selected=(*self.selected, *index), index_levels=index)
@@ -562,7 +573,7 @@ class Scan:
     # Pickling -----------------------------------------------------------------------------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from tfrecord_io.store.paths.packed_sources import PackedSources
+        from tfrecord_io.store import PackedSources
 
         state = {name: getattr(self, name) for name in _PICKLED}
         return _unpickle, (type(self), PackedSources.pack(self.sources), *state.values())
@@ -595,7 +606,7 @@ class EarlyFilter:
 
     def settings(self) -> DecodeSettings:
         """The settings to decode the filter's columns, and all columns of the records that pass."""
-        from tfrecord_io.bytes.engine.filtering_decoder import DecodingChoice, Prefilter
+        from tfrecord_io.bytes import DecodingChoice, Prefilter
 
         settings = self.scan.settings
         names = {column.name for column in self._filter_scan.settings.plan.columns}

@@ -2,7 +2,7 @@
 
 A path is found by `tfrecord_io.store.paths.resolve`. A dataset, as a `Scan`, has its files already, its options
 (`options_from_call` brings them to a call) and a selection. Calls that read rows narrow the scan itself
-(`resolve_source` in `tfrecord_io.read.resolve_source`). Calls that go through records get files which have the selected
+(`resolve_source` in `source_resolution`). Calls that go through records get files which have the selected
 records only (`record_sources`), and calls that change or check files get their paths (`whole_files`). Where a dataset
 states what a call does not take, that is an error, when the options of the call are made.
 """
@@ -21,12 +21,9 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.options import ALL, Options, ReadOptions, ScanOptions, StorageOptions, TransferOptions
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.columns.schema.column_selection import Projection
-from tfrecord_io.columns.schema.embedded import embedded_content, field_bytes, pack
+from tfrecord_io.base import ALL, Options, ReadOptions, ScanOptions, StorageOptions, TransferOptions
+from tfrecord_io.bytes import FRAME_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Array, get_engine
+from tfrecord_io.columns import Projection, embedded_content, field_bytes, pack
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -34,9 +31,7 @@ from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.partition_columns import PartitionColumns, shard_of
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
-from tfrecord_io.store.filesystem.locate import is_remote, locate
-from tfrecord_io.store.read.prefetch import SourcePrefetcher
-from tfrecord_io.store.read.source import Origin, Source
+from tfrecord_io.store import Origin, Source, SourcePrefetcher, is_remote, locate
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=Options)

@@ -1,0 +1,41 @@
+"""Columns as arrays: batches, order, position.
+
+Other rooms import these names, and no module of this package.
+"""
+
+from tfrecord_io.base.public_names import lazy_names
+
+_HOMES = {
+    "ImageColumns": "arrays.image_columns",  # The columns of images in tables of a schema
+    "ImageDecoder": "arrays.image_decoding",  # Decodes a column of images, or of lists of images
+    "PixelReader": "arrays.image_decoding",  # Decodes images of a column
+    "check_pixel_count": "arrays.image_decoding",  # Raise DecodeError for more pixels than `PixelReader` decodes
+    "check_pixels": "arrays.image_decoding",  # Decode all pixels of an image, in whatever mode they are
+    "read_arrays": "arrays.read_arrays",  # Read TFRecord files of tf.train.Example into NumPy arrays, one per column
+    "scan_arrays": "arrays.read_arrays",  # All rows of a scan
+    "BatchForm": "arrays.representation",  # Form of the rows of a batch, where it is not a row for each
+    "ColumnRepresentation": "arrays.representation",  # How one column is represented
+    "MASK": "arrays.representation",  # of the arrays ``<name>/mask``
+    "TableRepresentation": "arrays.representation",  # How the columns of a schema are represented
+    "pad_value": "arrays.representation",  # Convert a padding value to a dtype
+    "slice_columns": "arrays.representation",  # The arrays of the rows [begin, end) of all columns
+    "varies": "arrays.representation",  # True if rows may have different shapes
+    "ArraysByNumber": "arrays.rows_by_number",  # Rows by number as arrays
+    "ScanLookup": "arrays.rows_by_number",  # The rows of a scan by number
+    "BatchesByNumber": "training.batches_by_number",  # Batches of a source by number
+    "open_by_number": "training.batches_by_number",  # Give access by number
+    "workers_in_state": "training.checkpoint",  # Number of workers among which the rows were split when a state was
+    "source_of": "training.files",  # Rows of a dataset, a mixture or windows as a source for training
+    "ArrayIterator": "training.iterator",  # Batches of arrays
+    "iterate": "training.iterator",  # Iterate over a scan or another source
+    "BalancedEpochs": "training.mixed_rows",  # Rows of every epoch of a balanced mixture
+    "MixedEpochs": "training.mixed_rows",  # Rows of every epoch of a mixture whose parts are read side by side
+    "SequenceEpochs": "training.mixed_rows",  # Rows of every epoch of a mixture, in the order of its choices
+    "Mixture": "training.mixture",  # Datasets to mix, and how
+    "same_columns": "training.mixture",  # Bring the columns of all parts into one order
+    "shares": "training.mixture",  # Scale weights so that their sum is 1
+    "RowSource": "training.row_source",  # Rows for training
+    "WindowForm": "training.windows",  # Form of windows
+    "Windows": "training.windows",  # Windows of the episodes of a scan
+}
+__getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -19,7 +19,7 @@ from functools import cache
 from io import FileIO
 from typing import Any
 
-from tfrecord_io.base.background import start_in_background
+from tfrecord_io.base import start_in_background
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EROFS)
@@ -318,6 +318,11 @@ class WindowsSystem(System):
 
 
 current: System = WindowsSystem(importlib.import_module("msvcrt")) if os.name == "nt" else System()
+
+
+def has_pread() -> bool:
+    """True if the system reads at a position without moving that of the file."""
+    return current.has_pread
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from tfrecord_io.apps.api import write_tfrecord
 from tfrecord_io.apps.tf_compat.example import encode_example
 from tfrecord_io.apps.tools.build_index import build_index
 from tfrecord_io.errors import CorruptRecordError, SchemaError
-from tfrecord_io.write.record_writer import RecordWriter
+from tfrecord_io.write import RecordWriter
 
 ZONE = "Europe/Paris"
 DAYS = [datetime.datetime(2020, 1, day, 12, tzinfo=datetime.UTC) for day in (1, 2, 3)]

@@ -18,9 +18,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfrecord_io.bytes.compression import CODECS, SNIFF_BYTES, Codec, get_codec, infer, open_decompressed, sniff
-from tfrecord_io.bytes.compression.recovering_stream import RecoveringStream
-from tfrecord_io.bytes.compression.stream import PlainStream
+from tfrecord_io.bytes import (
+    CODECS,
+    SNIFF_BYTES,
+    Codec,
+    PlainStream,
+    RecoveringStream,
+    get_codec,
+    infer,
+    open_decompressed,
+    sniff,
+)
 from tfrecord_io.errors import CompressionError
 
 

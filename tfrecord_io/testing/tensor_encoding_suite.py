@@ -15,22 +15,25 @@ import pytest
 
 from tfrecord_io.apps.api import read_table, read_tfrecord, write_tfrecord
 from tfrecord_io.apps.tf_compat.example import encode_example
-from tfrecord_io.bytes.format.dtypes import DTYPES, Dtype, element
-from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding, tensor_encoding
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.arrow.tensor_values import (
+from tfrecord_io.bytes import DTYPES, Dtype, element
+from tfrecord_io.columns import (
+    TENSOR_ENCODINGS,
+    RowFault,
+    Schema,
+    TensorEncoding,
     TensorValues,
     cells_of,
     cells_to_tensors,
+    scalar,
     shape_of_cells,
+    tensor,
+    tensor_encoding,
+    tensor_field,
     tensors_of_column,
 )
-from tfrecord_io.columns.schema.field_makers import scalar, tensor
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS, tensor_field
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, StoppedEarlyWarning
-from tfrecord_io.rows.arrays.read_arrays import read_arrays
-from tfrecord_io.write.record_writer import RecordWriter
+from tfrecord_io.rows import read_arrays
+from tfrecord_io.write import RecordWriter
 
 PLAIN = [name for name, row in DTYPES.items() if row.plain is not None]
 MARKED = [name for name in DTYPES if name not in PLAIN]

@@ -9,14 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base.options import ScanOptions, StorageOptions
-from tfrecord_io.base.progress import logger
-from tfrecord_io.columns.schema.column_selection import Projection
+from tfrecord_io.base import ScanOptions, StorageOptions, logger
+from tfrecord_io.columns import Projection
 from tfrecord_io.errors import ReplacedError
-from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, ColumnIndex, check_fields, expand_scalars
-from tfrecord_io.read.index.find_index import unless_stale, warn_of_stale
-from tfrecord_io.store.read.random_access_file import open_random_access
-from tfrecord_io.store.write.publication import Publication
+from tfrecord_io.read import COLUMNS_SUFFIX, ColumnIndex, check_fields, expand_scalars, unless_stale, warn_of_stale
+from tfrecord_io.store import Publication, open_random_access
 
 
 @dataclass(frozen=True)
@@ -63,8 +60,7 @@ class ColumnIndexes:
         """Write those of published files, whose paths have the numbers of their records; none without records."""
         if not self.columns or not any(files.values()):
             return
-        from tfrecord_io.read.build_column_index import index_columns
-        from tfrecord_io.read.dataset_splits import resolve_sources
+        from tfrecord_io.read import index_columns, resolve_sources
 
         options = ScanOptions(**self.storage.keywords)
         names = {os.path.basename(file) for file in files}

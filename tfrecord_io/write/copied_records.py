@@ -12,45 +12,54 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.options import ALL, MIB, ScanOptions
-from tfrecord_io.base.options.limits import too_large
-from tfrecord_io.base.options.write import CopyOptions, WriteOptions
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array, Plan, RecordCounts
-from tfrecord_io.bytes.engine.contract import Frames as Extents
-from tfrecord_io.bytes.engine.fault_messages import not_examples
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.feature_types import RecordType, Text
-from tfrecord_io.bytes.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.columns.schema.column_features import FEATURE_LIST
-from tfrecord_io.columns.schema.column_selection import Projection, apply_overrides, matches
-from tfrecord_io.columns.schema.embedded import (
+from tfrecord_io.base import ALL, MIB, CopyOptions, ProgressMeter, ScanOptions, WriteOptions, too_large
+from tfrecord_io.bytes import (
+    FOOTER_BYTES,
+    FRAME_BYTES,
+    HEADER_BYTES,
+    MAX_RECORD_BYTES,
+    Array,
+    Plan,
+    RecordCounts,
+    RecordType,
+    Text,
+    get_engine,
+    not_examples,
+)
+from tfrecord_io.bytes import Frames as Extents
+from tfrecord_io.columns import (
+    FEATURE_LIST,
     EmbeddedSchema,
     EmbeddedSchemaUnreadable,
+    Projection,
+    Schema,
+    apply_overrides,
+    drop_range_index,
     embedded_content,
     embedded_schema,
     field_bytes,
+    matches,
+    merge,
     pack,
+    plain_kind,
     unpack,
 )
-from tfrecord_io.columns.schema.merged_schema import merge
-from tfrecord_io.columns.schema.pandas_metadata import drop_range_index
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.types import plain_kind
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
-from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.count_frames import count_each
-from tfrecord_io.read.chunks.embedded_schemas import first_embedded
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.index.find_index import find_indexes
-from tfrecord_io.read.index.known_counts import KnownCounts
-from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.reader import open_as_it_is
-from tfrecord_io.read.scan import ResolvedSchema, Scan
-from tfrecord_io.read.sources import add_folder_types, paths_of
-from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.read.prefetch import SourcePrefetcher
-from tfrecord_io.store.read.source import Source, metadata_of, total
+from tfrecord_io.read import (
+    BlockWalker,
+    KnownCounts,
+    PartitionColumns,
+    ResolvedSchema,
+    Scan,
+    add_folder_types,
+    count_each,
+    find_indexes,
+    first_embedded,
+    open_as_it_is,
+    paths_of,
+    resolve_sources,
+)
+from tfrecord_io.store import ColumnFolder, Source, SourcePrefetcher, metadata_of, total
 from tfrecord_io.typing import InputPath
 from tfrecord_io.write.writer import write, written_schema
 

@@ -17,21 +17,22 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.bytes.compression import check_level, get_codec
-from tfrecord_io.columns.arrow.buffers import empty_batch
-from tfrecord_io.columns.arrow.encode.encode_plan import Rounding
-from tfrecord_io.columns.schema.embedded import EmbeddedSchema, pack
-from tfrecord_io.columns.schema.merged_schema import lacks_only_values, merge
-from tfrecord_io.columns.schema.pandas_metadata import stored_index
+from tfrecord_io.base import WriteOptions
+from tfrecord_io.bytes import check_level, get_codec
+from tfrecord_io.columns import EmbeddedSchema, Rounding, empty_batch, lacks_only_values, merge, pack, stored_index
 from tfrecord_io.errors import SchemaError, TFRecordError, printable, undo_after
-from tfrecord_io.store.paths.file_names import ShardSpec
-from tfrecord_io.store.paths.manifest import NO_CONTENT, Manifest
-from tfrecord_io.store.paths.resolve_output import directory_of_folders, resolve_output
-from tfrecord_io.store.write.change import change_of
-from tfrecord_io.store.write.output_file import OutputFile
-from tfrecord_io.store.write.publication import WrittenShard
-from tfrecord_io.store.write.sharded_dataset_distributed import Attempt, DistributedTarget
+from tfrecord_io.store import (
+    NO_CONTENT,
+    Attempt,
+    DistributedTarget,
+    Manifest,
+    OutputFile,
+    ShardSpec,
+    WrittenShard,
+    change_of,
+    directory_of_folders,
+    resolve_output,
+)
 from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
 from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 from tfrecord_io.write.writer import Writer, WriteReport

@@ -14,24 +14,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.closing import Closing, NotCopied, Shared
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.base.options.limits import too_large
-from tfrecord_io.base.progress import logger
-from tfrecord_io.bytes.compression import CODECS, check_level, get_codec
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array, Checks
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.columns.arrow.input.batch_source import BatchSource
-from tfrecord_io.columns.schema.embedded import field_bytes
+from tfrecord_io.base import DEFAULT_STORAGE, Closing, NotCopied, Shared, StorageOptions, counted, logger, too_large
+from tfrecord_io.bytes import (
+    CODECS,
+    FOOTER_BYTES,
+    FRAME_BYTES,
+    HEADER_BYTES,
+    MAX_RECORD_BYTES,
+    Array,
+    Checks,
+    check_level,
+    get_codec,
+    get_engine,
+)
+from tfrecord_io.columns import BatchSource, field_bytes
 from tfrecord_io.errors import EncodeError, Published, TFRecordError, add_remark, caller_line, printable, undo_after
-from tfrecord_io.store.filesystem.interface import LocalFileSystem
-from tfrecord_io.store.filesystem.locate import is_url, locate
-from tfrecord_io.store.paths.file_names import FileName
-from tfrecord_io.store.paths.resolve_output import Output
-from tfrecord_io.store.write.atomic import open_output, remove_file
-from tfrecord_io.store.write.output_file import OutputFile
+from tfrecord_io.store import FileName, LocalFileSystem, Output, OutputFile, is_url, locate, open_output, remove_file
 from tfrecord_io.typing import IndexLike
 
 if TYPE_CHECKING:
@@ -240,7 +238,7 @@ class FrameSink(Sink):
         self._is_handed_over = output is not None
         self._index = None
         if write_index:
-            from tfrecord_io.read.index.write_index import IndexWriter, check_indexable
+            from tfrecord_io.read import IndexWriter, check_indexable
 
             check_indexable(path, self.compression)
             self._index = IndexWriter(path, self.compression, storage) if write_index is True else None

@@ -11,14 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.casts import plain_layout
-from tfrecord_io.columns.arrow.input.batch_source import BatchSource
-from tfrecord_io.columns.schema.column_features import nested_handed
-from tfrecord_io.columns.schema.embedded import embedded_schema, pack, unpack
-from tfrecord_io.columns.schema.merged_schema import common_field
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import BatchSource, common_field, embedded_schema, nested_handed, pack, plain_layout, unpack
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.store.paths.column_folder import ColumnFolder
+from tfrecord_io.store import ColumnFolder
 
 _MOST_NAME_BYTES = 255  # of a folder, in common filesystems
 
@@ -198,8 +194,8 @@ def _text_of(value: Any, field: pa.Field) -> str | None:
     """
     import pyarrow.compute as pc
 
-    from tfrecord_io.base.options.filters import condition_of
-    from tfrecord_io.columns.arrow.evaluate_condition import type_literals
+    from tfrecord_io.base import condition_of
+    from tfrecord_io.columns import type_literals
 
     if value is None:
         return None

@@ -11,13 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.store.filesystem.locate import path_text
-from tfrecord_io.store.paths.file_names import ShardSpec
-from tfrecord_io.store.paths.resolve_output import check_suffix, resolve_output
+from tfrecord_io.base import WriteOptions, check_keywords
+from tfrecord_io.bytes import MAX_RECORD_BYTES, get_engine
+from tfrecord_io.store import ShardSpec, check_suffix, path_text, resolve_output
 from tfrecord_io.typing import BytesLike, Compression, FileMode, OutputPath, StorageLike
 from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter, make_absolute
 

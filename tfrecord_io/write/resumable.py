@@ -19,29 +19,44 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.display import and_more
-from tfrecord_io.base.options.record_types import takes_payloads
-from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.bytes.engine.contract import Checks
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import FOOTER_BYTES, HEADER_BYTES, crc32c
-from tfrecord_io.columns.arrow.encode.encode_plan import Rounding
-from tfrecord_io.columns.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, unpack
-from tfrecord_io.columns.schema.pandas_metadata import stored_index
+from tfrecord_io.base import WriteOptions, and_more, cached_property, takes_payloads
+from tfrecord_io.bytes import FOOTER_BYTES, HEADER_BYTES, Checks, crc32c, get_engine
+from tfrecord_io.columns import (
+    EmbeddedSchema,
+    EmbeddedSchemaUnreadable,
+    Rounding,
+    embedded_content,
+    stored_index,
+    unpack,
+)
 from tfrecord_io.errors import TFRecordError, for_cli, printable, warn
-from tfrecord_io.store.paths.file_names import ShardSpec, new_id
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
-from tfrecord_io.store.paths.resolve_output import MOST_SHARDS, Output, resolve_output
-from tfrecord_io.store.read.block_reader import BlockReader
-from tfrecord_io.store.read.open_stream import open_source
-from tfrecord_io.store.read.source import Source, SummedFile, source_of
-from tfrecord_io.store.write.atomic import directory_of, is_local, place_of
-from tfrecord_io.store.write.change import change_of
-from tfrecord_io.store.write.output_file import OutputFile
-from tfrecord_io.store.write.publication import whole_dataset
-from tfrecord_io.store.write.resume_journal import Begun, Document, ResumeJournal, SourceVersion, is_version
-from tfrecord_io.store.write.sharded_dataset_distributed import DistributedTarget, absolute
+from tfrecord_io.store import (
+    MOST_SHARDS,
+    Begun,
+    BlockReader,
+    DistributedTarget,
+    Document,
+    Manifest,
+    ManifestFile,
+    Output,
+    OutputFile,
+    ResumeJournal,
+    ShardSpec,
+    Source,
+    SourceVersion,
+    SummedFile,
+    absolute,
+    change_of,
+    directory_of,
+    is_local,
+    is_version,
+    new_id,
+    open_source,
+    place_of,
+    resolve_output,
+    source_of,
+    whole_dataset,
+)
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.sharded_sink import SchemaUnion
 from tfrecord_io.write.writer import WriteReport

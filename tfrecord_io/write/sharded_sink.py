@@ -26,28 +26,27 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.background import Task, start_in_background
-from tfrecord_io.base.options import LIMITS
-from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.bytes.compression import check_level, get_codec
-from tfrecord_io.bytes.engine.contract import Array, Frames
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.columns.arrow.input.batch_source import BatchSource
-from tfrecord_io.columns.schema.column_features import BY_WIRE, encoding_of
-from tfrecord_io.columns.schema.embedded import EmbeddedSchema, field_bytes, pack, unpack
-from tfrecord_io.columns.schema.merged_schema import merge
-from tfrecord_io.columns.schema.pandas_metadata import stored_index
+from tfrecord_io.base import LIMITS, Task, WriteOptions, start_in_background
+from tfrecord_io.bytes import HEADER_BYTES, Array, Frames, check_level, frame_size, get_codec, get_engine
+from tfrecord_io.columns import (
+    BY_WIRE,
+    BatchSource,
+    EmbeddedSchema,
+    encoding_of,
+    field_bytes,
+    merge,
+    pack,
+    stored_index,
+    unpack,
+)
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.store.paths.manifest import NO_CONTENT
-from tfrecord_io.store.system import named_temporary_folder
-from tfrecord_io.store.write.publication import Publication, PublishedDataset, WrittenShard
+from tfrecord_io.store import NO_CONTENT, Publication, PublishedDataset, WrittenShard, named_temporary_folder
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
 from tfrecord_io.write.partition_folders import PartitionFolders, folder_texts, folder_values
 from tfrecord_io.write.side_by_side import open_at_a_time
 
 if TYPE_CHECKING:
-    from tfrecord_io.store.write.sharded_dataset_distributed import Attempt
+    from tfrecord_io.store import Attempt
 
 _MOST_OPEN = 32  # folders at a time on the local disk,
 _MOST_UPLOADS = 4  # and in a bucket, where each of them has parts in memory
@@ -65,7 +64,7 @@ class ShardedSink(Sink):
         self._compression_level = options.compression_level
         check_level(get_codec(self.compression), self._compression_level)
         if options.write_index:
-            from tfrecord_io.read.index.write_index import check_uncompressed
+            from tfrecord_io.read import check_uncompressed
 
             check_uncompressed(self.compression)  # also that of the dataset that is appended to
         known = dataset.known

@@ -15,7 +15,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from tfrecord_io.base.background import AHEAD, Task, WorkerPool, raise_error
+from tfrecord_io.base import AHEAD, Task, WorkerPool, raise_error
 
 T = TypeVar("T")
 

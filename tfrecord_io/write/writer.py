@@ -19,37 +19,63 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.background import Task, ordered
-from tfrecord_io.base.display import Report, Summary, and_more, byte_size, column_list, counted
-from tfrecord_io.base.options import LIMITS, MIB, cpu_count
-from tfrecord_io.base.options.limits import too_large
-from tfrecord_io.base.options.record_types import MessageType, takes_payloads
-from tfrecord_io.base.options.write import ADDING, WriteOptions
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.engine.contract import ArrowReader, Encoder, Engine, PlainForm, PlainValue
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.feature_types import Layout
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
-from tfrecord_io.columns.arrow.buffers import empty_batch, value_bytes
-from tfrecord_io.columns.arrow.casts import has_all
-from tfrecord_io.columns.arrow.encode.encode_columns import dictionaries, encode_columns
-from tfrecord_io.columns.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
-from tfrecord_io.columns.arrow.image_encoding import arrays_schema
-from tfrecord_io.columns.arrow.input.batch_source import BatchSource, fitting, open_input
-from tfrecord_io.columns.arrow.input.from_arrays import check_name, map_types
-from tfrecord_io.columns.arrow.input.schema_cast import cast_columns
-from tfrecord_io.columns.schema.column_features import BY_WIRE, LIST, RAW, encoding_of, set_encoding
-from tfrecord_io.columns.schema.embedded import EmbeddedSchema, embedded_dictionaries, embedded_schema, pack
-from tfrecord_io.columns.schema.field import COMPOSITE_KEY, Field
-from tfrecord_io.columns.schema.pandas_metadata import copy_index, stored_index
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.tensor_types import NESTED, check_column_encodings
-from tfrecord_io.columns.schema.types import replace_fields, value_type
+from tfrecord_io.base import (
+    ADDING,
+    LIMITS,
+    MIB,
+    MessageType,
+    ProgressMeter,
+    Report,
+    Summary,
+    Task,
+    WriteOptions,
+    and_more,
+    byte_size,
+    column_list,
+    counted,
+    cpu_count,
+    ordered,
+    takes_payloads,
+    too_large,
+)
+from tfrecord_io.bytes import FRAME_BYTES, ArrowReader, Encoder, Engine, Layout, PlainForm, PlainValue, get_engine
+from tfrecord_io.columns import (
+    BY_WIRE,
+    COMPOSITE_KEY,
+    LIST,
+    NESTED,
+    RAW,
+    BatchSource,
+    EmbeddedSchema,
+    Field,
+    Rounding,
+    Schema,
+    WritePlan,
+    arrays_schema,
+    cast_columns,
+    check_column_encodings,
+    check_name,
+    copy_index,
+    dictionaries,
+    embedded_dictionaries,
+    embedded_schema,
+    empty_batch,
+    encode_columns,
+    encoding_of,
+    fitting,
+    has_all,
+    map_types,
+    open_input,
+    pack,
+    plan_writing,
+    replace_fields,
+    set_encoding,
+    stored_index,
+    value_bytes,
+    value_type,
+)
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, for_cli, printable, warn
-from tfrecord_io.store.filesystem.locate import is_url
-from tfrecord_io.store.paths.resolve_output import check_named, directory_of_folders, resolve_output
-from tfrecord_io.store.write.atomic import open_publication
-from tfrecord_io.store.write.change import change_of
+from tfrecord_io.store import change_of, check_named, directory_of_folders, is_url, open_publication, resolve_output
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute
 from tfrecord_io.write.partition_folders import stored_columns
@@ -57,9 +83,8 @@ from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 from tfrecord_io.write.side_by_side import side_by_side
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns.arrow.messages.message_tree import MessageField
-    from tfrecord_io.columns.schema.composite import Composite
-    from tfrecord_io.read.chunks.recovery import SkippedRegion
+    from tfrecord_io.columns import Composite, MessageField
+    from tfrecord_io.read import SkippedRegion
 
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of a DataFrame
 _MOST_NAMED, _FEATURE_BYTES = 8, 10  # columns in a warning; bytes of an entry with one value, besides name and value
@@ -113,7 +138,7 @@ class WriteReport(Report):
 
     def skipped_table(self) -> pa.Table:
         """The regions of `skipped` as a table, with the columns of `ReadReport.skipped_table`."""
-        from tfrecord_io.read.chunks.recovery import regions_table
+        from tfrecord_io.read import regions_table
 
         return regions_table(self.skipped)
 
@@ -389,9 +414,9 @@ def _as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -
 
 def _fields_of(message: MessageType, schema: pa.Schema) -> Sequence[MessageField]:
     """How the fields of messages are written; protobuf is imported where there are messages."""
-    from tfrecord_io.columns.arrow.messages.encode_messages import fields_of
+    from tfrecord_io.columns import encoded_fields
 
-    return fields_of(message, schema)
+    return encoded_fields(message, schema)
 
 
 def _plan_columns(schema: pa.Schema, options: WriteOptions) -> WritePlan:
@@ -444,7 +469,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             sink.column_indexes = ColumnIndexes(path, options.indexed_columns, options.storage)
         return sink
     if options.write_index:
-        from tfrecord_io.read.index.write_index import check_uncompressed
+        from tfrecord_io.read import check_uncompressed
 
         check_uncompressed(output.compression)  # before a directory is made
     columns, mode = tuple(options.partition_by or ()), options.effective_mode
@@ -530,7 +555,7 @@ class Conforming:
 
     def _split(self, columns: Sequence[pa.Array], row: int) -> list[pa.Array]:
         """Replace each composite column by the columns of its features."""
-        from tfrecord_io.columns.arrow.encode.composite_columns import component_columns
+        from tfrecord_io.columns import component_columns
 
         split: list[pa.Array] = []
         for name, column in zip(self._names, columns, strict=True):
@@ -553,14 +578,14 @@ def _composites(schema: Schema) -> dict[str, Composite]:
     """The columns that are written as several features whose names the schema states."""
     if not any(COMPOSITE_KEY in field.metadata for field in schema):
         return {}
-    from tfrecord_io.columns.arrow.encode.composite_columns import written_composite
+    from tfrecord_io.columns import written_composite
 
     return {field.column: composite for field in schema if (composite := written_composite(field)) is not None}
 
 
 def _split_fields(schema: Schema, composites: Mapping[str, Composite]) -> Iterator[Field]:
     """The fields that are written, each named as its feature; SchemaError if two columns have the same feature."""
-    from tfrecord_io.columns.arrow.encode.composite_columns import component_fields
+    from tfrecord_io.columns import component_fields
 
     features = set()
     for field in schema:
@@ -664,7 +689,7 @@ class SliceEncoder:
 
     def _convert(self, reader: ArrowReader | None, batch: pa.RecordBatch, row: int, rounding: Rounding) -> Encoder:
         if self._as_bytes or self._fields is not None:
-            from tfrecord_io.columns.arrow.messages.encode_messages import MessageEncoder, PayloadEncoder
+            from tfrecord_io.columns import MessageEncoder, PayloadEncoder
 
             if self._fields is None:
                 return PayloadEncoder(self._engine, batch, row)

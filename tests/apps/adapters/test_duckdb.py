@@ -118,7 +118,7 @@ def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_dataset_is_for_duckdb_alone(tmp_path: Path) -> None:
     from tfrecord_io.apps.adapters.duckdb import _arrow_dataset
     from tfrecord_io.base.options import ReadOptions
-    from tfrecord_io.read.resolve_source import plan_dataset
+    from tfrecord_io.read.source_resolution import plan_dataset
 
     tfr.write_tfrecord({"a": [1, 2]}, tmp_path / "a.tfrecord")
     dataset = _arrow_dataset(plan_dataset(tmp_path / "a.tfrecord", ReadOptions()))

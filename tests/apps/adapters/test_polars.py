@@ -24,7 +24,7 @@ from records import example, int64s, written
 from rounds import rounds
 from suites.conditions import VALUES, condition_files
 from tfrecord_io.read.narrow_scan import exclude_rows
-from tfrecord_io.read.open_scan import read_scan
+from tfrecord_io.read.opening import read_scan
 from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.testing.adapter_suite import AdapterSuite
 

@@ -68,7 +68,7 @@ def test_kept_memory_is_bounded_and_given_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "error"), [("0", ""), ("1000000", ""), ("-1", "'-1'"), ("2x", "'2x'"), ("", "''")])
 def test_the_environment_sets_how_much_is_kept(text: str, error: str) -> None:
-    code = "import tfrecord_io.bytes.engine.native; from tfrecord_io.bytes._native import _kernel; print(_kernel.keep_pages(7))"
+    code = "from tfrecord_io.bytes.engine import native; print(native._kernel.keep_pages(7))"
     environment = {**os.environ, "TFRECORD_IO_KEPT_BYTES": text}
     made = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     if error:
@@ -96,7 +96,7 @@ def test_a_forked_process_reads(tmp_path: Path) -> None:
 
 
 def test_some_is_kept_by_default() -> None:
-    code = "import tfrecord_io.bytes.engine.native; from tfrecord_io.bytes._native import _kernel; print(_kernel.keep_pages(7))"
+    code = "from tfrecord_io.bytes.engine import native; print(native._kernel.keep_pages(7))"
     environment = {name: value for name, value in os.environ.items() if name != "TFRECORD_IO_KEPT_BYTES"}
     made = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert made.stdout.split() == [str(256 * MIB)]

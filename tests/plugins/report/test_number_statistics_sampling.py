@@ -11,7 +11,7 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.base.options import ReadOptions
 from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
-from tfrecord_io.read.resolve_source import plan_dataset
+from tfrecord_io.read.source_resolution import plan_dataset
 
 RECORDS = 20_000
 

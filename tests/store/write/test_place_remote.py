@@ -237,7 +237,7 @@ def test_an_append_after_the_manifest_was_looked_up(bucket: Bucket, monkeypatch:
     assert left == [3], "what was appended was not listed, so it is looked up by the name that the manifest has"
 
 
-@pytest.mark.complete  # tests/write/test_compact_shards.py has two writers, beside one that compacts
+@pytest.mark.complete  # tests/write/test_compacting.py has two writers, beside one that compacts
 @pytest.mark.storm
 @pytest.mark.parametrize("kind", ["s3", "gcs", "azure"])
 def test_writers_at_the_same_time_are_all_in_or_get_an_error(

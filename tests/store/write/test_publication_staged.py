@@ -17,8 +17,8 @@ from rounds import each_step
 from servers import CHANGES, Bucket, around_requests
 from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.read.open_scan import read_scan
-from tfrecord_io.read.resolve_source import plan_source
+from tfrecord_io.read.opening import read_scan
+from tfrecord_io.read.source_resolution import plan_source
 from tfrecord_io.store.write import place_remote
 from tfrecord_io.store.write.place_remote import RemotePlace
 from tfrecord_io.store.write.publication import Publication

@@ -19,32 +19,34 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from tfrecord_io.base.background import WAIT_SECONDS
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.base.options.condition import Condition
-from tfrecord_io.base.options.filters import condition_of
-from tfrecord_io.base.options.operators import BY_FUNCTION
-from tfrecord_io.base.public_names import LateTypes
-from tfrecord_io.bytes.format.format_registry import FORMATS
-from tfrecord_io.columns.arrow.buffers import BatchStream, refuse_nuls
-from tfrecord_io.columns.arrow.input.from_arrays import refuse_duckdb_types
-from tfrecord_io.columns.schema.column_features import LIST, encoding_of
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.tensor_types import unknown_dtype
-from tfrecord_io.columns.schema.type_names import short_type_name
-from tfrecord_io.columns.schema.types import is_list_like, relist, types_within
+from tfrecord_io.base import BY_FUNCTION, WAIT_SECONDS, Condition, LateTypes, ReadOptions, check_keywords, condition_of
+from tfrecord_io.bytes import FORMATS
+from tfrecord_io.columns import (
+    LIST,
+    BatchStream,
+    Schema,
+    encoding_of,
+    is_list_like,
+    refuse_duckdb_types,
+    refuse_nuls,
+    relist,
+    short_type_name,
+    types_within,
+    unknown_dtype,
+)
 from tfrecord_io.errors import SchemaError, needs
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.live_scan import LiveScan
-from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.resolve_source import plan_dataset
-from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
-from tfrecord_io.read.sources import unite_parts
-from tfrecord_io.store.filesystem.locate import is_url, locate
-from tfrecord_io.store.filesystem.remote import FsspecFileSystem
-from tfrecord_io.store.paths.resolve_output import without_compression
+from tfrecord_io.read import (
+    LiveScan,
+    Scan,
+    ScanHolder,
+    open_scan,
+    options_from_call,
+    plan_dataset,
+    plan_scan,
+    unite_parts,
+    unwrap_scans,
+)
+from tfrecord_io.store import FsspecFileSystem, is_url, locate, without_compression
 from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:

@@ -12,11 +12,9 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.read.scan import ScanHolder
-from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber
-from tfrecord_io.rows.training.batches_by_number import BatchesByNumber, open_by_number
-from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.base import check_keywords
+from tfrecord_io.read import ScanHolder
+from tfrecord_io.rows import ArraysByNumber, BatchesByNumber, RowSource, open_by_number
 from tfrecord_io.typing import Lengths, Missing
 
 

@@ -12,31 +12,23 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options.arrays import ColumnLayout, RepresentationOptions
-from tfrecord_io.base.public_names import LateTypes
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import DTYPE_KEY
-from tfrecord_io.columns.arrow.buffers import (
+from tfrecord_io.base import ColumnLayout, LateTypes, RepresentationOptions, check_keywords
+from tfrecord_io.bytes import DTYPE_KEY, Array
+from tfrecord_io.columns import (
+    RowFault,
     empty_table,
+    feature_descriptions,
     int64_array,
     list_lengths,
     offset_dtype,
     offsets_of,
+    refuse_unknown_dtypes,
     selectable,
+    to_rows,
 )
-from tfrecord_io.columns.arrow.output.to_numpy import to_rows
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.pandas_metadata import feature_descriptions
-from tfrecord_io.columns.schema.tensor_types import refuse_unknown_dtypes
 from tfrecord_io.errors import SchemaError, needs
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.report import end_read
-from tfrecord_io.read.scan import PIECE_BYTES, ScanHolder
-from tfrecord_io.rows.arrays.image_columns import ImageColumns
-from tfrecord_io.rows.arrays.representation import TableRepresentation, pad_value, varies
-from tfrecord_io.rows.training.files import source_of
-from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.read import PIECE_BYTES, Reader, ScanHolder, end_read
+from tfrecord_io.rows import ImageColumns, RowSource, TableRepresentation, pad_value, source_of, varies
 from tfrecord_io.typing import Lengths
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.rows.arrays.representation import MASK
+from tfrecord_io.rows import MASK
 
 
 def split_masks(arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.apps import api
-from tfrecord_io.base.call_errors import check_keywords
+from tfrecord_io.base import check_keywords
 
 if TYPE_CHECKING:
     import pandas as pd

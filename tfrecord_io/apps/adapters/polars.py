@@ -11,24 +11,39 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.base.options.condition import Condition
-from tfrecord_io.base.options.filters import condition_of
-from tfrecord_io.base.options.operators import BY_SYMBOL, OPERATORS, Operand, Operator
-from tfrecord_io.base.public_names import LateTypes
-from tfrecord_io.columns.arrow.buffers import empty_batch, refuse_nuls
-from tfrecord_io.columns.schema.tensor_types import unknown_dtype
-from tfrecord_io.columns.schema.type_names import short_type_name
-from tfrecord_io.columns.schema.types import is_bytes, is_text, map_fields, types_within
+from tfrecord_io.base import (
+    BY_SYMBOL,
+    OPERATORS,
+    Condition,
+    LateTypes,
+    Operand,
+    Operator,
+    ReadOptions,
+    check_keywords,
+    condition_of,
+)
+from tfrecord_io.columns import (
+    empty_batch,
+    is_bytes,
+    is_text,
+    map_fields,
+    refuse_nuls,
+    short_type_name,
+    types_within,
+    unknown_dtype,
+)
 from tfrecord_io.errors import SchemaError, needs
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.live_scan import LiveScan
-from tfrecord_io.read.narrow_scan import exclude_rows
-from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.resolve_source import plan_dataset
-from tfrecord_io.read.row_filter import RowFilter
-from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
+from tfrecord_io.read import (
+    LiveScan,
+    RowFilter,
+    Scan,
+    ScanHolder,
+    exclude_rows,
+    open_scan,
+    options_from_call,
+    plan_dataset,
+    unwrap_scans,
+)
 from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:

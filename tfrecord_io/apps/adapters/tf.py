@@ -11,21 +11,21 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options.arrays import ColumnLayout, refuse_matrices
-from tfrecord_io.base.public_names import LateTypes
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import extension_of, is_text_dtype
-from tfrecord_io.columns.arrow.buffers import offsets_of
-from tfrecord_io.columns.arrow.output.to_numpy import declared_shape, leaf_fields
-from tfrecord_io.columns.schema.tensor_types import axes_of, is_variable_shape_tensor
-from tfrecord_io.columns.schema.types import is_bytes, is_list_like, is_text_or_bytes
+from tfrecord_io.base import ColumnLayout, LateTypes, check_keywords, refuse_matrices
+from tfrecord_io.bytes import Array, extension_of, is_text_dtype
+from tfrecord_io.columns import (
+    axes_of,
+    declared_shape,
+    is_bytes,
+    is_list_like,
+    is_text_or_bytes,
+    is_variable_shape_tensor,
+    leaf_fields,
+    offsets_of,
+)
 from tfrecord_io.errors import DecodeError, SchemaError, needs
-from tfrecord_io.read.scan import ScanHolder
-from tfrecord_io.rows.arrays.image_decoding import ImageDecoder
-from tfrecord_io.rows.arrays.representation import BatchForm, ColumnRepresentation, varies
-from tfrecord_io.rows.training.iterator import ArrayIterator, iterate
-from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.read import ScanHolder
+from tfrecord_io.rows import ArrayIterator, BatchForm, ColumnRepresentation, ImageDecoder, RowSource, iterate, varies
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
 if TYPE_CHECKING:

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import check_integer
-from tfrecord_io.base.options.arrays import refuse_matrices
-from tfrecord_io.base.public_names import LateTypes
+from tfrecord_io.base import LateTypes, check_integer, check_keywords, refuse_matrices
 from tfrecord_io.errors import needs
-from tfrecord_io.read.scan import ScanHolder
-from tfrecord_io.rows.training.batches_by_number import open_by_number
-from tfrecord_io.rows.training.iterator import iterate
-from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.read import ScanHolder
+from tfrecord_io.rows import RowSource, iterate, open_by_number
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ import numpy as np
 import torch
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import extension_of
+from tfrecord_io.bytes import Array, extension_of
 
 _ALIGNMENT = 64
 # Without shared memory, torch sends batches of more bytes in less time.

@@ -21,14 +21,9 @@ from torch import distributed
 from torch.utils.data import Dataset, IterableDataset, default_convert, get_worker_info
 
 from tfrecord_io.apps.adapters.torch_batches import WorkerBatch, is_sent, tensor_of, tensors_of
-from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options import INT64_MAX, check_integer
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber
-from tfrecord_io.rows.training.batches_by_number import BatchesByNumber
-from tfrecord_io.rows.training.checkpoint import workers_in_state
-from tfrecord_io.rows.training.iterator import ArrayIterator
+from tfrecord_io.base import INT64_MAX, cached_property, check_integer, counted
+from tfrecord_io.bytes import Array
+from tfrecord_io.rows import ArrayIterator, ArraysByNumber, BatchesByNumber, workers_in_state
 
 _SEED_BITS = 48
 _EPOCH_SLOTS = 1024

@@ -13,23 +13,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.base.options.arrays import RepresentationOptions
-from tfrecord_io.base.public_names import LateTypes
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.buffers import empty_batch, empty_table, selectable
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.array_attributes import RECORD, attributes_of, dimension_names, dimensions_of
+from tfrecord_io.base import LateTypes, ReadOptions, RepresentationOptions, check_keywords
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import (
+    RECORD,
+    RowFault,
+    attributes_of,
+    dimension_names,
+    dimensions_of,
+    empty_batch,
+    empty_table,
+    selectable,
+)
 from tfrecord_io.errors import TFRecordError, needs
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import count_scan, read_scan
-from tfrecord_io.read.resolve_source import plan_dataset
-from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
-from tfrecord_io.rows.arrays.representation import MASK, TableRepresentation, slice_columns
-from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
-from tfrecord_io.store.read.random_access_file import codec_of, open_random_access
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.read import Scan, ScanHolder, count_scan, options_from_call, plan_dataset, read_scan, unwrap_scans
+from tfrecord_io.rows import MASK, ScanLookup, TableRepresentation, slice_columns
+from tfrecord_io.store import Source, codec_of, open_random_access
 
 if TYPE_CHECKING:
     import xarray as xr

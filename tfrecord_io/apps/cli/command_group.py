@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tfrecord_io.apps.cli.process import echo, interruption, swallowed_interrupt
-from tfrecord_io.base.options.did_you_mean import meant_keywords
-from tfrecord_io.base.progress import logger
-from tfrecord_io.base.registry import COMMANDS, other_points, own_points
+from tfrecord_io.base import COMMANDS, logger, meant_keywords, other_points, own_points
 from tfrecord_io.errors import (
     FeatureNotFoundError,
     MissingDependencyError,

@@ -25,8 +25,7 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import echo, output_path
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options.on_damage import Inspect, on_damage
+from tfrecord_io.base import Inspect, counted, on_damage
 from tfrecord_io.errors import printable
 from tfrecord_io.typing import FileMode
 
@@ -38,7 +37,7 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     """Show the first records."""
     from tfrecord_io.apps.api import read_table
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.columns.arrow.output.to_python import record_dicts
+    from tfrecord_io.columns import record_dicts
 
     if on_damage(keywords["on_error"]).is_strict:
         keywords["on_error"] = Inspect()
@@ -55,7 +54,7 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
     from tfrecord_io.apps.api import open_reader, read_table
     from tfrecord_io.apps.cli import output
     from tfrecord_io.apps.tools.count import count as number_of_records
-    from tfrecord_io.columns.arrow.output.to_python import record_dicts
+    from tfrecord_io.columns import record_dicts
 
     is_read_twice = not keywords["filters"] and on_damage(keywords["on_error"]).is_strict and STDIN not in path
     if is_read_twice:
@@ -100,8 +99,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, save: bool,
     tfr schema a.tfrecord --save --type "image_raw=tensor(uint8, (height, width, 3))"
     """
     from tfrecord_io.apps.cli import output, schema_text
-    from tfrecord_io.columns.schema.column_features import stored_as
-    from tfrecord_io.columns.schema.type_names import short_type_name
+    from tfrecord_io.columns import short_type_name, stored_as
 
     if save:
         _save_schema(path, as_json, format, keywords)
@@ -214,7 +212,7 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
         output.print_result(as_json, explanation.to_dict(), explanation)
         return
     from tfrecord_io.apps.tools.describe import describe as describe_files
-    from tfrecord_io.columns.arrow.output.column_statistics import HEADINGS
+    from tfrecord_io.columns import HEADINGS
 
     source = read_from(path, keywords, describe_files)
     description = describe_files(source, progress=True, **keywords)
@@ -243,8 +241,8 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
 
     from tfrecord_io.apps.adapters.duckdb import open_query
     from tfrecord_io.apps.cli import output as printed
-    from tfrecord_io.columns.arrow.output.to_python import record_dicts
-    from tfrecord_io.store.filesystem.locate import is_url
+    from tfrecord_io.columns import record_dicts
+    from tfrecord_io.store import is_url
 
     names = ("mode", "partition_by", "overwrite_where", "evolve", "metadata")
     writing = {name: value for name in names if (value := keywords.pop(name)) is not None}
@@ -341,9 +339,9 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
     import pyarrow as pa
 
     from tfrecord_io.apps.api import open_reader
-    from tfrecord_io.base.display import SHOWN_ITEMS
-    from tfrecord_io.base.display import short as shortened
-    from tfrecord_io.columns.arrow.output.to_python import json_line, record_dicts
+    from tfrecord_io.base import SHOWN_ITEMS
+    from tfrecord_io.base import short as shortened
+    from tfrecord_io.columns import json_line, record_dicts
 
     def value(record: dict[str, Any]) -> dict[str, Any]:
         if not short:
@@ -376,8 +374,8 @@ def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> N
     PATH must not be compressed. With an index (tfr index), the record headers are not read.
     """
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.columns.arrow.output.to_python import record_dicts
-    from tfrecord_io.read.random_access import open_random
+    from tfrecord_io.columns import record_dicts
+    from tfrecord_io.read import open_random
 
     with open_random(read_from(path, keywords, open_random), **keywords) as records:
         try:

@@ -17,11 +17,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 
 from tfrecord_io.apps.cli.command_group import tfr
-from tfrecord_io.base.options import Limits, ReadOptions
-from tfrecord_io.base.options.condition_text import parse_filters
-from tfrecord_io.base.options.write import CopyOptions
-from tfrecord_io.base.registry import listed
-from tfrecord_io.bytes.compression import CODECS, INFER, PLAIN
+from tfrecord_io.base import CopyOptions, Limits, ReadOptions, listed, parse_filters
+from tfrecord_io.bytes import CODECS, INFER, PLAIN
 from tfrecord_io.typing import FileMode, RecordTypeName, WriteMode
 
 

@@ -28,27 +28,15 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import output_path
-from tfrecord_io.base.display import counted, plain_table
-from tfrecord_io.base.options.on_damage import names_of, takes_all
-from tfrecord_io.base.registry import listed
-from tfrecord_io.bytes.format.format_registry import (
-    FOLDERS,
-    FORMATS,
-    Format,
-    keys,
-    only_one_way,
-    option_names,
-    own_options,
-)
+from tfrecord_io.base import counted, listed, names_of, plain_table, takes_all
+from tfrecord_io.bytes import FOLDERS, FORMATS, Format, keys, only_one_way, option_names, own_options
 from tfrecord_io.errors import printable
 
 _SIDES = ("source", "target")
 
 
 def _encoding_names() -> list[str]:
-    from tfrecord_io.columns.schema.tensor_types import (
-        written_encodings,  # imports pyarrow, which `tfr --help` does not need
-    )
+    from tfrecord_io.columns import written_encodings
 
     return written_encodings()
 
@@ -203,7 +191,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     """
     from tfrecord_io.apps.cli import output
     from tfrecord_io.apps.file_formats.convert import Sides, convert_given
-    from tfrecord_io.read.report import REGION_HEADINGS, region_rows
+    from tfrecord_io.read import REGION_HEADINGS, region_rows
 
     options = {name: value for name, value in keywords.items() if value is not None}
     to_stdout = target == "-"
@@ -286,7 +274,7 @@ def explode(
     episode, with the values of the step, and two more: the number of the episode (record) and of the step (step).
     TARGET may be a CSV, JSON, Parquet or Arrow file. Use - as SOURCE or TARGET for standard input or output.
     """
-    from tfrecord_io.read.explode import explode as explode_rows
+    from tfrecord_io.read import explode as explode_rows
 
     made = partial(explode_rows, prefix=prefix, lists=lists, keep_empty=keep_empty)
     _write_other_rows(made, sources, target, "row" if lists else "step", as_json=as_json, keywords=keywords)
@@ -310,7 +298,7 @@ def implode(sources: tuple[str, ...], target: str, lists: list[str] | None, as_j
     adds, are left out. TARGET may be a JSON, Parquet or Arrow file. Use - as SOURCE or TARGET for standard input or
     output.
     """
-    from tfrecord_io.read.implode import implode as implode_rows
+    from tfrecord_io.read import implode as implode_rows
 
     made = implode_rows if lists is None else partial(implode_rows, lists=lists)
     _write_other_rows(made, sources, target, "row", as_json=as_json, keywords=keywords)

@@ -59,7 +59,7 @@ def verify(path: str | list[str], as_json: bool, images: str | None, **keywords:
     """
     from tfrecord_io.apps.cli import output
     from tfrecord_io.apps.tools.verify import HEADINGS, check_files
-    from tfrecord_io.base.options import FrameOptions
+    from tfrecord_io.base import FrameOptions
 
     source, record_type = read_from(path, keywords), keywords.pop("record_type")
     checked: bool | Literal["full"] = "full" if images == "full" else images is not None

@@ -15,13 +15,17 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.apps.cli.process import echo, has_unicode
-from tfrecord_io.base.display import short, short_tensor
-from tfrecord_io.columns.arrow.output.to_python import json_value, python_columns
-from tfrecord_io.columns.schema.column_features import shown_type
-from tfrecord_io.columns.schema.tensor_types import element_and_shape, is_any_tensor
-from tfrecord_io.columns.schema.type_names import short_type_name
+from tfrecord_io.base import short, short_tensor
+from tfrecord_io.columns import (
+    element_and_shape,
+    is_any_tensor,
+    json_value,
+    python_columns,
+    short_type_name,
+    shown_type,
+)
 from tfrecord_io.errors import printable
-from tfrecord_io.read.build_column_index import FileIndex
+from tfrecord_io.read import FileIndex
 
 MAX_COLUMNS = 8  # a table with more columns than this is transposed
 RIGHT_ALIGNED = {"nulls", "mean", "length", "distinct", "records", "bytes", "bytes lost", "regions", "problems"}

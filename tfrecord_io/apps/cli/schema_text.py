@@ -12,27 +12,24 @@ from pyarrow import types as t
 from tfrecord_io.apps.api import infer_schema
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.apps.tools.save_schema import save_for_path
-from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.bytes.format.companions import companions
-from tfrecord_io.bytes.format.dtypes import DTYPE_KEY, element_of
-from tfrecord_io.columns.schema.column_features import ENCODING_KEY, FEATURE_LIST
-from tfrecord_io.columns.schema.column_selection import apply_overrides
-from tfrecord_io.columns.schema.field import Field
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.tensor_types import (
+from tfrecord_io.base import ReadOptions
+from tfrecord_io.bytes import DTYPE_KEY, companions, element_of
+from tfrecord_io.columns import (
+    ENCODING_KEY,
+    FEATURE_LIST,
+    Field,
+    Schema,
+    apply_overrides,
     axes_of,
     element_and_shape,
     encoding_rules,
     is_any_tensor,
     is_fixed_shape_tensor,
+    is_list_like,
     is_variable_shape_tensor,
     tensor_value_type,
 )
-from tfrecord_io.columns.schema.types import is_list_like
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.suggest_types import Suggestion, suggest_types
+from tfrecord_io.read import Reader, Suggestion, plan_scan, resolve_sources, suggest_types
 
 
 def schema_text(schema: Schema | pa.Schema, format: str) -> str:

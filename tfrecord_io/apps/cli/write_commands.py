@@ -27,11 +27,11 @@ from tfrecord_io.apps.cli.common_options import (
     where_option,
 )
 from tfrecord_io.apps.cli.process import output_path
-from tfrecord_io.base.display import counted
+from tfrecord_io.base import counted
 from tfrecord_io.errors import SchemaError, printable
 
 if TYPE_CHECKING:
-    from tfrecord_io.write.writer import WriteReport
+    from tfrecord_io.write import WriteReport
 
 
 def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def _schema(ctx: click.Context, option: click.Parameter, file: IO[bytes] | None)
     """Read a schema from a file of JSON."""
     if file is None:
         return None
-    from tfrecord_io.columns.schema.schema import Schema
+    from tfrecord_io.columns import Schema
 
     try:
         return Schema.from_json(file.read())
@@ -298,7 +298,7 @@ def compact(path: str, as_json: bool, **keywords: Any) -> None:
     """
     from tfrecord_io.apps.cli import output
     from tfrecord_io.apps.tools.compact import compact as compact_files
-    from tfrecord_io.write.compact_shards import CompactReport
+    from tfrecord_io.write import CompactReport
 
     report = compact_files(
         path, progress=True, **{name: value for name, value in keywords.items() if value is not None}

@@ -18,41 +18,53 @@ from tfrecord_io.apps.file_formats.embed_files import embed_files
 from tfrecord_io.apps.file_formats.format_of_path import formats_of, single, single_or_all
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions, TableSource, filter_rows, write_table_file
 from tfrecord_io.apps.file_formats.tables.table_folders import FOLDER_OPTIONS, write_table_folder
-from tfrecord_io.base.background import ordered, raise_error
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import did_you_mean
-from tfrecord_io.base.options import ReadOptions, StorageOptions, TransferOptions
-from tfrecord_io.base.options.on_damage import Collect, checked_on_error, on_damage, receive_in_reader
-from tfrecord_io.base.options.write import ADDING, WriteOptions
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.base.registry import listed
-from tfrecord_io.bytes.format.format_registry import (
-    EMBEDDING,
-    FOLDERS,
-    FORMATS,
-    IN_FOLDERS,
-    TFRECORD,
-    Format,
-    load,
-    own_options,
+from tfrecord_io.base import (
+    ADDING,
+    Collect,
+    ProgressMeter,
+    ReadOptions,
+    StorageOptions,
+    TransferOptions,
+    WriteOptions,
+    check_keywords,
+    checked_on_error,
+    did_you_mean,
+    listed,
+    on_damage,
+    ordered,
+    raise_error,
+    receive_in_reader,
 )
-from tfrecord_io.columns.schema.column_selection import Projection
-from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.bytes import EMBEDDING, FOLDERS, FORMATS, IN_FOLDERS, TFRECORD, Format, load, own_options
+from tfrecord_io.columns import Projection, Schema
 from tfrecord_io.errors import for_cli, printable
-from tfrecord_io.read.call_options import datasets_in, options_from_call
-from tfrecord_io.read.chunks.recovery import SkippedRegions
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.read.reader import Reader, open_as_it_is
-from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import paths_of
-from tfrecord_io.store.filesystem.interface import Entry, LocalFileSystem
-from tfrecord_io.store.filesystem.locate import locate, path_text, storage_for
-from tfrecord_io.store.paths.resolve_output import check_outside
-from tfrecord_io.store.read.source import Source, metadata_of, total
-from tfrecord_io.store.write.output_file import OutputFile
-from tfrecord_io.store.write.resume_journal import SourceVersion, check_version, version_of
+from tfrecord_io.read import (
+    Reader,
+    Scan,
+    SkippedRegions,
+    datasets_in,
+    open_as_it_is,
+    open_path,
+    options_from_call,
+    paths_of,
+    plan_scan,
+    resolve_sources,
+)
+from tfrecord_io.store import (
+    Entry,
+    LocalFileSystem,
+    OutputFile,
+    Source,
+    SourceVersion,
+    check_outside,
+    check_version,
+    locate,
+    metadata_of,
+    path_text,
+    storage_for,
+    total,
+    version_of,
+)
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -68,9 +80,7 @@ from tfrecord_io.typing import (
     Unset,
     WriteMode,
 )
-from tfrecord_io.write.distributed import WrittenPart
-from tfrecord_io.write.resumable import ResumableWriter
-from tfrecord_io.write.writer import WriteReport, write
+from tfrecord_io.write import ResumableWriter, WriteReport, WrittenPart, write
 
 _DEFAULTS = {f.name: f.default for options in (*own_options(), ReadOptions, WriteOptions) for f in fields(options)}
 _PLACES = frozenset({"storage_options", "filesystem"})

@@ -12,17 +12,20 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import LIMITS
-from tfrecord_io.base.options.file_options import FileOptions
-from tfrecord_io.base.options.options_base import check_choice
-from tfrecord_io.columns.arrow.input.batch_source import BatchSource, open_input
-from tfrecord_io.columns.schema.type_names import short_type_name
+from tfrecord_io.base import LIMITS, FileOptions, check_choice, check_keywords
+from tfrecord_io.columns import BatchSource, open_input, short_type_name
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.store.filesystem.locate import locate
-from tfrecord_io.store.paths.files_below import read_files, reader_threads
-from tfrecord_io.store.paths.safe_names import join_below, leads_out, links_out
+from tfrecord_io.store import (
+    Entry,
+    FileSystem,
+    LocalFileSystem,
+    join_below,
+    leads_out,
+    links_out,
+    locate,
+    read_files,
+    reader_threads,
+)
 from tfrecord_io.typing import MissingFiles, Path, StorageLike, TableLike
 
 _ROWS = 256  # whose files are looked up together

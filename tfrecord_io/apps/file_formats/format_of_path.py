@@ -7,22 +7,32 @@ import glob
 import re
 from collections.abc import Sequence
 
-from tfrecord_io.base.options import StorageOptions, TransferOptions
-from tfrecord_io.base.options.options_base import check_choice
-from tfrecord_io.bytes.format import format_registry as formats
-from tfrecord_io.bytes.format.format_registry import FOLDERS, FORMATS, TFRECORD, Format, keys, load
+from tfrecord_io.base import StorageOptions, TransferOptions, check_choice
+from tfrecord_io.bytes import FOLDERS, FORMATS, TFRECORD, Format, keys, load
+from tfrecord_io.bytes import format_of_name as registered_format
 from tfrecord_io.errors import CorruptRecordError, for_cli, printable, secret_url, warn
-from tfrecord_io.read.dataset_splits import tfds_format
-from tfrecord_io.store.filesystem.interface import Entry, FileSystem
-from tfrecord_io.store.filesystem.locate import locate
-from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName
-from tfrecord_io.store.paths.files_below import has_image
-from tfrecord_io.store.paths.manifest import Manifests
-from tfrecord_io.store.paths.plain_files import tfds_descriptions
-from tfrecord_io.store.paths.resolve import has_magic, list_directory, other_files, record_files
-from tfrecord_io.store.paths.resolve_output import other_suffix, similar_suffix, without_compression, without_query
-from tfrecord_io.store.paths.similar_files import files_below
-from tfrecord_io.store.paths.sniff_files import files_with_records
+from tfrecord_io.read import tfds_format
+from tfrecord_io.store import (
+    Entry,
+    FileName,
+    FileSystem,
+    Kind,
+    Manifests,
+    ShardName,
+    files_below,
+    files_with_records,
+    has_image,
+    has_magic,
+    list_directory,
+    locate,
+    other_files,
+    other_suffix,
+    record_files,
+    similar_suffix,
+    tfds_descriptions,
+    without_compression,
+    without_query,
+)
 
 _SHARDS = re.compile(r"@(\*|[0-9]+)(?=\.|$)|\{[0-9]+\.\.[0-9]+\}")  # as in train@8.parquet, train-{00..07}.tar
 
@@ -112,7 +122,7 @@ def format_of_target(path: str) -> Format | None:
     """The format of a target by its name; None for TFRecord."""
     format = _format_of_name(path)
     if format is None and path.endswith("/"):
-        of_folder = formats.format_of_name(path.lower().rstrip("/"))
+        of_folder = registered_format(path.lower().rstrip("/"))
         format = None if of_folder is None or of_folder.writer is None else of_folder
     if format is not None and not format.is_target:
         raise _unwritable(path, format.title)
@@ -155,7 +165,7 @@ def _common_format(
 
 def _format_of_name(path: str) -> Format | None:
     plain = without_compression(path)
-    format = formats.format_of_name(plain) or formats.format_of_name(plain.rstrip("/"))
+    format = registered_format(plain) or registered_format(plain.rstrip("/"))
     if format is not None and plain.endswith("/") and not format.folders:
         return None
     if format is not None:

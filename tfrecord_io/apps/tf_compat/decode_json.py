@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tfrecord_io.apps.tf_compat.example import bytes_feature, encode_features, float_feature, int64_feature
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.bytes.format.example_messages import Feature
+from tfrecord_io.base import check_keywords
+from tfrecord_io.bytes import Feature
 from tfrecord_io.errors import DecodeError, EncodeError, printable
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import DTYPES, STRING, declared_name, dtype_name, element
+from tfrecord_io.base import check_keywords
+from tfrecord_io.bytes import DTYPES, STRING, Array, declared_name, dtype_name, element
 from tfrecord_io.errors import DecodeError, SchemaError
 
 

@@ -11,16 +11,24 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import EncodeError as NotSerialized
 
-from tfrecord_io.base.options.limits import too_large
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, ColumnBuffers, Plan
-from tfrecord_io.bytes.engine.fault_messages import not_examples
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.dtypes import extension_of
-from tfrecord_io.bytes.format.example_messages import Feature
-from tfrecord_io.bytes.format.feature_types import Kind, Text, image_advice
-from tfrecord_io.bytes.format.framing import FOOTER_BYTES, crc32c, mask_crc
-from tfrecord_io.bytes.format.missing_values import has_missing
-from tfrecord_io.bytes.format.varint import delimited_field
+from tfrecord_io.base import too_large
+from tfrecord_io.bytes import (
+    FOOTER_BYTES,
+    MAX_RECORD_BYTES,
+    ColumnBuffers,
+    Feature,
+    Kind,
+    Plan,
+    Text,
+    crc32c,
+    delimited_field,
+    extension_of,
+    get_engine,
+    has_missing,
+    image_advice,
+    mask_crc,
+    not_examples,
+)
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.typing import BytesLike
 

@@ -14,21 +14,14 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import DEFAULT_LIMITS, Limits, ReadOptions
-from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.bytes.compression.stream import PlainStream
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.bytes.engine.fault_messages import OTHER_MESSAGE
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
-from tfrecord_io.columns.arrow.buffers import offset_view, typed_view, valid_mask
+from tfrecord_io.base import DEFAULT_LIMITS, Limits, ReadOptions, WriteOptions, check_keywords
+from tfrecord_io.bytes import FRAME_BYTES, MAX_RECORD_BYTES, OTHER_MESSAGE, Array, PlainStream, get_engine
+from tfrecord_io.columns import offset_view, typed_view, valid_mask
 from tfrecord_io.errors import DecodeError, TFRecordError
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.store.read.source import OpenPlainFile, PlainFileReader, source_in_memory
+from tfrecord_io.read import open_path
+from tfrecord_io.store import OpenPlainFile, PlainFileReader, source_in_memory
 from tfrecord_io.typing import Float64, OnError, RecordTypeLike, SchemaLike, TableLike
-from tfrecord_io.write.frame_sink import PayloadSink
-from tfrecord_io.write.writer import Writer
+from tfrecord_io.write import PayloadSink, Writer
 
 _BYTES = np.dtype(np.uint8)
 

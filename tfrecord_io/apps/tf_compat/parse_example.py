@@ -15,18 +15,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import DEFAULT_LIMITS, Limits
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers, Plan, PlanColumn
-from tfrecord_io.bytes.engine.fault_messages import not_examples, to_error
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.feature_types import Kind, Layout, RecordType, Text
-from tfrecord_io.columns.arrow.buffers import column_mask, runs_within, variable_width
-from tfrecord_io.columns.arrow.decode.lists import absent, widen
-from tfrecord_io.columns.arrow.output.to_numpy import memory_errors
-from tfrecord_io.columns.schema.column_features import fixed_part
-from tfrecord_io.columns.schema.formats.tf_features import (
+from tfrecord_io.base import DEFAULT_LIMITS, Expansion, Limits, check_keywords
+from tfrecord_io.bytes import (
+    Array,
+    ColumnBuffers,
+    Kind,
+    Layout,
+    Plan,
+    PlanColumn,
+    RecordType,
+    Text,
+    get_engine,
+    not_examples,
+    to_error,
+)
+from tfrecord_io.columns import (
     KINDS,
     Feature,
     FixedLenFeature,
@@ -41,7 +44,14 @@ from tfrecord_io.columns.schema.formats.tf_features import (
     UniformRowLength,
     ValueRowIds,
     VarLenFeature,
+    absent,
     as_description,
+    column_mask,
+    fixed_part,
+    memory_errors,
+    runs_within,
+    variable_width,
+    widen,
 )
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable
 

@@ -28,12 +28,9 @@ from tfrecord_io.apps.tf_compat.parse_example import (
     raise_first,
     row_splits_of,
 )
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import DEFAULT_LIMITS, Limits
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.schema.column_features import fixed_part
-from tfrecord_io.columns.schema.formats.tf_features import (
+from tfrecord_io.base import DEFAULT_LIMITS, Expansion, Limits, check_keywords
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import (
     Feature,
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -41,6 +38,7 @@ from tfrecord_io.columns.schema.formats.tf_features import (
     UniformRowLength,
     VarLenFeature,
     as_description,
+    fixed_part,
 )
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
 

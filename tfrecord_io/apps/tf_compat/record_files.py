@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options.options_base import check_integer
-from tfrecord_io.bytes.compression import CODECS
+from tfrecord_io.base import check_integer, check_keywords
+from tfrecord_io.bytes import CODECS
 from tfrecord_io.typing import OutputPath
-from tfrecord_io.write.record_writer import RecordWriter
+from tfrecord_io.write import RecordWriter
 
 _COMPRESSIONS: Any = {"": "none", "NONE": "none"} | {
     codec.name.upper(): codec.name for codec in CODECS.own if codec.tensorflow

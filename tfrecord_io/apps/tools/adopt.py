@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import ScanOptions
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.sources import one_path
+from tfrecord_io.base import ScanOptions, check_keywords
+from tfrecord_io.read import one_path, options_from_call
 from tfrecord_io.typing import UNSET, OpenedDataset, Path, ProgressLike, StorageLike, Unset
-from tfrecord_io.write.adopt_files import adopt_files
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import WriteReport, adopt_files
 
 
 @check_keywords

@@ -7,22 +7,34 @@ from functools import partial
 
 import numpy as np
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options import FrameOptions, ReadOptions, StorageOptions
-from tfrecord_io.base.progress import ProgressMeter, logger
-from tfrecord_io.bytes.engine.contract import Checks
+from tfrecord_io.base import (
+    FrameOptions,
+    ProgressMeter,
+    ReadOptions,
+    StorageOptions,
+    check_keywords,
+    counted,
+    logger,
+    ordered,
+)
+from tfrecord_io.bytes import Checks
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
-from tfrecord_io.read.build_column_index import FileIndex, files_at_a_time, index_columns, withdraw_if_replaced
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.index.find_index import find_indexes, read_index
-from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex, scan_index
-from tfrecord_io.read.index.write_index import write_index
-from tfrecord_io.read.sources import whole_files
-from tfrecord_io.store.read.random_access_file import RandomAccessFile, open_plain
-from tfrecord_io.store.read.source import Source, total
+from tfrecord_io.read import (
+    SUFFIX,
+    FileIndex,
+    RecordIndex,
+    files_at_a_time,
+    find_indexes,
+    index_columns,
+    options_from_call,
+    read_index,
+    resolve_sources,
+    scan_index,
+    whole_files,
+    withdraw_if_replaced,
+    write_index,
+)
+from tfrecord_io.store import RandomAccessFile, Source, open_plain, total
 from tfrecord_io.typing import UNSET, FilesLike, InputPath, ProgressLike, StorageLike, Unset
 
 

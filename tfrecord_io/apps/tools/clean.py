@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import Options
-from tfrecord_io.store.write.leftovers import Leftover, clean_leftovers
+from tfrecord_io.base import Options, check_keywords
+from tfrecord_io.store import Leftover, clean_leftovers
 from tfrecord_io.typing import StorageLike
 
 DAY = timedelta(days=1)

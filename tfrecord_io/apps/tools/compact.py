@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import MIB
-from tfrecord_io.base.options.write import CopyOptions
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.sources import one_path, storage_of
+from tfrecord_io.base import MIB, CopyOptions, check_keywords
+from tfrecord_io.read import one_path, options_from_call, storage_of
 from tfrecord_io.typing import UNSET, IndexLike, OpenedDataset, Path, ProgressLike, StorageLike, Unset
-from tfrecord_io.write.compact_shards import compact_shards
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import WriteReport, compact_shards
 
 
 @check_keywords

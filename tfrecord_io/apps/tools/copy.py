@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.row_filter import files_in_folders
-from tfrecord_io.read.sources import whole_files
-from tfrecord_io.store.copies.copy_files import CopyReport, FileCopyOptions, Verify, copy_files
+from tfrecord_io.base import check_keywords
+from tfrecord_io.read import files_in_folders, options_from_call, whole_files
+from tfrecord_io.store import CopyReport, FileCopyOptions, Verify, copy_files
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
 
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import LIMITS, FrameOptions
-from tfrecord_io.base.progress import ProgressMeter
+from tfrecord_io.base import LIMITS, FrameOptions, ProgressMeter, check_keywords
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
-from tfrecord_io.read.chunks.recovery import recovery_of
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.index.find_index import find_indexes
-from tfrecord_io.read.index.known_counts import KnownCounts
-from tfrecord_io.read.open_scan import count_scan
-from tfrecord_io.read.report import end_read
-from tfrecord_io.read.resolve_source import resolve_source
-from tfrecord_io.read.scan import Scan
-from tfrecord_io.store.read.source import Source, total
+from tfrecord_io.read import (
+    KnownCounts,
+    Scan,
+    count_by_reading,
+    count_each,
+    count_scan,
+    end_read,
+    find_indexes,
+    options_from_call,
+    recovery_of,
+    resolve_source,
+    resolve_sources,
+)
+from tfrecord_io.store import Source, total
 from tfrecord_io.typing import UNSET, InputPath, OnError, Path, ProgressLike, StorageLike, Unset
 
 

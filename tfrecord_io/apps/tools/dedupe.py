@@ -11,11 +11,9 @@ import pyarrow as pa
 
 from tfrecord_io.apps.tools.row_hashes import HASH, row_hashes, run_starts
 from tfrecord_io.apps.tools.split_assignment import LEFT_OUT, each_key, write_labelled
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import INT64_MAX, MIB, check_integer, check_names
-from tfrecord_io.base.options.write import CopyOptions
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.base import INT64_MAX, MIB, CopyOptions, check_integer, check_keywords, check_names
+from tfrecord_io.bytes import Array
+from tfrecord_io.read import options_from_call
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -28,9 +26,7 @@ from tfrecord_io.typing import (
     StorageLike,
     Unset,
 )
-from tfrecord_io.write.copied_records import CopiedRecords
-from tfrecord_io.write.sharded_sink import Spool
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import CopiedRecords, Spool, WriteReport
 
 _ROW = np.dtype([*HASH.descr, ("row", "<i8")])
 _BITS = 5  # of a hash that choose a temporary file

@@ -8,15 +8,9 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import Report, Summary, counted
-from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.base.options.record_types import MessageType
-from tfrecord_io.columns.arrow.output.column_statistics import HEADINGS, ColumnAccumulator, ColumnSummary
-from tfrecord_io.columns.schema.column_features import stored_as
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.read.suggest_types import SAMPLE_ROWS, Suggestion, suggest_types
+from tfrecord_io.base import MessageType, ReadOptions, Report, Summary, check_keywords, counted
+from tfrecord_io.columns import HEADINGS, ColumnAccumulator, ColumnSummary, stored_as
+from tfrecord_io.read import SAMPLE_ROWS, Suggestion, open_path, options_from_call, suggest_types
 from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLike, StorageLike, Unset
 
 

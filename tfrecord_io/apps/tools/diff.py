@@ -11,20 +11,24 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.tools.row_hashes import HASH, column_hashes, has_hashes, joined_hashes, run_starts
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import LINE_WIDTH, Report, Summary, counted, short
-from tfrecord_io.base.options import ReadOptions, ScanOptions, check_integer, check_names
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.buffers import selectable
-from tfrecord_io.columns.arrow.output.to_python import rows_of
-from tfrecord_io.columns.schema.type_names import short_type_name
+from tfrecord_io.base import (
+    LINE_WIDTH,
+    ProgressMeter,
+    ReadOptions,
+    Report,
+    ScanOptions,
+    Summary,
+    check_integer,
+    check_keywords,
+    check_names,
+    counted,
+    short,
+)
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import rows_of, selectable, short_type_name
 from tfrecord_io.errors import FeatureNotFoundError, for_cli, printable
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_source import Files
-from tfrecord_io.store.read.source import total
+from tfrecord_io.read import Files, Reader, open_scan, options_from_call
+from tfrecord_io.store import total
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
 
 _DIGEST_BYTES = HASH.itemsize

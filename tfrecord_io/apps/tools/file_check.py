@@ -7,17 +7,30 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tfrecord_io.apps.tools.build_index import compare_index
-from tfrecord_io.base.background import Flag
-from tfrecord_io.base.display import error_dict
-from tfrecord_io.base.options import LIMITS, FrameOptions
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.engine.contract import Decoder, Fault, FeatureName, Plan, PlanColumn, Progress, RecordCounts
-from tfrecord_io.bytes.engine.fault_messages import is_about_no_examples, is_wire_fault, no_examples, not_examples
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.feature_types import RECORD_TYPES, Kind, Layout, RecordType, Text
-from tfrecord_io.bytes.format.framing import HEADER_BYTES, crc32c, frame_size
-from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns
-from tfrecord_io.columns.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, equal_types, unpack
+from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter, error_dict
+from tfrecord_io.bytes import (
+    HEADER_BYTES,
+    RECORD_TYPES,
+    Decoder,
+    Fault,
+    FeatureName,
+    Kind,
+    Layout,
+    Plan,
+    PlanColumn,
+    Progress,
+    RecordCounts,
+    RecordType,
+    Text,
+    crc32c,
+    frame_size,
+    get_engine,
+    is_about_no_examples,
+    is_wire_fault,
+    no_examples,
+    not_examples,
+)
+from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable, equal_types, plan_columns, unpack
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
@@ -26,14 +39,17 @@ from tfrecord_io.errors import (
     SchemaError,
     TFRecordError,
 )
-from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
-from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion
-from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
-from tfrecord_io.read.index.find_index import find_again
-from tfrecord_io.store.copies.file_transfer import Stopped
-from tfrecord_io.store.read.held_content import is_small
-from tfrecord_io.store.read.random_access_file import open_plain, open_random_access
-from tfrecord_io.store.read.source import HeldContent, Source, SummedFile, checksum
+from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, SkippedRegion, find_again, segment_pool
+from tfrecord_io.store import (
+    HeldContent,
+    Source,
+    Stopped,
+    SummedFile,
+    checksum,
+    is_small,
+    open_plain,
+    open_random_access,
+)
 
 MOST_PROBLEMS = 100  # that are kept for each file
 _OF_RECORDS = frozenset({"frames", "records", "compression", "images"})  # parts of which a problem is a region

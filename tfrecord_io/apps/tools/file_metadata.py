@@ -7,20 +7,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import Report, Summary, byte_size, counted
-from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.columns.schema.column_features import shown_type
-from tfrecord_io.columns.schema.type_names import logical_name
+from tfrecord_io.base import ReadOptions, Report, Summary, byte_size, check_keywords, counted
+from tfrecord_io.columns import logical_name, shown_type
 from tfrecord_io.errors import printable
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.chunks.block_walker import RecordFile
-from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.resolve_source import Files
-from tfrecord_io.store.read.prefetch import SourcePrefetcher
-from tfrecord_io.store.read.source import metadata_of, total
+from tfrecord_io.read import Files, Reader, RecordFile, first_contents, options_from_call, plan_scan, unite_embedded
+from tfrecord_io.store import SourcePrefetcher, metadata_of, total
 from tfrecord_io.typing import FilesLike, StorageLike
 
 

@@ -12,13 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.apps.tools.file_check import MOST_PROBLEMS, FileCheck, Problem
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.options import FrameOptions, ScanOptions
-from tfrecord_io.bytes.format.foreign_files import IMAGES, looks_like
-from tfrecord_io.columns.arrow.image_header import ImageHeader, image_header, pillow
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.field import IMAGE_KEY
-from tfrecord_io.columns.schema.types import is_bytes, is_list_like
+from tfrecord_io.base import FrameOptions, ScanOptions, ordered
+from tfrecord_io.bytes import IMAGES, looks_like
+from tfrecord_io.columns import IMAGE_KEY, ImageHeader, RowFault, image_header, is_bytes, is_list_like, pillow
 from tfrecord_io.errors import (
     DecodeError,
     FeatureNotFoundError,
@@ -27,11 +23,9 @@ from tfrecord_io.errors import (
     TFRecordError,
     printable,
 )
-from tfrecord_io.read.reader import open_as_it_is
-from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Scan
-from tfrecord_io.rows.arrays.image_decoding import check_pixel_count, check_pixels
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.read import Scan, open_as_it_is, plan_scan
+from tfrecord_io.rows import check_pixel_count, check_pixels
+from tfrecord_io.store import Source
 from tfrecord_io.typing import RecordTypeName
 
 _SAMPLE = 100  # records by whose values columns of images are found

@@ -10,16 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import LIMITS, ReadOptions, check_names
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.buffers import int64_array, runs_within, selectable
-from tfrecord_io.columns.arrow.input.batch_source import open_input, use_plain_layouts
-from tfrecord_io.columns.schema.types import is_bytes, is_list_like, is_text
+from tfrecord_io.base import LIMITS, ReadOptions, check_keywords, check_names
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import (
+    int64_array,
+    is_bytes,
+    is_list_like,
+    is_text,
+    open_input,
+    runs_within,
+    selectable,
+    use_plain_layouts,
+)
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.read.reader import Reader
+from tfrecord_io.read import Reader, open_path, options_from_call
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, TableLike, Unset
 
 _OF_NO_RECORD = "leave out the rows of the table whose keys no record can have"

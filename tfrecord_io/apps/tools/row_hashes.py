@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.schema.types import is_bytes, is_list_like, is_text
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import is_bytes, is_list_like, is_text
 
 HASH = np.dtype([("first", "<u8"), ("second", "<u8")])
 _SEEDS = (np.uint64(1), np.uint64(2))

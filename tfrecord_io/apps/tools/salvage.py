@@ -11,19 +11,19 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.apps.tools.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import LINE_WIDTH, Report, Summary, byte_size, counted
-from tfrecord_io.base.options.write import SalvageOptions
-from tfrecord_io.base.progress import ProgressMeter
+from tfrecord_io.base import (
+    LINE_WIDTH,
+    ProgressMeter,
+    Report,
+    SalvageOptions,
+    Summary,
+    byte_size,
+    check_keywords,
+    counted,
+)
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.chunks.recovery import SkippedRegion, regions_table
-from tfrecord_io.read.sources import whole_files
-from tfrecord_io.store.filesystem.interface import is_dangling
-from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.paths.resolve_output import check_outside
-from tfrecord_io.store.read.source import total
-from tfrecord_io.store.write.atomic import open_output
+from tfrecord_io.read import SkippedRegion, options_from_call, regions_table, whole_files
+from tfrecord_io.store import check_outside, is_dangling, open_output, resolve_inputs, total
 from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset
 
 HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")

@@ -11,19 +11,24 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
-from tfrecord_io.base.options import ALL, FrameOptions, ScanOptions, StorageOptions
-from tfrecord_io.base.options.write import SalvageOptions
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.base.registry import RECORD_SUFFIXES
-from tfrecord_io.bytes.compression import CODECS
-from tfrecord_io.bytes.engine.contract import Plan
-from tfrecord_io.bytes.engine.fault_messages import is_other_format
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.feature_types import RecordType
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
-from tfrecord_io.columns.schema.column_features import FEATURE_LIST
-from tfrecord_io.columns.schema.embedded import EmbeddedSchema, EmbeddedSchemaUnreadable, embedded_content, field_bytes
-from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.base import (
+    ALL,
+    RECORD_SUFFIXES,
+    FrameOptions,
+    ProgressMeter,
+    SalvageOptions,
+    ScanOptions,
+    StorageOptions,
+)
+from tfrecord_io.bytes import CODECS, FRAME_BYTES, Plan, RecordType, get_engine, is_other_format
+from tfrecord_io.columns import (
+    FEATURE_LIST,
+    EmbeddedSchema,
+    EmbeddedSchemaUnreadable,
+    Schema,
+    embedded_content,
+    field_bytes,
+)
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
@@ -33,24 +38,40 @@ from tfrecord_io.errors import (
     TFRecordError,
     printable,
 )
-from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
-from tfrecord_io.read.chunks.recovery import MOST_REGIONS, Recovery, SkippedRegion
-from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.reader import open_as_it_is
-from tfrecord_io.read.scan import ResolvedSchema, Scan
-from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
-from tfrecord_io.store.filesystem.locate import check_writable, locate
-from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import FileName, ShardName, ShardSpec
-from tfrecord_io.store.paths.manifest import NO_CONTENT
-from tfrecord_io.store.paths.resolve_output import NamedShards, Output, check_named, check_suffix, identity
-from tfrecord_io.store.read.source import Source
-from tfrecord_io.store.write.atomic import make_parent, open_publication
-from tfrecord_io.store.write.change import change_of
-from tfrecord_io.store.write.publication import Publication, WrittenShard
-from tfrecord_io.write.frame_sink import FrameSink, try_add_prefix
-from tfrecord_io.write.record_outputs import say_published
-from tfrecord_io.write.sharded_sink import SchemaUnion
+from tfrecord_io.read import (
+    MOST_REGIONS,
+    BlockWalker,
+    PartitionColumns,
+    RecordFile,
+    Recovery,
+    ResolvedSchema,
+    Scan,
+    SkippedRegion,
+    open_as_it_is,
+)
+from tfrecord_io.store import (
+    NO_CONTENT,
+    ColumnFolder,
+    FileName,
+    FileSystem,
+    LocalFileSystem,
+    NamedShards,
+    Output,
+    Publication,
+    ShardName,
+    ShardSpec,
+    Source,
+    WrittenShard,
+    change_of,
+    check_named,
+    check_suffix,
+    check_writable,
+    identity,
+    locate,
+    make_parent,
+    open_publication,
+)
+from tfrecord_io.write import FrameSink, SchemaUnion, say_published, try_add_prefix
 
 _MOST_SHARDS = 1_000_000  # of a family without a manifest, of which missing ones are looked for
 

@@ -7,31 +7,23 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from tfrecord_io.base.display import and_more
-from tfrecord_io.base.options import ScanOptions
-from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns
-from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.base import ScanOptions, and_more
+from tfrecord_io.columns import Schema, plan_columns
 from tfrecord_io.errors import SchemaError, TFRecordError, printable
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.chunks.chunk import DecodedChunk
-from tfrecord_io.read.chunks.chunk_reader import ChunkReader
-from tfrecord_io.read.chunks.embedded_schemas import first_contents
-from tfrecord_io.read.saved_schema import (
+from tfrecord_io.read import (
     FORMAT,
     VERSION,
+    ChunkReader,
+    DecodedChunk,
     Fingerprint,
+    first_contents,
     has_named_types,
+    one_path,
+    options_from_call,
     place_of_schema,
     sample_features,
 )
-from tfrecord_io.read.sources import one_path
-from tfrecord_io.store.filesystem.interface import FileSystem
-from tfrecord_io.store.filesystem.locate import locate
-from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import FileName, Kind
-from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read.source import Source
-from tfrecord_io.store.write.atomic import open_output
+from tfrecord_io.store import ColumnFolder, FileName, FileSystem, Kind, Source, locate, open_output, resolve_inputs
 
 _FILES, _RECORDS_OF_FILE = 16, 100  # that a fingerprint is made of
 _MOST_NAMED = 4

@@ -18,13 +18,10 @@ import numpy as np
 
 from tfrecord_io.apps.tools.split import exact_fraction
 from tfrecord_io.apps.tools.split_assignment import random_labels, write_labelled
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import INT64_MAX, MIB, check_integer
-from tfrecord_io.base.options.write import CopyOptions
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.base import INT64_MAX, MIB, CopyOptions, check_integer, check_keywords
+from tfrecord_io.bytes import Array
 from tfrecord_io.errors import printable
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.chunks.block_walker import LEAVES_OUT
+from tfrecord_io.read import LEAVES_OUT, options_from_call
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -37,10 +34,7 @@ from tfrecord_io.typing import (
     StorageLike,
     Unset,
 )
-from tfrecord_io.write.copied_records import CopiedRecords, Frames, selected
-from tfrecord_io.write.record_outputs import RecordOutput, record_outputs
-from tfrecord_io.write.sharded_sink import Spool
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import CopiedRecords, Frames, RecordOutput, Spool, WriteReport, record_outputs, selected
 
 _NUMBER_BYTES = 8  # of a key or a size
 _BITS = 5  # of a key, which choose a temporary file

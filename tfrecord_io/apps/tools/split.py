@@ -18,17 +18,11 @@ from tfrecord_io.apps.tools.split_assignment import (
     stratified_labels,
     value_labels,
 )
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options import check_integer
-from tfrecord_io.base.options.write import CopyOptions
-from tfrecord_io.bytes.compression import get_codec
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.base import CopyOptions, check_integer, check_keywords, counted
+from tfrecord_io.bytes import Array, get_codec
 from tfrecord_io.errors import for_cli
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.store.filesystem.locate import check_writable, locate
-from tfrecord_io.store.paths.file_names import FileName, ShardName, ShardSpec
-from tfrecord_io.store.write.atomic import new_parent
+from tfrecord_io.read import options_from_call
+from tfrecord_io.store import FileName, ShardName, ShardSpec, check_writable, locate, new_parent
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -41,9 +35,7 @@ from tfrecord_io.typing import (
     StorageLike,
     Unset,
 )
-from tfrecord_io.write.copied_records import CopiedRecords
-from tfrecord_io.write.record_outputs import record_outputs
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import CopiedRecords, WriteReport, record_outputs
 
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
 _MISSING = "%missing"

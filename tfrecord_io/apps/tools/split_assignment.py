@@ -17,16 +17,12 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.options import Selection, check_integer
-from tfrecord_io.base.registry import listed
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.output.to_python import python_values
+from tfrecord_io.base import Selection, check_integer, listed
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import python_values
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.write.copied_records import CopiedRecords, Frames, selected
-from tfrecord_io.write.record_outputs import record_outputs
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.read import Reader, plan_scan
+from tfrecord_io.write import CopiedRecords, Frames, WriteReport, record_outputs, selected
 
 T = TypeVar("T")
 Kinds = Mapping[str, Sequence[Callable[[pa.DataType], bool]]]

@@ -14,16 +14,24 @@ import pyarrow as pa
 
 from tfrecord_io.apps.tools.file_check import FileCheck, FileChecker, FileContents, Problem
 from tfrecord_io.apps.tools.image_check import check_images, refuse_files_read_once
-from tfrecord_io.base.background import Flag, ordered
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import LINE_WIDTH, Report, Summary, byte_size, counted
-from tfrecord_io.base.options import LIMITS, MIB, FrameOptions
-from tfrecord_io.base.options.options_base import check_choice
-from tfrecord_io.base.options.read import CheckOptions
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.format.feature_types import RECORD_TYPES, Kind
-from tfrecord_io.columns.schema.embedded import EmbeddedSchema
-from tfrecord_io.columns.schema.merged_schema import merge
+from tfrecord_io.base import (
+    LIMITS,
+    LINE_WIDTH,
+    MIB,
+    CheckOptions,
+    Flag,
+    FrameOptions,
+    ProgressMeter,
+    Report,
+    Summary,
+    byte_size,
+    check_choice,
+    check_keywords,
+    counted,
+    ordered,
+)
+from tfrecord_io.bytes import RECORD_TYPES, Kind
+from tfrecord_io.columns import EmbeddedSchema, merge
 from tfrecord_io.errors import (
     CorruptRecordError,
     FeatureTypeError,
@@ -33,14 +41,8 @@ from tfrecord_io.errors import (
     hide_secrets,
     printable,
 )
-from tfrecord_io.read.call_options import datasets_in, options_from_call
-from tfrecord_io.read.chunks.recovery import regions_table
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.index.find_index import find_indexes
-from tfrecord_io.read.sources import whole_files
-from tfrecord_io.store.paths.file_names import ShardName
-from tfrecord_io.store.read.block_reader import BLOCK_BYTES
-from tfrecord_io.store.read.source import Source, total
+from tfrecord_io.read import datasets_in, find_indexes, options_from_call, regions_table, resolve_sources, whole_files
+from tfrecord_io.store import BLOCK_BYTES, ShardName, Source, total
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, RecordTypeName, StorageLike, Unset
 
 _WAITING = 32  # remote files at a time

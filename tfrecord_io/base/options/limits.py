@@ -88,7 +88,7 @@ class Limits:
             raise ValueError(f"decompression_ratio={ratio!r}: expected at least 1")
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS: Limits = Limits()
 
 
 class Expansion:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfrecord_io.base.registry import Registry
+from tfrecord_io.base import Registry
 from tfrecord_io.bytes.compression.codec import Codec
 from tfrecord_io.bytes.compression.stream import Raw, Stream, open_decompressed
 from tfrecord_io.bytes.format.framing import is_record_header

@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from tfrecord_io.base.background import Task, start_in_background
-from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base import LIMITS, Task, start_in_background
 
 
 class Trailer:

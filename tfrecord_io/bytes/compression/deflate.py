@@ -15,7 +15,7 @@ from abc import abstractmethod
 from functools import partial
 from typing import Any, ClassVar
 
-from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes.compression.block_compressor import BlockCompressor, Trailer
 from tfrecord_io.bytes.compression.codec import Codec, Compressor, Damage
 from tfrecord_io.bytes.format.framing import is_record_header

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes.compression.block_compressor import BlockCompressor, Trailer
 from tfrecord_io.bytes.compression.codec import CERTAIN_BYTES, Compressor, Damage
 from tfrecord_io.bytes.compression.framed import FramedCodec, FrameDecompressor, FrameParts

@@ -5,8 +5,8 @@ unchanged where the compressor stored them. But it stores at most 64 KiB (zstd: 
 headers of its own in between, which cut such inner data. So data is read from a place only if it is valid from there to
 the end of the file, or for longer than inner data can be (`Codec.certain_bytes`).
 
-The streams of `tfrecord_io.bytes.compression.stream` end at damage. This one leaves out what cannot be read: records are
-truncated there, as where bytes of a plain file are lost.
+The streams of `tfrecord_io.bytes.compression.stream` end at damage. This one leaves out what cannot be read: records
+are truncated there, as where bytes of a plain file are lost.
 """
 
 from __future__ import annotations

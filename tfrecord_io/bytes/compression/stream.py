@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from tfrecord_io.base.options import MIB
+from tfrecord_io.base import MIB
 from tfrecord_io.bytes.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.errors import ON_ERROR, ON_ERROR_CLI, CompressionError, ReplacedError, hide_secrets
 

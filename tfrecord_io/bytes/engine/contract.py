@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from tfrecord_io.base.options import MAX_RECORD_BYTES as MAX_RECORD_BYTES
+from tfrecord_io.base import MAX_RECORD_BYTES as MAX_RECORD_BYTES
 from tfrecord_io.bytes.format.dtypes import Array as Array
 from tfrecord_io.bytes.format.feature_types import EMBEDDED_FIELD as EMBEDDED_FIELD
 from tfrecord_io.bytes.format.feature_types import Kind, Layout, RecordType, Text
@@ -390,7 +390,7 @@ class ObjectForm:
 
     name: str
     slot: int  # of the column in `Plan.columns`
-    form: Array  # int64: the numbers of a `Form` (`tfrecord_io.columns.arrow.decode.batch_builder`)
+    form: Array  # int64: the numbers of a `Form` (see `BatchBuilder`)
     dtype: Any  # of the array that a list of numbers becomes; None: a list
 
 
@@ -596,7 +596,7 @@ class FeatureColumns(Mapping[str, ColumnBuffers]):
 
     @abstractmethod
     def arrow_arrays(self, forms: tuple[Array, Array], features: Iterable[str]) -> tuple[object, int, list[int]]:
-        """Make Arrow arrays of the columns of features in these forms (`tfrecord_io.columns.arrow.decode.batch_builder`).
+        """Make Arrow arrays of the columns of features in these forms (see `BatchBuilder`).
 
         Returns (owner, batch, addresses). The owner releases the arrays that were not imported, which are valid as long
         as it exists. Where all were made and none is large, `batch` is the address of a ``struct ArrowArray`` of the C

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrecord_io.base.options.limits import BYTES_PER_CELL, RATIO
+from tfrecord_io.base import BYTES_PER_CELL, RATIO
 from tfrecord_io.bytes.engine.contract import (
     PAGE,
     Array,

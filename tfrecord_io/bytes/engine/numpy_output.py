@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.options import LIMITS, MIB, cpu_count
+from tfrecord_io.base import LIMITS, MIB, cpu_count, ordered
 from tfrecord_io.bytes.engine.contract import Array
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.bytes.format.dtypes import text_dtype

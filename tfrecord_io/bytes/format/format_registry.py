@@ -12,11 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.base.options.options_base import Options
-from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.base.registry import FORMATS as POINTS
-from tfrecord_io.base.registry import RECORD_SUFFIXES, Registry
+from tfrecord_io.base import FORMATS as POINTS
+from tfrecord_io.base import RECORD_SUFFIXES, Options, ReadOptions, Registry, WriteOptions
 from tfrecord_io.typing import MissingFiles, Path
 
 Code = str | Callable[..., Any]

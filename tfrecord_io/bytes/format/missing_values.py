@@ -38,7 +38,7 @@ def has_missing(value: Any) -> bool:
     return bool(np.any(value.isna()))
 
 
-def check_level(level: int) -> None:
+def check_nesting_level(level: int) -> None:
     """Refuse values that are nested deeper than those of any column."""
     if level > _MOST_LEVELS:
         raise EncodeError(f"its values are nested more than {_MOST_LEVELS} levels deep", hint="flatten them")
@@ -46,7 +46,7 @@ def check_level(level: int) -> None:
 
 def holds_masked(cells: Sequence[Any], level: int = 0) -> bool:
     """True if a cell is a masked array or holds one; a pass over the types of values at each level."""
-    check_level(level)
+    check_nesting_level(level)
     types = set(map(type, cells))
     if any(issubclass(cls, np.ma.MaskedArray) for cls in types):
         return True

@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError as ProtobufError
 
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits
-from tfrecord_io.base.options.limits import Expansion
+from tfrecord_io.base import DEFAULT_LIMITS, MAX_RECORD_BYTES, Expansion, Limits, counted
 from tfrecord_io.bytes.format.dtypes import (
     DTYPES,
     MAX_AXES,

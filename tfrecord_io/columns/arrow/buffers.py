@@ -18,10 +18,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.closing import ConsumedOnce
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers
-from tfrecord_io.bytes.format.dtypes import extension_of
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.base import ConsumedOnce
+from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, extension_of
 from tfrecord_io.columns.schema.types import has_wide_offsets, replace_fields, types_within
 from tfrecord_io.errors import SchemaError
 

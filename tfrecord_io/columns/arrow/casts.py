@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.feature_types import Kind
+from tfrecord_io.bytes import Array, Kind
 from tfrecord_io.columns.arrow.buffers import (
     bitmap_of,
     fixed_width,

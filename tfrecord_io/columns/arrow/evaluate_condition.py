@@ -24,8 +24,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.options.condition import Condition
-from tfrecord_io.base.options.operators import BY_FUNCTION, MIRRORED, Operand, Operator
+from tfrecord_io.base import BY_FUNCTION, MIRRORED, Condition, Operand, Operator
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.type_names import short_type_name
 from tfrecord_io.columns.schema.types import EXTENSIONS, is_bytes, is_list_like, is_text, is_value_extension

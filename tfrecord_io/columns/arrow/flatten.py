@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout
 from tfrecord_io.columns.arrow.buffers import (
     bitmap_of,
     number_view,

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.options import cpu_count
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.base import cpu_count, ordered
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.image_header import pillow
 from tfrecord_io.columns.arrow.raw_images import RawImages
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows

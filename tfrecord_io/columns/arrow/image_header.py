@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tfrecord_io.bytes.format.foreign_files import IMAGES, looks_like
+from tfrecord_io.bytes import IMAGES, looks_like
 from tfrecord_io.errors import DecodeError, needs
 
 IMAGE_FORMATS = tuple(name.upper() for name in IMAGES)  # a closed list: some of Pillow's formats run other programs

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.display import counted
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.base import counted
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.buffers import (
     bitmap_buffer,
     bitmap_of,

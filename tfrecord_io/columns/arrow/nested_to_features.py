@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.buffers import (
     bitmap_of,
     fixed_width,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.buffers import bitmap_of, fixed_width, offsets_of, variable_width
 
 _FEW = 1000  # values; more of them are converted faster by pyarrow

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.arrow.tensor_values import to_cells
 from tfrecord_io.columns.schema.image_form import CHW, MODE_OF, ORDER, RawImageForm

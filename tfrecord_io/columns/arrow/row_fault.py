@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError, EncodeError, TFRecordError
 
 

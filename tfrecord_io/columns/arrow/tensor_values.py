@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import Dtype, dtype_name
-from tfrecord_io.bytes.format.dtypes import element as element_named
+from tfrecord_io.bytes import Array, Dtype, dtype_name
+from tfrecord_io.bytes import element as element_named
 from tfrecord_io.columns.arrow.buffers import (
     bitmap_of,
     fixed_width,

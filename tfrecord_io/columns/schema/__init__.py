@@ -1,3 +1,0 @@
-from tfrecord_io.base.public_names import refuse_calls
-
-refuse_calls(__name__)

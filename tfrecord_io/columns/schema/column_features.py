@@ -16,9 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.format.companions import ShapeSource, companions
-from tfrecord_io.bytes.format.dtypes import Dtype, element_of
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.bytes import Dtype, Kind, Layout, ShapeSource, companions, element_of
 from tfrecord_io.columns.schema.tensor_types import (
     EXTENSION_NAME,
     JSON,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base.display import name_advice
+from tfrecord_io.base import name_advice
 from tfrecord_io.columns.schema.column_features import LIST, NULL_POSITIONS, Leaf, column_leaves
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field, default_part
 from tfrecord_io.columns.schema.schema import Schema

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.bytes.format.dtypes import element_of
+from tfrecord_io.bytes import element_of
 from tfrecord_io.columns.schema.column_features import Node, as_shape, fixed_part
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.columns.schema.tensor_types import Shape, dtype_metadata, tensor_type

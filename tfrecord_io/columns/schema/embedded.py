@@ -21,10 +21,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.engine.contract import Plan
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.dtypes import DTYPE_KEY
-from tfrecord_io.bytes.format.feature_types import EMBEDDED_FIELD, RecordType
+from tfrecord_io.bytes import DTYPE_KEY, EMBEDDED_FIELD, Plan, RecordType, get_engine
 from tfrecord_io.columns.schema.column_features import column_leaves, is_nested, nested_restored_field
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
 from tfrecord_io.columns.schema.tensor_types import (
@@ -172,7 +169,7 @@ def embedded_content(frame: Any, *, check_crc: bool = True) -> bytes | None:
 
 def field_bytes(content: bytes) -> bytes:
     """The field as it is stored in a record: tag, length, content."""
-    from tfrecord_io.bytes.format.varint import delimited_field
+    from tfrecord_io.bytes import delimited_field
 
     return delimited_field(FIELD, content)
 

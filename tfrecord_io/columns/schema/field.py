@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.format.companions import SHAPE_SOURCE_KEY, ShapeSource
-from tfrecord_io.bytes.format.dtypes import DTYPE_KEY, Array, Dtype
+from tfrecord_io.bytes import DTYPE_KEY, SHAPE_SOURCE_KEY, Array, Dtype, ShapeSource
 from tfrecord_io.columns.schema.column_features import (
     ENCODING_KEY,
     FEATURE_LIST,

@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.bytes.format.companions import ShapeSource
-from tfrecord_io.bytes.format.dtypes import SUPPORTED_DTYPES, Dtype, dtype_name, element, element_of, find_element
+from tfrecord_io.base import check_keywords
+from tfrecord_io.bytes import SUPPORTED_DTYPES, Dtype, ShapeSource, dtype_name, element, element_of, find_element
 from tfrecord_io.columns.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW, as_shape, fixed_part, size_of
 from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.tensor_types import (

@@ -9,9 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import LINE_WIDTH, Summary, counted
-from tfrecord_io.bytes.format.companions import companions
+from tfrecord_io.base import LINE_WIDTH, Summary, check_keywords, counted
+from tfrecord_io.bytes import companions
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST, LIST
 from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence

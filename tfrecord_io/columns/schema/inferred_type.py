@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.bytes import Kind, Layout
 from tfrecord_io.errors import SchemaError, printable
 
 

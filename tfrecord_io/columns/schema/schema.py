@@ -10,10 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import Summary, counted, name_advice
-from tfrecord_io.base.options import Options
-from tfrecord_io.base.registry import SCHEMAS, load_point
+from tfrecord_io.base import SCHEMAS, Options, Summary, check_keywords, counted, load_point, name_advice
 from tfrecord_io.columns.schema.field import CONTEXT, Field, check_columns
 from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.typing import OpenedDataset, Path, SchemaLike, StorageLike

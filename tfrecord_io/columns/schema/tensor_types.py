@@ -20,10 +20,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.registry import Registry
-from tfrecord_io.bytes.format.dtypes import DTYPE_KEY, MAX_AXES, Dtype, element_of, row_of_name
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.base import Registry, cached_property
+from tfrecord_io.bytes import DTYPE_KEY, MAX_AXES, Dtype, Kind, Layout, element_of, row_of_name
 from tfrecord_io.errors import SchemaError
 
 Shape = tuple[int | None, ...]

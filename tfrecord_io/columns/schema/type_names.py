@@ -13,8 +13,8 @@ from typing import Any, get_args, get_origin
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.display import did_you_mean
-from tfrecord_io.bytes.format.dtypes import DTYPE_KEY, find_element
+from tfrecord_io.base import did_you_mean
+from tfrecord_io.bytes import DTYPE_KEY, find_element
 from tfrecord_io.columns.schema.tensor_types import (
     Shape,
     axes_of,

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.format.dtypes import DTYPE_KEY, Dtype
-from tfrecord_io.bytes.format.feature_types import Kind
+from tfrecord_io.bytes import DTYPE_KEY, Dtype, Kind
 from tfrecord_io.columns.schema.tensor_types import (
     Shape,
     dtype_metadata,

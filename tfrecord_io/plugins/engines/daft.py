@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.base.public_names import LateTypes
-from tfrecord_io.columns.schema.tensor_types import refuse_unknown_dtypes
-from tfrecord_io.columns.schema.types import types_within
+from tfrecord_io.base import LateTypes, WriteOptions
+from tfrecord_io.columns import refuse_unknown_dtypes, types_within
 from tfrecord_io.errors import EncodeError, needs
-from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
+from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
 from tfrecord_io.typing import OutputPath
-from tfrecord_io.write.distributed import DistributedWriter
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import DistributedWriter, WriteReport
 
 if TYPE_CHECKING:
     import daft

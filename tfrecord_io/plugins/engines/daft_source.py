@@ -20,16 +20,11 @@ from daft.recordbatch import MicroPartition, RecordBatch
 from daft.schema import Schema
 from pyarrow import types as t
 
-from tfrecord_io.base.options.condition import Condition
-from tfrecord_io.base.options.filters import condition_of
-from tfrecord_io.base.options.operators import BY_SYMBOL, OPERATORS, Operand, Operator
-from tfrecord_io.columns.arrow.buffers import empty_batch
+from tfrecord_io.base import BY_SYMBOL, OPERATORS, Condition, Operand, Operator, condition_of
+from tfrecord_io.columns import empty_batch
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.row_filter import RowFilter
-from tfrecord_io.read.scan import Scan
-from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.read import RowFilter, Scan, open_scan
+from tfrecord_io.write import DistributedWriter, WriteReport, WrittenPart
 
 # ---- reading
 

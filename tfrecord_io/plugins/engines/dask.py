@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.base.public_names import LateTypes
-from tfrecord_io.columns.arrow.buffers import empty_batch
-from tfrecord_io.columns.schema.tensor_types import refuse_unknown_dtypes
+from tfrecord_io.base import LateTypes, WriteOptions
+from tfrecord_io.columns import empty_batch, refuse_unknown_dtypes
 from tfrecord_io.errors import EncodeError, needs
-from tfrecord_io.read.open_scan import read_scan
-from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
+from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder, read_scan, unwrap_scans
 from tfrecord_io.typing import OutputPath
-from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import DistributedWriter, WriteReport, WrittenPart
 
 if TYPE_CHECKING:
     import dask.dataframe as dd

@@ -11,21 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.base.options.condition import Condition
-from tfrecord_io.base.options.filters import condition_of
-from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.base.public_names import LateTypes
-from tfrecord_io.columns.arrow.buffers import empty_table
-from tfrecord_io.columns.arrow.evaluate_condition import COMPARISONS
-from tfrecord_io.columns.arrow.input.batch_source import open_input
-from tfrecord_io.columns.schema.merged_schema import fill_in_types, lacks_type
-from tfrecord_io.columns.schema.tensor_types import refuse_unknown_dtypes
+from tfrecord_io.base import Condition, LateTypes, WriteOptions, condition_of
+from tfrecord_io.columns import COMPARISONS, empty_table, fill_in_types, lacks_type, open_input, refuse_unknown_dtypes
 from tfrecord_io.errors import EncodeError, needs
-from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
+from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder, open_scan, unwrap_scans
 from tfrecord_io.typing import OutputPath
-from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import DistributedWriter, WriteReport, WrittenPart
 
 if TYPE_CHECKING:
     import ray.data as rd

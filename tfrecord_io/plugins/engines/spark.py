@@ -5,10 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.public_names import LateTypes
+from tfrecord_io.base import LateTypes, check_keywords
 from tfrecord_io.errors import needs
-from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
+from tfrecord_io.read import Scan, ScanHolder, unwrap_scans
 
 if TYPE_CHECKING:
     import pyspark.sql as sql

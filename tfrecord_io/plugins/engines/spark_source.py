@@ -28,22 +28,22 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.readwriter import DataFrameWriter  # not that of Spark Connect, whose server has the session
 from pyspark.sql.types import UserDefinedType
 
-from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.buffers import empty_batch, list_lengths, offsets_of
-from tfrecord_io.columns.arrow.decode.batch_builder import batch_of
-from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.tensor_types import is_any_tensor
-from tfrecord_io.columns.schema.types import is_list_like
+from tfrecord_io.base import ReadOptions, WriteOptions
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import (
+    Schema,
+    batch_of,
+    empty_batch,
+    is_any_tensor,
+    is_list_like,
+    list_lengths,
+    offsets_of,
+    tensor_cast,
+)
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
-from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.resolve_source import plan_dataset
-from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.store.paths.file_names import ShardSpec
-from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
-from tfrecord_io.write.writer import check_columns
+from tfrecord_io.read import PIECE_BYTES, Scan, open_scan, plan_dataset
+from tfrecord_io.store import ShardSpec
+from tfrecord_io.write import DistributedWriter, WrittenPart, check_columns
 
 FORMAT = "tfrecord"
 _TENSOR_KEY, _OPTIONS_KEY = "tfrecord_io.tensor", "tfrecord_io.base.options"  # of the metadata of Spark's fields

@@ -10,18 +10,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import Report, Summary, byte_size, counted
-from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.base.progress import ProgressMeter
+from tfrecord_io.base import ProgressMeter, ReadOptions, Report, Summary, byte_size, check_keywords, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
 from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
 from tfrecord_io.plugins.report.report_html import document, number, percent
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.sources import as_list, paths_of
-from tfrecord_io.store.write.atomic import open_output
+from tfrecord_io.read import as_list, options_from_call, paths_of
+from tfrecord_io.store import open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, OutputPath, ProgressLike, StorageLike, Unset
 
 _FRAME_HEIGHT = 700  # pixels, in a notebook

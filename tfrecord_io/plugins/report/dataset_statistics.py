@@ -11,29 +11,48 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.tools.verify import check_files
-from tfrecord_io.base.display import short
-from tfrecord_io.base.options import MIB, ReadOptions, ScanOptions, Selection
-from tfrecord_io.base.options.dataset_keywords import OF_SELECTION
-from tfrecord_io.base.options.record_types import MessageType, plain_record_type
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.format.feature_types import Kind
-from tfrecord_io.columns.arrow.buffers import empty_batch, struct_fields
-from tfrecord_io.columns.arrow.output.to_python import cell, rows_of
-from tfrecord_io.columns.arrow.tensor_values import to_cells
-from tfrecord_io.columns.schema.tensor_types import JSON, encoding_rules, is_any_tensor
-from tfrecord_io.columns.schema.types import UnsupportedType, is_text, kind_of, value_type
+from tfrecord_io.base import (
+    MIB,
+    OF_SELECTION,
+    MessageType,
+    ProgressMeter,
+    ReadOptions,
+    ScanOptions,
+    Selection,
+    plain_record_type,
+    short,
+)
+from tfrecord_io.bytes import Kind
+from tfrecord_io.columns import (
+    JSON,
+    UnsupportedType,
+    cell,
+    empty_batch,
+    encoding_rules,
+    is_any_tensor,
+    is_text,
+    kind_of,
+    rows_of,
+    struct_fields,
+    to_cells,
+    value_type,
+)
 from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries
 from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
-from tfrecord_io.read.call_options import datasets_in, refuse_options
-from tfrecord_io.read.chunks.block_walker import RecordFile
-from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.resolve_source import Files, plan_sources
-from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import whole_files
-from tfrecord_io.store.read.source import Source, total
+from tfrecord_io.read import (
+    Files,
+    RecordFile,
+    Scan,
+    datasets_in,
+    open_scan,
+    plan_scan,
+    plan_sources,
+    refuse_options,
+    whole_files,
+)
+from tfrecord_io.store import Source, total
 
 SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
 FIRST_ROWS = 10

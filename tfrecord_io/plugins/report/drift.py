@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.output.to_python import json_value
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import json_value
 from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, convert_to_one_unit
 from tfrecord_io.plugins.report.number_statistics import NumberStatistics, edges_of, histogram
 

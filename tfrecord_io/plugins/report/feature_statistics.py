@@ -11,16 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.columns.arrow.output.column_statistics import (
+from tfrecord_io.columns import (
     ColumnAccumulator,
     ColumnSummary,
+    is_any_tensor,
+    is_list_like,
     is_ordered,
+    is_text_or_bytes,
+    json_value,
     lengths_of,
+    python_values,
     times_to_integers,
 )
-from tfrecord_io.columns.arrow.output.to_python import json_value, python_values
-from tfrecord_io.columns.schema.tensor_types import is_any_tensor
-from tfrecord_io.columns.schema.types import is_list_like, is_text_or_bytes
 from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics
 
 CATEGORIES = 20  # integers with at most so many distinct values are compared as categories

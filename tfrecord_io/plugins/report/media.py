@@ -11,15 +11,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.display import byte_size, short
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.foreign_files import looks_like
-from tfrecord_io.columns.arrow.image_header import IMAGE_FORMATS, TURNS, is_turned, orientation_of
-from tfrecord_io.columns.arrow.raw_images import COLOUR_TYPES, RawImages, encode_png
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.field import BOXES_KEY, IMAGE_KEY
-from tfrecord_io.columns.schema.image_form import CHW, HWC, ImageForm
-from tfrecord_io.rows.arrays.image_decoding import PixelReader
+from tfrecord_io.base import byte_size, short
+from tfrecord_io.bytes import Array, looks_like
+from tfrecord_io.columns import (
+    BOXES_KEY,
+    CHW,
+    COLOUR_TYPES,
+    HWC,
+    IMAGE_FORMATS,
+    IMAGE_KEY,
+    TURNS,
+    ImageForm,
+    RawImages,
+    RowFault,
+    encode_png,
+    is_turned,
+    orientation_of,
+)
+from tfrecord_io.rows import PixelReader
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.display import byte_size, counted
-from tfrecord_io.base.options import MIB, check_integer
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.buffers import selectable
-from tfrecord_io.read.open_scan import count_scan, open_scan
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.base import MIB, byte_size, check_integer, counted
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import selectable
+from tfrecord_io.read import Scan, count_scan, open_scan
 
 KEPT = 32_768  # values that are kept of more: a random sample
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)

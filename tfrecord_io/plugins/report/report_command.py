@@ -30,7 +30,7 @@ def report(paths: tuple[str, ...], as_json: bool, **keywords: Any) -> None:
     shows a sample, and says which. --json also prints the statistics; without OUT.html it only prints them.
     """
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.base.display import byte_size
+    from tfrecord_io.base import byte_size
     from tfrecord_io.plugins.report.dataset_report import is_page
     from tfrecord_io.plugins.report.dataset_report import report as write_report
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base.display import byte_size, counted, shape_ranges, short
-from tfrecord_io.columns.arrow.output.column_statistics import temporal_value
+from tfrecord_io.base import byte_size, counted, shape_ranges, short
+from tfrecord_io.columns import temporal_value
 from tfrecord_io.errors import printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics
 from tfrecord_io.plugins.report.drift import FeatureDrift

@@ -18,27 +18,30 @@ import numpy as np
 
 from tfrecord_io.apps.file_formats.format_of_path import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base.options import MIB, FrameOptions, ReadOptions
-from tfrecord_io.base.options.options_base import TransferOptions, check_choice, check_integer
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.columns.schema.formats.tfds_info import check_length
+from tfrecord_io.base import MIB, FrameOptions, ProgressMeter, ReadOptions, TransferOptions, check_choice, check_integer
+from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, get_engine
+from tfrecord_io.columns import check_length
 from tfrecord_io.errors import CorruptRecordError, needs, printable
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
-from tfrecord_io.read.call_options import datasets_in, options_from_call
-from tfrecord_io.read.record_reader import RecordReader
-from tfrecord_io.read.sources import PieceStream, made_records, paths_of
-from tfrecord_io.store.filesystem.locate import locate, storage_for
-from tfrecord_io.store.paths.file_names import FileName, natural_key
-from tfrecord_io.store.paths.packed_sources import PackedSources
-from tfrecord_io.store.paths.resolve import check_complete, check_single_family, resolve_inputs
-from tfrecord_io.store.read.file_object import RawFile
-from tfrecord_io.store.read.source import Origin, Source, source_of, total
-from tfrecord_io.store.write.atomic import is_local
+from tfrecord_io.read import PieceStream, RecordReader, datasets_in, made_records, options_from_call, paths_of
+from tfrecord_io.store import (
+    FileName,
+    Origin,
+    PackedSources,
+    RawFile,
+    Source,
+    check_complete,
+    check_single_family,
+    is_local,
+    locate,
+    natural_key,
+    resolve_inputs,
+    source_of,
+    storage_for,
+    total,
+)
 from tfrecord_io.typing import FileMode, Path
-from tfrecord_io.write.frame_sink import FrameSink, Piece
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import FrameSink, Piece, WriteReport
 
 COMPRESSIONS = ("zstd", "brotli", "snappy", "uncompressed")
 _PLACES = {"storage_options", "filesystem"}

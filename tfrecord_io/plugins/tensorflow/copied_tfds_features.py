@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.columns.schema.formats.tfds_info import FEATURES, read_info
+from tfrecord_io.columns import FEATURES, read_info
 from tfrecord_io.errors import printable, warn
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.record_checks import sidecar_schema, split_folders
-from tfrecord_io.read.scan import Scan, unwrap_scans
-from tfrecord_io.store.paths.plain_files import Directory
+from tfrecord_io.read import Reader, Scan, sidecar_schema, split_folders, unwrap_scans
+from tfrecord_io.store import Directory
 
 Json = dict[str, Any]
 _ABOUT = ("description", "citation", "location", "redistributionInfo")  # of dataset_info.json

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfrecord_io.bytes.engine.contract import Array, Engine, Frames, Members
-from tfrecord_io.bytes.format.varint import varint
-from tfrecord_io.columns.arrow.buffers import runs_within
+from tfrecord_io.bytes import Array, Engine, Frames, Members, varint
+from tfrecord_io.columns import runs_within
 
 RECORD, POSITION = "record", "position"
 EXAMPLES, CONTEXT = 1, 2  # fields of ExampleListWithContext (tensorflow_serving/apis/input.proto)

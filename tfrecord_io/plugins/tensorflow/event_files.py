@@ -12,18 +12,19 @@ from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.apps.file_formats.format_of_path import is_directory
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import Options, StorageOptions, check_progress
-from tfrecord_io.base.options.on_damage import checked_on_error, without_report
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.format.dtypes import extension_of
-from tfrecord_io.bytes.format.protobuf import message_classes, parse_message
-from tfrecord_io.bytes.format.serialized_tensor import parse_tensor
+from tfrecord_io.base import (
+    Options,
+    ProgressMeter,
+    StorageOptions,
+    check_keywords,
+    check_progress,
+    checked_on_error,
+    without_report,
+)
+from tfrecord_io.bytes import extension_of, message_classes, parse_message, parse_tensor
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.read.record_reader import RecordReader
-from tfrecord_io.store.paths.files_below import list_folder
-from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read.source import total
+from tfrecord_io.read import RecordReader
+from tfrecord_io.store import list_folder, resolve_inputs, total
 from tfrecord_io.typing import OnError, Path, ProgressLike, StorageLike
 
 # From tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto; the fields of other content are

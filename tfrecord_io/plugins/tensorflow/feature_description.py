@@ -13,33 +13,42 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.format.feature_types import Kind
-from tfrecord_io.columns.schema.column_features import FEATURE_LIST, LIST, leaves
-from tfrecord_io.columns.schema.composite import VALUES, Composite, composite_of
-from tfrecord_io.columns.schema.field import CONTEXT, PARTS, Field
-from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence, tensor
-from tfrecord_io.columns.schema.formats.tf_features import (
+from tfrecord_io.bytes import Kind
+from tfrecord_io.columns import (
+    CONTEXT,
     DTYPES,
+    FEATURE_LIST,
     KINDS,
+    LIST,
+    PARTS,
+    VALUES,
+    Composite,
     Feature,
+    Field,
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
     RowLengths,
+    Shape,
+    SparseColumn,
     SparseFeature,
     UniformRowLength,
+    UnsupportedType,
     VarLenFeature,
     as_description,
-)
-from tfrecord_io.columns.schema.sparse_column import SparseColumn
-from tfrecord_io.columns.schema.tensor_types import (
-    Shape,
+    composite_of,
     element_and_shape,
     encoding_rules,
     is_any_tensor,
+    is_list_like,
+    leaves,
+    list_,
+    scalar,
+    sequence,
+    tensor,
     tensor_value_type,
+    value_type,
 )
-from tfrecord_io.columns.schema.types import UnsupportedType, is_list_like, value_type
 from tfrecord_io.errors import SchemaError, printable
 
 _TYPES = {"int64": pa.int64(), "float32": pa.float32(), "string": pa.binary()}

@@ -13,28 +13,31 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import MAX_RECORD_BYTES, ReadOptions
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.base.options.on_damage import checked_on_error
-from tfrecord_io.base.options.options_base import check_choice
-from tfrecord_io.base.options.read import DatasetOptions
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.engine.contract import Array, Engine, Fault, Frames, Plan
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.feature_types import RecordType
-from tfrecord_io.bytes.format.framing import HEADER_BYTES
-from tfrecord_io.columns.schema.column_selection import Projection
+from tfrecord_io.base import (
+    MAX_RECORD_BYTES,
+    DatasetOptions,
+    Expansion,
+    ProgressMeter,
+    ReadOptions,
+    check_choice,
+    check_keywords,
+    checked_on_error,
+)
+from tfrecord_io.bytes import HEADER_BYTES, Array, Engine, Fault, Frames, Plan, RecordType, get_engine
+from tfrecord_io.columns import Projection
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, for_cli, printable
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.sources import PieceStream, made_records, resolve_selection
-from tfrecord_io.store.read.prefetch import SourcePrefetcher
-from tfrecord_io.store.read.source import Origin, Source, total
+from tfrecord_io.read import (
+    BlockWalker,
+    PieceStream,
+    Reader,
+    made_records,
+    open_path,
+    options_from_call,
+    resolve_selection,
+    resolve_sources,
+)
+from tfrecord_io.store import Origin, Source, SourcePrefetcher, total
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, Unset
 
 _OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'

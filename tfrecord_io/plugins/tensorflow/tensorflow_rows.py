@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tfrecord_io.base.options.options_base import Options
-from tfrecord_io.bytes.format.format_registry import READING, TFRECORD, Format, convert_hints, format_option
+from tfrecord_io.base import Options
+from tfrecord_io.bytes import READING, TFRECORD, Format, convert_hints, format_option
 
 
 @dataclass(frozen=True, kw_only=True)

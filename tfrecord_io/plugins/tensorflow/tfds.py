@@ -18,14 +18,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes.format.dtypes import extension_of
-from tfrecord_io.columns.schema.composite import VALUES, Composite
-from tfrecord_io.columns.schema.field import BOXES_KEY, CONTEXT, Field, check_names
-from tfrecord_io.columns.schema.formats.tfds_info import FEATURES
-from tfrecord_io.columns.schema.tensor_types import Shape
-from tfrecord_io.columns.schema.type_names import type_name
+from tfrecord_io.bytes import extension_of
+from tfrecord_io.columns import BOXES_KEY, CONTEXT, FEATURES, VALUES, Composite, Field, Shape, check_names, type_name
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.store.paths.plain_files import Directory
+from tfrecord_io.store import Directory
 
 CLASS_LABELS = ("codes", "names")
 

@@ -15,17 +15,30 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.buffers import int64_array, list_array, offsets_of
-from tfrecord_io.columns.arrow.image_header import ImageHeader, image_header
-from tfrecord_io.columns.arrow.tensor_values import ndarray_of, tensors_of
-from tfrecord_io.columns.schema.image_form import CHANNELS, INDEX, MODE_OF, ImageForm
-from tfrecord_io.columns.schema.tensor_types import element_and_shape, is_any_tensor
-from tfrecord_io.columns.schema.types import is_bytes, is_list_like, is_number, is_text
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import (
+    CHANNELS,
+    INDEX,
+    MODE_OF,
+    ImageForm,
+    ImageHeader,
+    element_and_shape,
+    image_header,
+    int64_array,
+    is_any_tensor,
+    is_bytes,
+    is_list_like,
+    is_number,
+    is_text,
+    list_array,
+    ndarray_of,
+    offsets_of,
+    tensors_of,
+)
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import has_least
-from tfrecord_io.store.paths.files_below import check_class_names
+from tfrecord_io.store import check_class_names
 
 _PACKAGE = "tensorflow_datasets.core.features."
 _MODES = tuple(MODE_OF.values())

@@ -41,18 +41,33 @@ from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
 from pyarrow import types as t
 
-from tfrecord_io.base.options import Options, StorageOptions
-from tfrecord_io.bytes.format.feature_types import Kind
-from tfrecord_io.columns.schema.column_features import FEATURE_LIST, LIST, fixed_part
-from tfrecord_io.columns.schema.composite import VALUES, Composite, composite_of
-from tfrecord_io.columns.schema.field import CONTEXT, Field, check_names
-from tfrecord_io.columns.schema.field_makers import tensor
-from tfrecord_io.columns.schema.formats.text_forms import from_json, to_json
-from tfrecord_io.columns.schema.image_form import is_image
-from tfrecord_io.columns.schema.sparse_column import SparseColumn
-from tfrecord_io.columns.schema.tensor_types import Shape, encoding_rules, is_any_tensor, tensor_value_type
-from tfrecord_io.columns.schema.type_names import type_name
-from tfrecord_io.columns.schema.types import UnsupportedType, is_list_like, is_number, kind_of
+from tfrecord_io.base import Options, StorageOptions
+from tfrecord_io.bytes import Kind
+from tfrecord_io.columns import (
+    CONTEXT,
+    FEATURE_LIST,
+    LIST,
+    VALUES,
+    Composite,
+    Field,
+    Shape,
+    SparseColumn,
+    UnsupportedType,
+    check_names,
+    composite_of,
+    encoding_rules,
+    fixed_part,
+    from_json,
+    is_any_tensor,
+    is_image,
+    is_list_like,
+    is_number,
+    kind_of,
+    tensor,
+    tensor_value_type,
+    to_json,
+    type_name,
+)
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.plugins.tensorflow.tfx_messages import (
     BYTES,
@@ -67,7 +82,7 @@ from tfrecord_io.plugins.tensorflow.tfx_messages import (
     RepresentationMessage,
     SchemaMessage,
 )
-from tfrecord_io.store.paths.plain_files import Directory
+from tfrecord_io.store import Directory
 from tfrecord_io.typing import StorageLike
 
 _BINARY_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r"))  # in a message's tags and lengths, never in its text

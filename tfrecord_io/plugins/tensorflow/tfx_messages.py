@@ -5,7 +5,7 @@ Source: tensorflow_metadata/proto/v0. All other fields are unknown here: skipped
 
 from __future__ import annotations
 
-from tfrecord_io.bytes.format.protobuf import message_classes
+from tfrecord_io.bytes import message_classes
 
 _ENUMS = {
     "FeatureType": "TYPE_UNKNOWN 0, BYTES 1, INT 2, FLOAT 3, STRUCT 4",

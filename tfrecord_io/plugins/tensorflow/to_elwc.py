@@ -9,18 +9,13 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import name_advice
-from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.bytes.format.varint import delimited_field
-from tfrecord_io.columns.arrow.input.batch_source import open_input
-from tfrecord_io.columns.schema.column_selection import Projection
-from tfrecord_io.columns.schema.types import is_text_or_bytes
+from tfrecord_io.base import WriteOptions, check_keywords, name_advice
+from tfrecord_io.bytes import delimited_field
+from tfrecord_io.columns import Projection, is_text_or_bytes, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, POSITION, RECORD
 from tfrecord_io.typing import Compression, Float64, OutputPath, ProgressLike, StorageLike, TableLike, WriteMode
-from tfrecord_io.write.frame_sink import PayloadSink
-from tfrecord_io.write.writer import Writer, WriteReport, write
+from tfrecord_io.write import PayloadSink, Writer, WriteReport, write
 
 _ENCODING = {"column_encoding", "float64", "nan_to_null", "index", "threads"}
 _WRITING = {"compression", "compression_level", "shards", "max_shard_bytes", "write_index", "mode", "progress"}

@@ -13,23 +13,16 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import StorageOptions
-from tfrecord_io.base.options.options_base import check_integer, check_mode
-from tfrecord_io.base.options.write import ExportOptions, WriteOptions
-from tfrecord_io.columns.arrow.buffers import empty_batch
-from tfrecord_io.columns.arrow.input.batch_source import BatchSource, open_input
-from tfrecord_io.columns.schema.formats.tfds_info import FEATURES, FILE_NAME, INFO, TfdsInfo, read_info
+from tfrecord_io.base import ExportOptions, StorageOptions, WriteOptions, check_integer, check_keywords, check_mode
+from tfrecord_io.columns import FEATURES, FILE_NAME, INFO, BatchSource, TfdsInfo, empty_batch, open_input, read_info
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.store.paths.plain_files import Directory
-from tfrecord_io.store.write.atomic import new_parent, open_output
+from tfrecord_io.read import open_path, options_from_call
+from tfrecord_io.store import Directory, new_parent, open_output
 from tfrecord_io.typing import FileMode, FilesLike, Float64, Path, ProgressLike, SchemaLike, StorageLike, TableLike
-from tfrecord_io.write.writer import WriteReport, write
+from tfrecord_io.write import WriteReport, write
 
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

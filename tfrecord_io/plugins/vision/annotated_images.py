@@ -19,10 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base.options import StorageOptions
-from tfrecord_io.base.options.file_options import AnnotationOptions
-from tfrecord_io.base.options.on_damage import on_damage
-from tfrecord_io.columns.arrow.image_header import (
+from tfrecord_io.base import AnnotationOptions, StorageOptions, on_damage
+from tfrecord_io.columns import (
     EXIF_FIRST,
     IMAGE_FORMATS,
     ORIENTATION,
@@ -32,13 +30,23 @@ from tfrecord_io.columns.arrow.image_header import (
     orientation_of,
     pillow,
     png_chunks,
+    row_batches,
 )
-from tfrecord_io.columns.arrow.input.row_batches import row_batches
 from tfrecord_io.errors import DecodeError, SchemaError, for_cli, printable, warn
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
-from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.store.paths.files_below import LeftOut, find_folder, read_files, reader_threads, shuffle_files
-from tfrecord_io.store.paths.safe_names import join_below, leads_out, links_out
+from tfrecord_io.store import (
+    Entry,
+    FileSystem,
+    LeftOut,
+    LocalFileSystem,
+    find_folder,
+    join_below,
+    leads_out,
+    links_out,
+    read_files,
+    reader_threads,
+    shuffle_files,
+)
 from tfrecord_io.typing import InvalidBoxes, Path
 
 T = TypeVar("T")

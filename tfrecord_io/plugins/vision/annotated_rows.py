@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.options.write import ExportOptions
-from tfrecord_io.bytes.format.companions import stated_by
-from tfrecord_io.columns.arrow.image_header import ImageHeader, image_header
-from tfrecord_io.columns.schema.column_selection import Projection
+from tfrecord_io.base import ExportOptions
+from tfrecord_io.bytes import stated_by
+from tfrecord_io.columns import ImageHeader, Projection, image_header
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
 from tfrecord_io.plugins.vision.annotated_images import FRACTIONS, LABEL, OBJECT, StatedClass, classes_of, is_fraction
 from tfrecord_io.plugins.vision.to_folder import (
@@ -25,10 +24,8 @@ from tfrecord_io.plugins.vision.to_folder import (
     row_error,
     schema_to_choose_from,
 )
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.store.paths.files_below import LeftOut, check_class_names
-from tfrecord_io.store.paths.safe_names import name_fault
+from tfrecord_io.read import Reader, open_path
+from tfrecord_io.store import LeftOut, check_class_names, name_fault
 
 _BOX = ("bbox/xmin", "bbox/xmax", "bbox/ymin", "bbox/ymax")
 _BY_CORNER = ("bbox/xmin", "bbox/ymin", "bbox/xmax", "bbox/ymax")

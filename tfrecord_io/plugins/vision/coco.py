@@ -11,13 +11,9 @@ from typing import Any, NoReturn, get_args
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import StorageOptions
-from tfrecord_io.base.options.file_options import AnnotationOptions
-from tfrecord_io.base.options.options_base import check_choice
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.bytes.format.foreign_files import looks_like
-from tfrecord_io.columns.arrow.image_header import pillow
+from tfrecord_io.base import AnnotationOptions, StorageOptions, check_choice, check_keywords
+from tfrecord_io.bytes import MAX_RECORD_BYTES, looks_like
+from tfrecord_io.columns import pillow
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, StatedClass
 from tfrecord_io.plugins.vision.masks_and_keypoints import (
@@ -28,9 +24,7 @@ from tfrecord_io.plugins.vision.masks_and_keypoints import (
     number_below,
     pixels,
 )
-from tfrecord_io.store.filesystem.locate import locate
-from tfrecord_io.store.paths.files_below import LeftOut
-from tfrecord_io.store.read.source import read_whole
+from tfrecord_io.store import LeftOut, locate, read_whole
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
 _EXPECTED = "a COCO file of object annotations, such as instances_train2017.json"

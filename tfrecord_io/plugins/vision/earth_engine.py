@@ -17,25 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options import ReadOptions, StorageOptions
-from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.base.public_names import LateTypes
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.input.tensor_cast import native
-from tfrecord_io.columns.arrow.output.to_numpy import Ragged, to_rows
-from tfrecord_io.columns.schema.types import is_bytes
+from tfrecord_io.base import LateTypes, ReadOptions, StorageOptions, WriteOptions, check_keywords, counted
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import Ragged, is_bytes, native, to_rows
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, needs, printable
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_source import Files
-from tfrecord_io.store.paths.plain_files import find_files
-from tfrecord_io.store.read.open_stream import open_file
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.read import Files, Reader, open_scan, options_from_call
+from tfrecord_io.store import Source, find_files, open_file
 from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, StorageLike
-from tfrecord_io.write.writer import WriteReport, write
+from tfrecord_io.write import WriteReport, write
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -12,13 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options.file_options import FolderOptions
-from tfrecord_io.base.options.options_base import check_choice
-from tfrecord_io.columns.arrow.image_header import image_header, pillow
-from tfrecord_io.columns.arrow.input.row_batches import row_batches
+from tfrecord_io.base import FolderOptions, check_choice, check_keywords
+from tfrecord_io.columns import image_header, pillow, row_batches
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.store.paths.files_below import (
+from tfrecord_io.store import (
     IMAGE_SUFFIXES,
     TABLE_NAME,
     Folder,

@@ -21,16 +21,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options import MIB, check_integer
-from tfrecord_io.base.options.write import ExportOptions
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import DTYPE_KEY
-from tfrecord_io.columns.arrow.buffers import int64_array
-from tfrecord_io.columns.arrow.image_header import image_header
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.image_form import ImageForm
-from tfrecord_io.columns.schema.types import is_bytes, is_number, is_text
+from tfrecord_io.base import MIB, ExportOptions, check_integer, counted
+from tfrecord_io.bytes import DTYPE_KEY, Array
+from tfrecord_io.columns import ImageForm, RowFault, image_header, int64_array, is_bytes, is_number, is_text
 from tfrecord_io.errors import (
     DecodeError,
     EncodeError,
@@ -40,14 +33,11 @@ from tfrecord_io.errors import (
     printable,
     warn,
 )
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.explode import RECORD, STEP, explode, step_columns
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.rows.arrays.image_decoding import PixelReader
-from tfrecord_io.store.filesystem.locate import is_url
-from tfrecord_io.store.write.new_folder import NewFolder, new_folder
+from tfrecord_io.read import RECORD, STEP, explode, open_path, options_from_call, step_columns
+from tfrecord_io.rows import PixelReader
+from tfrecord_io.store import NewFolder, is_url, new_folder
 from tfrecord_io.typing import FilesLike, Path
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import WriteReport
 
 VERSION = "v3.0"
 _FILE = "chunk-{chunk:03d}/file-{file:03d}.parquet"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.columns.arrow.image_header import pillow
+from tfrecord_io.columns import pillow
 from tfrecord_io.typing import Masks
 
 _UPSAMPLED = 5  # COCO places the corners of a polygon on a grid of this many points for each pixel

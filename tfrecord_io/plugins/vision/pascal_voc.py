@@ -14,9 +14,7 @@ from xml.parsers import expat
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import StorageOptions
-from tfrecord_io.base.options.file_options import AnnotationOptions
+from tfrecord_io.base import AnnotationOptions, StorageOptions, check_keywords
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.plugins.vision.annotated_images import (
     MOST_BYTES,
@@ -28,17 +26,19 @@ from tfrecord_io.plugins.vision.annotated_images import (
 )
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_DIGITS, pixels_in
 from tfrecord_io.plugins.vision.vision_rows import VOC
-from tfrecord_io.store.filesystem.interface import Entry, FileSystem
-from tfrecord_io.store.paths.files_below import (
+from tfrecord_io.store import (
+    Entry,
+    FileSystem,
     Folder,
     check_class_names,
     find_folder,
+    join_below,
     list_folder,
     list_images,
+    name_fault,
+    read_whole,
     warn_of_others,
 )
-from tfrecord_io.store.paths.safe_names import join_below, name_fault
-from tfrecord_io.store.read.source import read_whole
 from tfrecord_io.typing import InvalidBoxes, OnFileError, Path, StorageLike
 
 ANNOTATIONS, JPEG_IMAGES = VOC.folders

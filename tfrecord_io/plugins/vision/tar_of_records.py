@@ -12,18 +12,13 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.apps.file_formats.tables.table_files import open_decompressed_file, suffixes_of
-from tfrecord_io.base.options import MIB, StorageOptions
-from tfrecord_io.bytes.compression import SNIFF_BYTES, Stream, infer, open_decompressed
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.framing import HEADER_BYTES, is_record_header
+from tfrecord_io.base import MIB, StorageOptions
+from tfrecord_io.bytes import HEADER_BYTES, SNIFF_BYTES, Array, Stream, infer, is_record_header, open_decompressed
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.plugins.vision.webdataset import TarArchive
-from tfrecord_io.read.sources import PieceStream
-from tfrecord_io.store.paths.file_names import FileName, Kind
-from tfrecord_io.store.paths.packed_sources import PackedSources
-from tfrecord_io.store.paths.plain_files import find_files
-from tfrecord_io.store.read.source import Origin, Source
+from tfrecord_io.read import PieceStream
+from tfrecord_io.store import FileName, Kind, Origin, PackedSources, Source, find_files
 
 _READ_BYTES = MIB
 _MEMBERS = 16  # of an archive, that are looked at

@@ -16,9 +16,8 @@ from xml.sax.saxutils import escape
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.options.options_base import check_choice
-from tfrecord_io.base.options.write import ExportOptions
-from tfrecord_io.columns.arrow.image_header import image_header
+from tfrecord_io.base import ExportOptions, check_choice
+from tfrecord_io.columns import image_header
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass, remove_orientation
 from tfrecord_io.plugins.vision.annotated_rows import (
@@ -35,16 +34,10 @@ from tfrecord_io.plugins.vision.pascal_voc import ANNOTATIONS, CORNERS, JPEG_IMA
 from tfrecord_io.plugins.vision.to_folder import NewFile, write_files
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.resolve_source import Files
-from tfrecord_io.read.scan import Scan, unwrap_scans
-from tfrecord_io.store.filesystem.locate import is_url
-from tfrecord_io.store.paths.files_below import REMOTE_READERS
-from tfrecord_io.store.paths.resolve_output import other_suffix
-from tfrecord_io.store.write.atomic import open_output
-from tfrecord_io.store.write.new_folder import NewFolder, new_folder
+from tfrecord_io.read import Files, Scan, options_from_call, unwrap_scans
+from tfrecord_io.store import REMOTE_READERS, NewFolder, is_url, new_folder, open_output, other_suffix
 from tfrecord_io.typing import FilesLike, Path
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import WriteReport
 
 INSTANCES = "instances.json"
 _PART = 1 << 20  # characters of annotations that are written at once

@@ -13,31 +13,24 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import OpenWriter, refuse_types
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.base.options.write import ExportOptions
-from tfrecord_io.bytes.format.foreign_files import IMAGES, TIFF_MAGIC
-from tfrecord_io.bytes.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
-from tfrecord_io.columns.arrow.raw_images import RawImages
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.column_selection import Projection
-from tfrecord_io.columns.schema.type_names import short_type_name
-from tfrecord_io.columns.schema.types import is_bytes
+from tfrecord_io.base import ExportOptions, ReadOptions, check_keywords, ordered
+from tfrecord_io.bytes import CSV, IMAGES, JSON, NPY, TIFF_MAGIC, TSV, format_of_name, load
+from tfrecord_io.columns import Projection, RawImages, RowFault, is_bytes, short_type_name
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, warn
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_source import plan_source
-from tfrecord_io.read.scan import unwrap_scans
-from tfrecord_io.store.filesystem.locate import is_url
-from tfrecord_io.store.paths.files_below import IMAGE_SUFFIXES, REMOTE_READERS, TABLE_NAME
-from tfrecord_io.store.paths.safe_names import name_fault
-from tfrecord_io.store.write.atomic import open_output
-from tfrecord_io.store.write.new_folder import NewFolder, new_folder
-from tfrecord_io.store.write.output_file import OutputStream
+from tfrecord_io.read import Reader, open_path, options_from_call, plan_source, unwrap_scans
+from tfrecord_io.store import (
+    IMAGE_SUFFIXES,
+    REMOTE_READERS,
+    TABLE_NAME,
+    NewFolder,
+    OutputStream,
+    is_url,
+    name_fault,
+    new_folder,
+    open_output,
+)
 from tfrecord_io.typing import UNSET, FilesLike, Path, ProgressLike, StorageLike, Unset
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import WriteReport
 
 _MAGIC = {
     b"\xff\xd8\xff": ".jpg",

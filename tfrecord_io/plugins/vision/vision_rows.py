@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tfrecord_io.base.libraries import Adapter
-from tfrecord_io.base.options.options_base import Options
-from tfrecord_io.bytes.format.format_registry import ORDERED, Format, convert_hints, format_option
+from tfrecord_io.base import Adapter, Options
+from tfrecord_io.bytes import ORDERED, Format, convert_hints, format_option
 from tfrecord_io.typing import InvalidBoxes, Masks, Path
 
 

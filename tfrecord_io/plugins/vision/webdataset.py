@@ -23,16 +23,12 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     TableSource,
     open_decompressed_file,
 )
-from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.columns.arrow.input.row_batches import row_batches
-from tfrecord_io.columns.schema.types import is_bytes, is_text
+from tfrecord_io.base import ProgressMeter, cached_property
+from tfrecord_io.bytes import MAX_RECORD_BYTES
+from tfrecord_io.columns import is_bytes, is_text, row_batches
 from tfrecord_io.errors import DecodeError, EncodeError, printable, warn
 from tfrecord_io.plugins.vision.vision_rows import TAR
-from tfrecord_io.store.paths.file_names import FileName, Kind
-from tfrecord_io.store.paths.safe_names import name_fault
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import FileName, Kind, Source, name_fault
 
 KEY = "__key__"
 _META = re.compile(r"__[^/]*__($|/)")  # as in webdataset.tariterators

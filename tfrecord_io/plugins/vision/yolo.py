@@ -9,11 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import StorageOptions
-from tfrecord_io.base.options.file_options import AnnotationOptions
-from tfrecord_io.base.options.options_base import check_choice
-from tfrecord_io.columns.arrow.image_header import pillow
+from tfrecord_io.base import AnnotationOptions, StorageOptions, check_choice, check_keywords
+from tfrecord_io.columns import pillow
 from tfrecord_io.errors import DecodeError, needs, printable
 from tfrecord_io.plugins.vision.annotated_images import (
     FRACTIONS,
@@ -26,19 +23,24 @@ from tfrecord_io.plugins.vision.annotated_images import (
     read_annotations,
 )
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
-from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.store.paths.file_names import natural_key
-from tfrecord_io.store.paths.files_below import (
+from tfrecord_io.store import (
     IMAGE_SUFFIXES,
+    Entry,
+    FileSystem,
     Folder,
     FolderFile,
+    LocalFileSystem,
     find_folder,
     is_hidden_file,
+    join_below,
+    leads_out,
+    links_out,
     list_images,
+    name_fault,
+    natural_key,
+    read_whole,
     warn_of_others,
 )
-from tfrecord_io.store.paths.safe_names import join_below, leads_out, links_out, name_fault
-from tfrecord_io.store.read.source import read_whole
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
 IMAGES, LABELS, DATA, CLASSES = "images", "labels", "data.yaml", "classes.txt"

@@ -18,20 +18,41 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from tfrecord_io.base.options import FrameOptions
-from tfrecord_io.bytes.compression.stream import DecompressedStream, PlainStream, Raw
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Checks, Engine, Fault, FaultCode, Frames
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
+from tfrecord_io.base import FrameOptions
+from tfrecord_io.bytes import (
+    HEADER_BYTES,
+    MAX_RECORD_BYTES,
+    Checks,
+    DecompressedStream,
+    Engine,
+    Fault,
+    FaultCode,
+    Frames,
+    PlainStream,
+    Raw,
+    frame_size,
+    get_engine,
+    is_record_header,
+    payload_length,
+)
 from tfrecord_io.errors import CompressionError, RecordMemoryError, TFRecordError, TruncatedRecordError, printable
-from tfrecord_io.store import system
-from tfrecord_io.store.read.block_reader import BLOCK_BYTES, SPARE, Block, BlockReader, Bytes
-from tfrecord_io.store.read.source import OpenPlainFile, PlainFileReader, Source, is_elsewhere
+from tfrecord_io.store import (
+    BLOCK_BYTES,
+    SPARE,
+    Block,
+    BlockReader,
+    Bytes,
+    OpenPlainFile,
+    PlainFileReader,
+    Source,
+    has_pread,
+    is_elsewhere,
+)
 
 if TYPE_CHECKING:
-    from tfrecord_io.base.progress import ProgressMeter
-    from tfrecord_io.bytes.compression.recovering_stream import Gap, RecoveringStream
-    from tfrecord_io.store.read.read_ahead import ReadAhead
+    from tfrecord_io.base import ProgressMeter
+    from tfrecord_io.bytes import Gap, RecoveringStream
+    from tfrecord_io.store import ReadAhead
 
 _BLOCKS_AHEAD = 16  # 64 MiB
 
@@ -58,8 +79,7 @@ class RecordFile:
         max_decompression_ratio: float | None = None,
         raw: Raw | None = None,
     ) -> None:
-        from tfrecord_io.store.read.open_stream import open_source
-        from tfrecord_io.store.read.read_ahead import ReadAhead
+        from tfrecord_io.store import ReadAhead, open_source
 
         self.path, self.size = source.path, source.size
         ratio = max_decompression_ratio
@@ -102,13 +122,13 @@ class RecordFile:
             return None
         if isinstance(stream.raw, PlainFileReader):
             return stream.raw.file
-        if not isinstance(stream.raw, io.FileIO) or not stream.size or not system.current.has_pread:
+        if not isinstance(stream.raw, io.FileIO) or not stream.size or not has_pread():
             return None
         return OpenPlainFile(stream.raw.fileno(), stream.size)
 
     def decompress_ahead(self) -> None:
         """Let a thread decompress the first blocks of a compressed file that will be read later."""
-        from tfrecord_io.store.read.read_ahead import ReadAhead
+        from tfrecord_io.store import ReadAhead
 
         if self.compression is not None and isinstance(self.blocks, ReadAhead):
             self.blocks.start(_BLOCKS_AHEAD)
@@ -122,7 +142,7 @@ class RecordFile:
 
     def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
         """The exception for a fault in `data`, which begins at byte `offset` and record index `record` of the file."""
-        from tfrecord_io.bytes.engine.fault_messages import record_error
+        from tfrecord_io.bytes import record_error
 
         if self.span is not None and FaultCode.TRUNCATED_HEADER <= fault.code <= FaultCode.TRUNCATED_FOOTER:
             return TruncatedRecordError(

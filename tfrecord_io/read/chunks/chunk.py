@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.options import LIMITS, MIB, ScanOptions, Selection
-from tfrecord_io.bytes.engine.contract import (
+from tfrecord_io.base import LIMITS, MIB, ScanOptions, Selection
+from tfrecord_io.bytes import (
     Array,
     Checks,
     ColumnBuffers,
@@ -22,18 +22,20 @@ from tfrecord_io.bytes.engine.contract import (
     Fault,
     FeatureName,
     FileView,
+    Kind,
+    Layout,
     Plan,
     Progress,
     RecordCounts,
+    RecordType,
+    get_engine,
 )
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.feature_types import Kind, Layout, RecordType
-from tfrecord_io.columns.schema.inferred_type import RecordRef
+from tfrecord_io.columns import RecordRef
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 
 if TYPE_CHECKING:
-    from tfrecord_io.bytes.engine.filtering_decoder import Prefilter
+    from tfrecord_io.bytes import Prefilter
 
 _PAYLOADS = "record"
 PAYLOAD_SCHEMA = pa.schema([pa.field(_PAYLOADS, pa.binary(), nullable=False)])
@@ -138,7 +140,7 @@ class DecodeSettings:
             plan = replace(plan, stop_at_embedded=True, keep_lengths=keep_lengths)
         if self.prefilter is None:
             return engine.decoder(plan)
-        from tfrecord_io.bytes.engine.filtering_decoder import FilteringDecoder
+        from tfrecord_io.bytes import FilteringDecoder
 
         return FilteringDecoder(engine, plan, self.prefilter)
 

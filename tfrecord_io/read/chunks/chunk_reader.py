@@ -12,13 +12,22 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.options import ALL, LIMITS, ScanOptions, Selection
-from tfrecord_io.bytes.compression import CODECS, INFER, PLAIN
-from tfrecord_io.bytes.engine.contract import Fact, Fault, FaultCode, Plan, facts_of
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.feature_types import Layout, Text
-from tfrecord_io.bytes.format.framing import HEADER_BYTES, frame_size
+from tfrecord_io.base import ALL, LIMITS, ScanOptions, Selection, cached_property
+from tfrecord_io.bytes import (
+    CODECS,
+    HEADER_BYTES,
+    INFER,
+    PLAIN,
+    Fact,
+    Fault,
+    FaultCode,
+    Layout,
+    Plan,
+    Text,
+    facts_of,
+    frame_size,
+    get_engine,
+)
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.chunk import (
@@ -35,12 +44,10 @@ from tfrecord_io.read.chunks.chunk import (
 )
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.chunks.recovery import recovery_of
-from tfrecord_io.store.read.prefetch import SourcePrefetcher
-from tfrecord_io.store.read.source import OpenPlainFile, Source, total
+from tfrecord_io.store import OpenPlainFile, Source, SourcePrefetcher, total
 
 if TYPE_CHECKING:  # a read of a small file needs no segments
-    from tfrecord_io.base.background import WorkerPool
-    from tfrecord_io.base.progress import ProgressMeter
+    from tfrecord_io.base import ProgressMeter, WorkerPool
     from tfrecord_io.read.chunks.parallel_file_decoder import FileDecoder, Position
     from tfrecord_io.read.chunks.segmented_files import SegmentedFiles, SegmentFeed
 
@@ -81,7 +88,7 @@ class ChunkReader:
         self._ahead, self._whole = ahead, whole
         self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=reads_on(selection))
         if progress is None and options.progress:
-            from tfrecord_io.base.progress import ProgressMeter
+            from tfrecord_io.base import ProgressMeter
 
             progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
         self.recovery = recovery_of(options.on_error, sources)  # goes on behind damage, if that is allowed

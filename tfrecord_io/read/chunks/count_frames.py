@@ -11,19 +11,14 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
-from tfrecord_io.base.background import WorkerPool, ordered
-from tfrecord_io.base.options import MIB, FrameOptions
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.engine.contract import Checks, Fault
-from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.base import MIB, FrameOptions, ProgressMeter, WorkerPool, ordered
+from tfrecord_io.bytes import Checks, Fault, get_engine
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Recover, Step
 from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
 from tfrecord_io.read.index.known_counts import KnownCounts
 from tfrecord_io.read.index.record_index import scan_sizes
-from tfrecord_io.store.read.prefetch import SourcePrefetcher
-from tfrecord_io.store.read.random_access_file import codec_of, open_random_access
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source, SourcePrefetcher, codec_of, open_random_access
 
 _LARGE_REMOTE_BYTES = 8 * MIB  # reading only headers pays for larger remote files
 _SMALL_BYTES = 64 * MIB  # smaller files are counted side by side, larger ones in segments

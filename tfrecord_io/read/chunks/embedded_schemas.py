@@ -11,21 +11,21 @@ from typing import TypeGuard
 
 import pyarrow as pa
 
-from tfrecord_io.base.options import LIMITS, ScanOptions
-from tfrecord_io.columns.schema.column_selection import as_stored
-from tfrecord_io.columns.schema.embedded import (
+from tfrecord_io.base import LIMITS, ScanOptions
+from tfrecord_io.columns import (
+    NESTED,
     EmbeddedSchema,
     EmbeddedSchemaUnreadable,
+    Schema,
+    as_stored,
     embedded_content,
     equal_types,
+    is_composed,
     unpack,
 )
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.tensor_types import NESTED, is_composed
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
-from tfrecord_io.store.read.prefetch import SourcePrefetcher
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source, SourcePrefetcher
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +187,14 @@ class EmbeddedSchemaCheck:
             return SchemaRevision(embedded_here, path, record, offset)
         if _digest(content) in self.governing.united:
             return None
-        from tfrecord_io.columns.schema.merged_schema import merge
+        from tfrecord_io.columns import merge
 
         merged = merge(self.governing, embedded_here)
         return None if merged is self.governing else SchemaRevision(merged, path, record, offset)
 
 
 def _has_other_index(schema: pa.Schema, other: pa.Schema) -> bool:
-    from tfrecord_io.columns.schema.pandas_metadata import stored_index
+    from tfrecord_io.columns import stored_index
 
     return stored_index(schema) != stored_index(other)
 
@@ -219,7 +219,7 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
 
     One that cannot be read is ignored: that is reported where the file is read.
     """
-    from tfrecord_io.columns.schema.merged_schema import merge
+    from tfrecord_io.columns import merge
 
     schemas = [] if embedded is None else [embedded]
     seen = {None if embedded is None else embedded.content}

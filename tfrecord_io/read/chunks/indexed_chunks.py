@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from tfrecord_io.base.options import ScanOptions, Selection
+from tfrecord_io.base import ScanOptions, Selection
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, RowBudget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.index.column_search import FileValues, PickedSource
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source
 
 
 class IndexedChunks:

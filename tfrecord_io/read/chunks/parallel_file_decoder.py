@@ -6,15 +6,12 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tfrecord_io.base.background import WorkerPool
-from tfrecord_io.base.options import LIMITS, MIB, cpu_count
-from tfrecord_io.bytes.engine.contract import Decoder, FeatureName, FileView
-from tfrecord_io.bytes.format.feature_types import Kind, RecordType
+from tfrecord_io.base import LIMITS, MIB, WorkerPool, cpu_count
+from tfrecord_io.bytes import Decoder, FeatureName, FileView, Kind, RecordType
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.segments import FileWindows, Part, Segment, Segments
-from tfrecord_io.store.read.block_reader import Bytes
-from tfrecord_io.store.read.source import OpenPlainFile
+from tfrecord_io.store import Bytes, OpenPlainFile
 
 # Of a file whose segments are within the following limits, in all and for each core.
 _LEAST_SEGMENTS, _LEAST_OF_CORE, _MOST_SEGMENTS, _MOST_OF_CORE = 8, 2, 16, 4

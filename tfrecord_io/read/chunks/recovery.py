@@ -14,15 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
 import pyarrow as pa
 
-from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.display import byte_size, counted
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.base.options.on_damage import on_damage
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers, Engine
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.columns.arrow.buffers import cut_columns
-from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.base import Expansion, byte_size, cached_property, counted, on_damage
+from tfrecord_io.bytes import HEADER_BYTES, Array, ColumnBuffers, Engine, frame_size, get_engine
+from tfrecord_io.columns import RowFault, cut_columns
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
@@ -36,10 +30,10 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns.arrow.messages.message_batches import AnyBatchBuilder
+    from tfrecord_io.columns import AnyBatchBuilder
 
 MOST_REGIONS = 1000  # that are kept
 _NAMED_FILES = 3  # in a warning
@@ -297,8 +291,7 @@ def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
     Not: an error of the storage, a contradiction between schemas, too little room for intact records, or a file that is
     no TFRecord file at all.
     """
-    from tfrecord_io.bytes.engine.fault_messages import is_other_format
-    from tfrecord_io.bytes.format.foreign_files import ZEROS
+    from tfrecord_io.bytes import ZEROS, is_other_format
 
     if isinstance(error, TFRecordError) and error.of_memory:
         return False

@@ -31,12 +31,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from tfrecord_io.base.options import MIB
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Engine, FaultCode
-from tfrecord_io.bytes.format.framing import (
+from tfrecord_io.base import MIB
+from tfrecord_io.bytes import (
     FOOTER_BYTES,
     FRAME_BYTES,
     HEADER_BYTES,
+    MAX_RECORD_BYTES,
+    Engine,
+    FaultCode,
     crc32c,
     frame_size,
     is_record_header,

@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from tfrecord_io.base.background import WorkerPool
-from tfrecord_io.base.closing import Closing
-from tfrecord_io.bytes.engine.contract import Array, Decoder
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
+from tfrecord_io.base import Closing, WorkerPool
+from tfrecord_io.bytes import FRAME_BYTES, Array, Decoder
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.chunk import BatchLimit, DecodedChunk, is_little
 from tfrecord_io.read.chunks.parallel_file_decoder import DecodedPart, FileDecoder, Position
-from tfrecord_io.store.read.source import OpenPlainFile, Source
+from tfrecord_io.store import OpenPlainFile, Source
 
 _MOST_FILES = 16  # that are open in advance
 

@@ -17,15 +17,19 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
-from tfrecord_io.base.background import Ordered, WorkerPool
-from tfrecord_io.base.closing import Closing
-from tfrecord_io.base.options import LIMITS, cpu_count
-from tfrecord_io.bytes.engine.contract import PAGE, Checks, FileView
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size, is_record_header
+from tfrecord_io.base import LIMITS, Closing, Ordered, WorkerPool, cpu_count
+from tfrecord_io.bytes import (
+    FRAME_BYTES,
+    HEADER_BYTES,
+    PAGE,
+    Checks,
+    FileView,
+    frame_size,
+    get_engine,
+    is_record_header,
+)
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
-from tfrecord_io.store.read.block_reader import SPARE, Bytes, block_memory
-from tfrecord_io.store.read.source import OpenPlainFile
+from tfrecord_io.store import SPARE, Bytes, OpenPlainFile, block_memory
 
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time
 _STEP_BYTES = 16 << 20  # that are read before a thread looks whether the read has ended

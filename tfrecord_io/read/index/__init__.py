@@ -3,7 +3,3 @@
 The sidecar ``x.tfrecord.index`` has the format of NVIDIA DALI (``tfrecord2idx``) and the ``tfrecord`` package: a text
 line ``<offset> <size>`` for each record, of its whole frame, without a header.
 """
-
-from tfrecord_io.base.public_names import refuse_calls
-
-refuse_calls(__name__)

@@ -35,19 +35,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.options import LIMITS, MAX_EXPANSION, MIB
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.framing import FRAME_BYTES, crc32c
-from tfrecord_io.columns.arrow.buffers import int64_array, offset_dtype
-from tfrecord_io.columns.schema.column_selection import entries_of
-from tfrecord_io.columns.schema.tensor_types import is_any_tensor
-from tfrecord_io.columns.schema.type_names import logical_name
-from tfrecord_io.columns.schema.types import is_bytes, is_text
+from tfrecord_io.base import LIMITS, MAX_EXPANSION, MIB
+from tfrecord_io.bytes import FRAME_BYTES, Array, crc32c
+from tfrecord_io.columns import entries_of, int64_array, is_any_tensor, is_bytes, is_text, logical_name, offset_dtype
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.read.index.record_index import Fingerprint, RecordIndex
-from tfrecord_io.store.paths.file_names import FileName
-from tfrecord_io.store.read.block_reader import Bytes
-from tfrecord_io.store.read.random_access_file import RandomAccessFile
+from tfrecord_io.store import Bytes, FileName, RandomAccessFile
 
 _CODEC = "zstd"
 _ALIGNMENT = 8

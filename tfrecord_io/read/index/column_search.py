@@ -18,20 +18,24 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.options import LIMITS
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
-from tfrecord_io.columns.arrow.buffers import int64_array
+from tfrecord_io.base import LIMITS, ordered
+from tfrecord_io.bytes import FRAME_BYTES, Array
+from tfrecord_io.columns import int64_array
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.read.index.find_index import open_columns, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import RecordIndex
-from tfrecord_io.store.filesystem.os_errors import replaced_error
-from tfrecord_io.store.paths.manifest import find_sidecars
-from tfrecord_io.store.read.block_reader import Bytes
-from tfrecord_io.store.read.random_access_file import RandomAccessFile, open_random_access, requests_for_ranges
-from tfrecord_io.store.read.source import Origin, Source, source_of_file_object
+from tfrecord_io.store import (
+    Bytes,
+    Origin,
+    RandomAccessFile,
+    Source,
+    find_sidecars,
+    open_random_access,
+    replaced_error,
+    requests_for_ranges,
+    source_of_file_object,
+)
 
 _THREADS = 16
 

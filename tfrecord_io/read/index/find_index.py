@@ -13,12 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tfrecord_io.base.display import and_more
-from tfrecord_io.base.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.base.progress import logger
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array, Checks
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import HEADER_BYTES, frame_size
+from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, and_more, logger
+from tfrecord_io.bytes import HEADER_BYTES, MAX_RECORD_BYTES, Array, Checks, frame_size, get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning, printable, warn
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.read.index.record_index import (
@@ -30,10 +26,16 @@ from tfrecord_io.read.index.record_index import (
     scan_sizes,
     some_records,
 )
-from tfrecord_io.store.filesystem.locate import is_url, locate
-from tfrecord_io.store.paths.manifest import find_sidecars, modification_time
-from tfrecord_io.store.read.random_access_file import RandomAccessFile, open_random_access
-from tfrecord_io.store.read.source import Source, source_of
+from tfrecord_io.store import (
+    RandomAccessFile,
+    Source,
+    find_sidecars,
+    is_url,
+    locate,
+    modification_time,
+    open_random_access,
+    source_of,
+)
 
 _MD5 = re.compile('(?:ETag|etag)="?[0-9a-f]{32}"?|(?:md5Hash|content_md5)=.+')
 _HEADERS = {True: 64, False: 4}  # of a large file that are compared with a text index, by whether it is on a disk

@@ -15,18 +15,26 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array, Checks
-from tfrecord_io.columns.arrow.buffers import runs_within
+from tfrecord_io.base import ordered
+from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, Checks
+from tfrecord_io.columns import runs_within
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.index.find_index import read_index, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import RecordIndex, scan_index
-from tfrecord_io.store.filesystem.os_errors import replaced_error
-from tfrecord_io.store.paths.packed_sources import PackedSources
-from tfrecord_io.store.read.block_reader import Bytes
-from tfrecord_io.store.read.held_content import drop_held_content, hold
-from tfrecord_io.store.read.random_access_file import RandomAccessFile, open_plain, open_random_access, read_local
-from tfrecord_io.store.read.source import Source, is_elsewhere, working_directory
+from tfrecord_io.store import (
+    Bytes,
+    PackedSources,
+    RandomAccessFile,
+    Source,
+    drop_held_content,
+    hold,
+    is_elsewhere,
+    open_plain,
+    open_random_access,
+    read_local,
+    replaced_error,
+    working_directory,
+)
 
 _THREADS = 16
 _LOCATED = 1 << 20  # records whose sizes are looked up at a time: each takes some 60 bytes

@@ -10,18 +10,15 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.columns.arrow.buffers import valid_mask
-from tfrecord_io.columns.schema.type_names import logical_name
-from tfrecord_io.columns.schema.types import is_bytes, is_text
+from tfrecord_io.base import ordered
+from tfrecord_io.bytes import Array, get_engine
+from tfrecord_io.columns import is_bytes, is_text, logical_name, valid_mask
 from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.read.index.column_search import column_indexes
 from tfrecord_io.read.index.find_index import open_columns, unless_stale
 from tfrecord_io.read.index.indexed_files import IndexedFiles
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source
 from tfrecord_io.typing import KeepKey
 
 _THREADS = 16

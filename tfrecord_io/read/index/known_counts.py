@@ -8,21 +8,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base.options import FrameOptions, StorageOptions
-from tfrecord_io.base.registry import TFDS_INFO
-from tfrecord_io.bytes.engine.contract import Checks
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
+from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions
+from tfrecord_io.bytes import FRAME_BYTES, Checks
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.read.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import SMALL_BYTES
-from tfrecord_io.store.filesystem.interface import Entry
-from tfrecord_io.store.filesystem.locate import locate
-from tfrecord_io.store.read.random_access_file import RandomAccessFile, open_random_access
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Entry, RandomAccessFile, Source, locate, open_random_access
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns.schema.formats.tfds_info import TfdsSplit
+    from tfrecord_io.columns import TfdsSplit
 
 _MOST_TEXT = 1 / 64  # of the size of a file, up to which its text index is read to count its records
 _LOOKED_UP = 1000  # files at a time: the first that is missing ends the look-up of millions that an info states
@@ -110,8 +105,8 @@ class KnownCounts:
     def _tfds_lengths(self, folder: str, fs: Any, beside: Beside) -> dict[str, int]:
         if fs is None and not os.path.exists(os.path.join(folder, TFDS_INFO)):
             return {}
-        from tfrecord_io.columns.schema.formats.tfds_info import read_info
-        from tfrecord_io.store.paths.plain_files import Directory
+        from tfrecord_io.columns import read_info
+        from tfrecord_io.store import Directory
 
         storage = StorageOptions(filesystem=fs)
         try:
@@ -131,7 +126,7 @@ class KnownCounts:
 
 def _has_stated_bytes(split: TfdsSplit, folder: str, storage: StorageOptions, beside: Beside) -> bool:
     """True if the files of a split may be those that TFDS wrote: all are there, and have as many bytes together."""
-    from tfrecord_io.store.paths.safe_names import join_below
+    from tfrecord_io.store import join_below
 
     if not split.bytes:
         return True

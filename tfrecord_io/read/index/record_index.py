@@ -14,16 +14,24 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array, Checks, Fault, FaultCode
-from tfrecord_io.bytes.engine.fault_messages import record_error
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, crc32c, frame_size
-from tfrecord_io.columns.arrow.buffers import arrow_file
+from tfrecord_io.base import ProgressMeter
+from tfrecord_io.bytes import (
+    FOOTER_BYTES,
+    FRAME_BYTES,
+    HEADER_BYTES,
+    MAX_RECORD_BYTES,
+    Array,
+    Checks,
+    Fault,
+    FaultCode,
+    crc32c,
+    frame_size,
+    get_engine,
+    record_error,
+)
+from tfrecord_io.columns import arrow_file
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.store.paths.file_names import FileName
-from tfrecord_io.store.read.block_reader import Bytes
-from tfrecord_io.store.read.random_access_file import RandomAccessFile
+from tfrecord_io.store import Bytes, FileName, RandomAccessFile
 
 SMALL_BYTES = 256 << 10  # a file up to this size is compared by all of its records: they are one range
 _SOME = {True: 64, False: 8}  # records of a larger file that are compared, by whether it is on a disk

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tfrecord_io.base.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.bytes import Array
 from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex
-from tfrecord_io.store.write.atomic import file_status, is_local, open_output
-from tfrecord_io.store.write.output_file import OutputFile
+from tfrecord_io.store import OutputFile, file_status, is_local, open_output
 
 
 class IndexWriter:

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.options.limits import RATIO, Expansion
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.output.to_numpy import Ragged
-from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.base import RATIO, Expansion, cached_property
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import Ragged, RowFault
 
 
 class ArrayBudget:

@@ -9,13 +9,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.options.arrays import ColumnLayout
-from tfrecord_io.columns.arrow.buffers import list_lengths, offsets_of
-from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged
-from tfrecord_io.columns.arrow.row_fault import RowFault, faults_of_lists
-from tfrecord_io.columns.schema.image_form import CHW
+from tfrecord_io.base import ColumnLayout
+from tfrecord_io.columns import CHW, Dense, Ragged, RowFault, faults_of_lists, list_lengths, offsets_of
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read.chunks.recovery import fitting_parts
+from tfrecord_io.read import fitting_parts
 from tfrecord_io.rows.arrays.image_decoding import NO_COMMON_TYPE, ImageDecoder, RawImageDecoder, image_decoder
 
 Passes = Callable[[RowFault], bool]  # whether the row of a fault may be left out

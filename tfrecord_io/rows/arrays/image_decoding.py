@@ -16,33 +16,40 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.options.arrays import ColumnLayout
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.foreign_files import TIFF_MAGIC, looks_like
-from tfrecord_io.columns.arrow.buffers import list_lengths, scatter
-from tfrecord_io.columns.arrow.image_header import (
+from tfrecord_io.base import ColumnLayout, Expansion, ordered
+from tfrecord_io.bytes import TIFF_MAGIC, Array, looks_like
+from tfrecord_io.columns import (
     BITS_PER_SAMPLE,
+    CONTAIN,
+    CROP,
     DEPTH,
     EXIF_FIRST,
     IMAGE_FORMATS,
+    IMAGE_KEY,
+    INDEX,
     KNOWN_FORMATS,
+    MODE_OF,
+    NEAREST,
     ORIENTATION,
+    PAD,
     PNG,
     QUARTER_TURNED,
     TURNS,
+    Dense,
+    ImageForm,
+    Ragged,
+    RawImages,
+    RowFault,
+    Rows,
     bits_of,
+    is_bytes,
+    is_list_like,
+    list_lengths,
     orientation_of,
     pillow,
+    scatter,
     tiff_form,
 )
-from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, Rows
-from tfrecord_io.columns.arrow.raw_images import RawImages
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.field import IMAGE_KEY
-from tfrecord_io.columns.schema.image_form import CONTAIN, CROP, INDEX, MODE_OF, NEAREST, PAD, ImageForm
-from tfrecord_io.columns.schema.types import is_bytes, is_list_like
 from tfrecord_io.errors import DecodeError, MissingDependencyError, SchemaError, needs, printable
 
 _UNCHANGED_MODES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")  # of Pillow, whose pixels are not palette indices

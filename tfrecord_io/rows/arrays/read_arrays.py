@@ -10,20 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import MIB
-from tfrecord_io.base.options.arrays import ArrayOptions, RepresentationOptions
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.buffers import empty_batch
-from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged
-from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.base import MIB, ArrayOptions, RepresentationOptions, check_keywords
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import Dense, Ragged, RowFault, empty_batch
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.chunks.recovery import fitting_parts
-from tfrecord_io.read.open_scan import open_all, open_path
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.report import end_read
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read import Reader, Scan, end_read, fitting_parts, open_all, open_path, options_from_call
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation, slice_columns
 from tfrecord_io.typing import (

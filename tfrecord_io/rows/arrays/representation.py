@@ -18,20 +18,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.background import Task, WorkerPool
-from tfrecord_io.base.options import MIB, cpu_count
-from tfrecord_io.base.options.arrays import ColumnLayout, RepresentationOptions
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.engine.numpy_output import NumberColumn, join_numbers
-from tfrecord_io.bytes.format.dtypes import is_text_dtype, text_dtype
-from tfrecord_io.columns.arrow.buffers import writable
-from tfrecord_io.columns.arrow.output.to_numpy import (
+from tfrecord_io.base import MIB, ColumnLayout, Expansion, RepresentationOptions, Task, WorkerPool, cpu_count
+from tfrecord_io.bytes import Array, NumberColumn, is_text_dtype, join_numbers, text_dtype
+from tfrecord_io.columns import (
     Dense,
     Ragged,
+    RowFault,
     Rows,
     bytes_rows,
     declared_shape,
+    is_bytes,
+    is_list_like,
+    is_text,
+    is_variable_shape_tensor,
     join_rows,
     joined_objects,
     leaf_arrays,
@@ -41,12 +40,10 @@ from tfrecord_io.columns.arrow.output.to_numpy import (
     number_items,
     rows_of_equal_tensors,
     shape_of_all,
+    shapes_of_counts,
     to_rows,
+    writable,
 )
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.arrow.tensor_values import shapes_of_counts
-from tfrecord_io.columns.schema.tensor_types import is_variable_shape_tensor
-from tfrecord_io.columns.schema.types import is_bytes, is_list_like, is_text
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.image_decoding import image_decoder, stack_equal

@@ -12,23 +12,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.options import ScanOptions
-from tfrecord_io.base.options.arrays import ColumnLayout, RepresentationOptions
-from tfrecord_io.bytes.engine.contract import Array, Checks
-from tfrecord_io.columns.arrow.buffers import empty_batch, int64_array
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.column_features import ENCODING_KEY
-from tfrecord_io.columns.schema.tensor_types import is_fixed_shape_tensor
-from tfrecord_io.columns.schema.types import is_list_like
+from tfrecord_io.base import ColumnLayout, RepresentationOptions, ScanOptions, cached_property
+from tfrecord_io.bytes import Array, Checks
+from tfrecord_io.columns import ENCODING_KEY, RowFault, empty_batch, int64_array, is_fixed_shape_tensor, is_list_like
 from tfrecord_io.errors import SALVAGE, TFRecordError
-from tfrecord_io.read.index.find_index import find_indexes
-from tfrecord_io.read.index.indexed_files import IndexedFiles
-from tfrecord_io.read.index_search import open_indexed
-from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.random_access import RandomAccess
-from tfrecord_io.read.reader import NumberedRows
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read import IndexedFiles, NumberedRows, RandomAccess, Scan, find_indexes, open_indexed, open_scan
 from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation, slice_columns
 
 OF_ROWS = frozenset({"pad_value", "max_length", "pad_to", "missing"})

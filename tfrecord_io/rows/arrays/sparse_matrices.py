@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.options.arrays import RepresentationOptions
-from tfrecord_io.columns.arrow.output.to_numpy import Ragged
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.sparse_column import SparseColumn
-from tfrecord_io.columns.schema.types import is_list_like, is_number
+from tfrecord_io.base import RepresentationOptions
+from tfrecord_io.columns import Ragged, RowFault, SparseColumn, is_list_like, is_number
 from tfrecord_io.errors import SchemaError, needs
 
 _DECLARE = 'declare it: schema={"x": tfr.io.SparseFeature("x/indices", "x/values", "float32", size)}'

@@ -7,8 +7,7 @@ from contextlib import closing
 from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
-from tfrecord_io.base.background import BackgroundThread, NeverBegan
-from tfrecord_io.base.closing import quiet_at_exit
+from tfrecord_io.base import BackgroundThread, NeverBegan, quiet_at_exit
 
 T = TypeVar("T")
 

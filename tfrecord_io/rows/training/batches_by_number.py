@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.options.arrays import IterOptions
-from tfrecord_io.columns.arrow.output.to_numpy import leaf_fields
-from tfrecord_io.read.scan import Scan, ScanHolder
+from tfrecord_io.base import IterOptions
+from tfrecord_io.columns import leaf_fields
+from tfrecord_io.read import Scan, ScanHolder
 from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber, row_numbers, row_options
 from tfrecord_io.rows.training.batching import arrange_batches, list_lengths_of
 from tfrecord_io.rows.training.files import source_of

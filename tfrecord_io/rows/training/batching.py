@@ -16,15 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options import MIB
-from tfrecord_io.base.options.arrays import IterOptions
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.engine.numpy_output import first_fit
-from tfrecord_io.columns.arrow.buffers import list_lengths
-from tfrecord_io.columns.arrow.output.to_numpy import leaf_arrays, leaf_fields
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.read.chunks.recovery import fitting_parts
+from tfrecord_io.base import MIB, IterOptions, counted
+from tfrecord_io.bytes import Array, first_fit
+from tfrecord_io.columns import RowFault, leaf_arrays, leaf_fields, list_lengths
+from tfrecord_io.read import fitting_parts
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.representation import BatchForm, ColumnArrays, TableRepresentation, slice_columns
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator

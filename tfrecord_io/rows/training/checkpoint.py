@@ -13,14 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options import INT64_MAX, Selection
-from tfrecord_io.base.options.arrays import IterOptions
-from tfrecord_io.columns.schema.type_names import logical_name
+from tfrecord_io.base import INT64_MAX, IterOptions, Selection, counted
+from tfrecord_io.columns import logical_name
 from tfrecord_io.errors import printable
-from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import ChosenRecords
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.read import ChosenRecords, Scan
+from tfrecord_io.store import Source
 
 _VERSION = 2
 # Options that determine the order of the records.

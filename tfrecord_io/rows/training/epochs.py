@@ -16,14 +16,20 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.engine.numpy_output import RunArray, chosen_offsets, gather_runs
-from tfrecord_io.columns.arrow.buffers import int64_array, offset_view, offsets_of, selectable, typed_view
-from tfrecord_io.columns.arrow.output.to_numpy import number_dtype, number_items
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.types import map_fields
+from tfrecord_io.bytes import Array, RunArray, chosen_offsets, gather_runs
+from tfrecord_io.columns import (
+    RowFault,
+    int64_array,
+    map_fields,
+    number_dtype,
+    number_items,
+    offset_view,
+    offsets_of,
+    selectable,
+    typed_view,
+)
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.read.report import ReadReport
+from tfrecord_io.read import ReadReport
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
 
 _BYTES = (pa.large_binary(), pa.large_string())

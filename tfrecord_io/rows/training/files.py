@@ -16,22 +16,39 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.options import MIB
-from tfrecord_io.base.options.arrays import IterOptions
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.buffers import int64_array, offsets_of, selectable, value_bytes
-from tfrecord_io.columns.arrow.output.to_numpy import Ragged, join_rows, leaf_arrays, leaf_fields, to_rows
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.types import is_list_like
+from tfrecord_io.base import MIB, IterOptions
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import (
+    Ragged,
+    RowFault,
+    int64_array,
+    is_list_like,
+    join_rows,
+    leaf_arrays,
+    leaf_fields,
+    offsets_of,
+    selectable,
+    to_rows,
+    value_bytes,
+)
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
-from tfrecord_io.read.chunks.count_frames import records_of_files
-from tfrecord_io.read.index.known_counts import KnownCounts
-from tfrecord_io.read.index_search import open_indexed
-from tfrecord_io.read.open_scan import count_scan, open_scan, read_scan
-from tfrecord_io.read.reader import NumberedRows, Reader, open_as_it_is
-from tfrecord_io.read.record_checks import AbsentColumns
-from tfrecord_io.read.report import ReadReport
-from tfrecord_io.read.scan import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
+from tfrecord_io.read import (
+    PIECE_BYTES,
+    AbsentColumns,
+    KnownCounts,
+    NumberedRows,
+    Reader,
+    ReadReport,
+    Scan,
+    ScanHolder,
+    count_scan,
+    open_as_it_is,
+    open_indexed,
+    open_scan,
+    read_scan,
+    records_of_files,
+    unwrap_scans,
+)
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, Share

@@ -14,21 +14,30 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pyarrow as pa
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.closing import Closing, Shared, cached_property
-from tfrecord_io.base.options import LIMITS, MIB
-from tfrecord_io.base.options.arrays import IterOptions
-from tfrecord_io.base.options.did_you_mean import unknown_attribute
-from tfrecord_io.base.options.on_damage import on_damage
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.base import (
+    LIMITS,
+    MIB,
+    Closing,
+    IterOptions,
+    Shared,
+    cached_property,
+    check_keywords,
+    on_damage,
+    unknown_attribute,
+)
+from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DamagedDataWarning, warn
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.lazy_scan import LazyScan
-from tfrecord_io.read.record_checks import warn_of_schema
-from tfrecord_io.read.report import ReadReport, end_read
-from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.resolve_source import resolve_source
-from tfrecord_io.read.scan import Scan, ScanHolder
+from tfrecord_io.read import (
+    LazyScan,
+    ReadReport,
+    Scan,
+    ScanHolder,
+    end_read,
+    options_from_call,
+    plan_scan,
+    resolve_source,
+    warn_of_schema,
+)
 from tfrecord_io.rows.arrays.representation import TableRepresentation
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.batching import ArrayChunk, Batching

@@ -17,18 +17,24 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.options import ALL, MIB, ScanOptions, Selection
-from tfrecord_io.base.options.arrays import IterOptions
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.buffers import int64_array, offsets_of, selectable
-from tfrecord_io.columns.arrow.output.to_numpy import declared_shape, leaf_fields
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.image_form import ImageForm, RawImageForm
-from tfrecord_io.columns.schema.type_names import logical_name
-from tfrecord_io.columns.schema.types import is_bytes, is_list_like, is_text
+from tfrecord_io.base import ALL, MIB, IterOptions, ScanOptions, Selection, cached_property
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import (
+    ImageForm,
+    RawImageForm,
+    RowFault,
+    declared_shape,
+    int64_array,
+    is_bytes,
+    is_list_like,
+    is_text,
+    leaf_fields,
+    logical_name,
+    offsets_of,
+    selectable,
+)
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read import Scan
 from tfrecord_io.rows.arrays.rows_by_number import Lookup, PartLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.files import source_of

@@ -11,14 +11,12 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.base.options import ScanOptions, Selection
-from tfrecord_io.base.options.arrays import IterOptions
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.base import IterOptions, ScanOptions, Selection
+from tfrecord_io.read import PIECE_BYTES, Reader, Scan
 from tfrecord_io.rows.arrays.rows_by_number import Lookup
 from tfrecord_io.rows.training.checkpoint import ReadIdentity
 from tfrecord_io.rows.training.epochs import Epochs
-from tfrecord_io.store.read.source import Source, total
+from tfrecord_io.store import Source, total
 
 
 class RowSource(ABC):

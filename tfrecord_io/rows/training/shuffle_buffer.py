@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes import Array
 
 _FILES, _RECORDS = 0, 1  # the purpose of a stream of random numbers, as a part of its seed
 _SORTED_FAST = 2**16  # NumPy sorts 16-bit numbers by radix

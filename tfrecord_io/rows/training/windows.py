@@ -12,18 +12,21 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.options import LIMITS, MIB
-from tfrecord_io.base.options.arrays import IterOptions
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.buffers import empty_batch, int64_array, selectable
-from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.base import LIMITS, MIB, IterOptions, cached_property
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import RowFault, empty_batch, int64_array, selectable
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
-from tfrecord_io.read.chunks.count_frames import records_of_files
-from tfrecord_io.read.explode import replace_steps, rows_and_numbers, step_counts, step_values
-from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.report import ReadReport
-from tfrecord_io.read.scan import PIECE_BYTES, Scan
+from tfrecord_io.read import (
+    PIECE_BYTES,
+    ReadReport,
+    Scan,
+    open_scan,
+    records_of_files,
+    replace_steps,
+    rows_and_numbers,
+    step_counts,
+    step_values,
+)
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup, ScanLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, Share

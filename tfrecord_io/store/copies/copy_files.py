@@ -12,12 +12,23 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.display import Report, Summary, byte_size, counted
-from tfrecord_io.base.options import LIMITS, MIB, check_progress
-from tfrecord_io.base.options.options_base import TransferOptions, check_choice, check_mode, cpu_count
-from tfrecord_io.base.progress import ProgressMeter, logger
-from tfrecord_io.bytes.format.framing import crc32c
+from tfrecord_io.base import (
+    LIMITS,
+    MIB,
+    ProgressMeter,
+    Report,
+    Summary,
+    TransferOptions,
+    byte_size,
+    check_choice,
+    check_mode,
+    check_progress,
+    counted,
+    cpu_count,
+    logger,
+    ordered,
+)
+from tfrecord_io.bytes import crc32c
 from tfrecord_io.errors import ReplacedError, TFRecordError, for_cli, printable
 from tfrecord_io.store.copies.copied_dataset import CopiedDataset, Plan, check_may_write, plan, with_unused_names
 from tfrecord_io.store.copies.copied_files import (

@@ -12,12 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base.background import Flag
-from tfrecord_io.base.options import LIMITS
-from tfrecord_io.bytes.engine.contract import Fault, FaultCode
-from tfrecord_io.bytes.engine.fault_messages import is_other_format, record_error
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import FOOTER_BYTES, HEADER_BYTES, crc32c, mask_crc, payload_length
+from tfrecord_io.base import LIMITS, Flag
+from tfrecord_io.bytes import (
+    FOOTER_BYTES,
+    HEADER_BYTES,
+    Fault,
+    FaultCode,
+    crc32c,
+    get_engine,
+    is_other_format,
+    mask_crc,
+    payload_length,
+    record_error,
+)
 from tfrecord_io.errors import ReplacedError, TFRecordError
 from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.read.block_reader import Block, BlockReader, Bytes

@@ -17,9 +17,8 @@ from weakref import WeakKeyDictionary
 
 from fsspec.asyn import AsyncFileSystem, sync
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.progress import logger
-from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.base import logger, ordered
+from tfrecord_io.bytes import get_engine
 from tfrecord_io.store.filesystem.google import rewrite
 from tfrecord_io.store.filesystem.interface import FileSystem
 from tfrecord_io.store.filesystem.os_errors import raise_os_errors, replaced_error

@@ -14,8 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from tfrecord_io.base.display import did_you_mean
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions, did_you_mean
 from tfrecord_io.errors import MissingDependencyError, for_cli, missing_error, printable
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem

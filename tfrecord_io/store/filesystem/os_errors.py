@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from tfrecord_io.base.display import name_advice
-from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base import LIMITS, name_advice
 from tfrecord_io.errors import ReplacedError, hide_secrets, printable, secret_url
 from tfrecord_io.store.filesystem.retries import (
     ARGUMENT_ERRORS,

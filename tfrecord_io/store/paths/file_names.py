@@ -17,8 +17,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import ClassVar, NamedTuple
 
-from tfrecord_io.base.registry import RECORD_SUFFIXES, WRITTEN_SUFFIXES
-from tfrecord_io.bytes.compression import CODECS
+from tfrecord_io.base import RECORD_SUFFIXES, WRITTEN_SUFFIXES
+from tfrecord_io.bytes import CODECS
 
 DIRECTORY_STEM = "part"  # of shards written to a directory
 

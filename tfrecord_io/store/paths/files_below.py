@@ -11,13 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.display import and_more
-from tfrecord_io.base.options import LIMITS, StorageOptions
-from tfrecord_io.base.options.on_damage import on_damage
-from tfrecord_io.base.options.options_base import cpu_count
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.bytes.format.foreign_files import IMAGES, looks_like
+from tfrecord_io.base import LIMITS, StorageOptions, and_more, cpu_count, on_damage, ordered
+from tfrecord_io.bytes import IMAGES, MAX_RECORD_BYTES, looks_like
 from tfrecord_io.errors import DamagedDataWarning, EncodeError, TFRecordError, printable, warn
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.store.filesystem.locate import locate

@@ -44,10 +44,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NoReturn
 
-from tfrecord_io.base.background import Task, WorkerPool, ordered
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.progress import logger
-from tfrecord_io.base.registry import RECORD_SUFFIXES
+from tfrecord_io.base import RECORD_SUFFIXES, Task, WorkerPool, counted, logger, ordered
 from tfrecord_io.errors import CorruptRecordError, for_cli, printable
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
 from tfrecord_io.store.filesystem.locate import is_remote

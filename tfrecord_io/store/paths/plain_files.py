@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from tfrecord_io.base.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.base.registry import TFDS_FEATURES, TFDS_INFO
+from tfrecord_io.base import DEFAULT_STORAGE, TFDS_FEATURES, TFDS_INFO, StorageOptions
 from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote, locate

@@ -21,10 +21,8 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
 
-from tfrecord_io.base.display import and_more
-from tfrecord_io.base.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.base.registry import RECORD_SUFFIXES
-from tfrecord_io.bytes.compression import CODECS
+from tfrecord_io.base import DEFAULT_STORAGE, RECORD_SUFFIXES, StorageOptions, and_more
+from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import CorruptRecordError, for_cli, hide_secrets, printable, warn
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, literal_prefix
 from tfrecord_io.store.filesystem.locate import IN_MEMORY, is_remote, locate
@@ -275,7 +273,7 @@ class _Search:
         self.manifests.check(files, is_wanted, complete=self.complete)
         remaining: list[Entry] = []
         if not files and self.other_formats:
-            from tfrecord_io.bytes.format.format_registry import format_of_records
+            from tfrecord_io.bytes import format_of_records
 
             names = ((e, e.basename) for e in other_files(listing))
             files = [e for e, base in names if format_of_records(base, CODECS.without_suffix(base)) is not None]

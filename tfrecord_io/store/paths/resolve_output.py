@@ -9,10 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from tfrecord_io.base.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.base.registry import WRITTEN_SUFFIXES
-from tfrecord_io.bytes.compression import CODECS, get_codec
-from tfrecord_io.bytes.format.format_registry import FORMATS
+from tfrecord_io.base import DEFAULT_STORAGE, WRITTEN_SUFFIXES, StorageOptions
+from tfrecord_io.bytes import CODECS, FORMATS, get_codec
 from tfrecord_io.errors import for_cli, printable
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
 from tfrecord_io.store.filesystem.locate import check_writable, is_remote, locate, path_text

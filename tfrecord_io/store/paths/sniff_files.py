@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.bytes.format.framing import HEADER_BYTES, is_record_header
+from tfrecord_io.base import ordered
+from tfrecord_io.bytes import HEADER_BYTES, is_record_header
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.paths.resolve_output import other_suffix

@@ -7,8 +7,7 @@ import errno
 from contextlib import aclosing, suppress
 from queue import Empty, SimpleQueue
 
-from tfrecord_io.base.background import WAIT_SECONDS
-from tfrecord_io.base.closing import quiet_at_exit
+from tfrecord_io.base import WAIT_SECONDS, quiet_at_exit
 from tfrecord_io.errors import hide_secrets
 from tfrecord_io.store.read.range_requests import RemoteObject, receive
 

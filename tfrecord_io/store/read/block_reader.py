@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.bytes.compression import Stream
+from tfrecord_io.bytes import Stream
 
 BLOCK_BYTES = 4 << 20
 FIRST_BYTES = 256 << 10  # of the first block, which may be all that is needed

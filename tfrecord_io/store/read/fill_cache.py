@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import Any
 
-from tfrecord_io.bytes.compression import Raw
+from tfrecord_io.bytes import Raw
 from tfrecord_io.store.filesystem.remote import protocols, unwrap
 
 _PIECE = 1 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tfrecord_io.base.options import LIMITS, MIB
+from tfrecord_io.base import LIMITS, MIB
 from tfrecord_io.store.filesystem.google import is_encoded
 from tfrecord_io.store.read.source import HeldContent, Source
 

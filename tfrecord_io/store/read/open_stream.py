@@ -6,20 +6,20 @@ import io
 import os
 from typing import Any
 
-from tfrecord_io.bytes.compression import (
+from tfrecord_io.bytes import (
     CODECS,
     INFER,
     SNIFF_BYTES,
     Codec,
+    PlainStream,
     Raw,
     Stream,
     get_codec,
     infer,
+    is_record_header,
     open_decompressed,
     sniff,
 )
-from tfrecord_io.bytes.compression.stream import PlainStream
-from tfrecord_io.bytes.format.framing import is_record_header
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.store.read.source import Source
 
@@ -41,8 +41,8 @@ def open_source(
     against the content, and is a CompressionError if it does not match. A piece of a file is always plain. With
     `max_decompression_ratio`, a file that decompresses to more times its size is a CompressionError when it is read.
 
-    With `recover`, a damaged compressed file is read on behind the damage (see
-    `tfrecord_io.bytes.compression.recovering_stream`), also if its first bytes are damaged: its codec is then the one named,
+    With `recover`, a damaged compressed file is read on behind the damage (by a
+    `tfrecord_io.bytes.RecoveringStream`), also if its first bytes are damaged: its codec is then the one named,
     or that of its suffix. If it also `asks`, each damage is a CompressionError, until ``pass_damage`` is called.
     """
     codec = None if compression == INFER else get_codec(compression)  # rejects a wrong name before opening the file
@@ -60,7 +60,7 @@ def open_source(
         head = _read_head(raw, source.path, size)
         may_be_damaged = recover and not is_record_header(head)
         if may_be_damaged and asks:
-            from tfrecord_io.bytes.format.foreign_files import ZEROS, looks_like
+            from tfrecord_io.bytes import ZEROS, looks_like
 
             may_be_damaged = looks_like(head) in (None, ZEROS)  # a hole at the start of a file is damage
         if compression == INFER:
@@ -72,7 +72,7 @@ def open_source(
         if source.pipe is not None:
             source.pipe.may_rewind = codec is not None  # at damage
         if recover and codec is not None:
-            from tfrecord_io.bytes.compression.recovering_stream import RecoveringStream
+            from tfrecord_io.bytes import RecoveringStream
 
             plain = PlainStream(raw, source.path, head, size)
             return RecoveringStream(plain, codec, max_decompression_ratio, asks=asks)
@@ -111,7 +111,7 @@ def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) 
     elif sniffed is not None:
         content = f"{sniffed.name} data"
     elif codec is not None:
-        from tfrecord_io.bytes.format.foreign_files import looks_like
+        from tfrecord_io.bytes import looks_like
 
         content = looks_like(head) or "something else"
     else:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base.closing import Closing
+from tfrecord_io.base import Closing
 from tfrecord_io.store.read.source import Source
 
 if TYPE_CHECKING:

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrecord_io.base.closing import Closing, quiet_at_exit
-from tfrecord_io.base.options import LIMITS
-from tfrecord_io.bytes.compression import SNIFF_BYTES, Codec, infer
-from tfrecord_io.bytes.format.dtypes import Array
+from tfrecord_io.base import LIMITS, Closing, quiet_at_exit
+from tfrecord_io.bytes import SNIFF_BYTES, Array, Codec, infer
 from tfrecord_io.errors import printable
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.google import is_encoded

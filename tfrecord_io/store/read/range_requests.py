@@ -19,7 +19,7 @@ from fsspec import asyn
 from fsspec.asyn import AsyncFileSystem, get_loop
 from fsspec.implementations.arrow import ArrowFSWrapper
 
-from tfrecord_io.base.background import WAIT_SECONDS
+from tfrecord_io.base import WAIT_SECONDS
 from tfrecord_io.store.filesystem import google
 from tfrecord_io.store.filesystem.azure import Blob
 from tfrecord_io.store.filesystem.os_errors import replaced_error, to_os_error

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base.background import BackgroundThread, Flag, NeverBegan
-from tfrecord_io.base.closing import quiet_at_exit
-from tfrecord_io.bytes.compression import Stream
+from tfrecord_io.base import BackgroundThread, Flag, NeverBegan, quiet_at_exit
+from tfrecord_io.bytes import Stream
 from tfrecord_io.store.read.block_reader import BLOCK_BYTES, FIRST_BYTES, SPARE, Block, Bytes
 
 _SPLIT_RECORD_BYTES = 1 << 16  # room before a block for the record that the end of the last one split

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from tfrecord_io.base.closing import quiet_at_exit
-from tfrecord_io.base.options import LIMITS, MIB
-from tfrecord_io.bytes.compression import Raw
-from tfrecord_io.bytes.compression.stream import PlainStream, Stream
+from tfrecord_io.base import LIMITS, MIB, quiet_at_exit
+from tfrecord_io.bytes import PlainStream, Raw, Stream
 from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tfrecord_io.base.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.base.options.options_base import check_mode
+from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, check_mode
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote, locate

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from tfrecord_io.base.closing import quiet_at_exit
+from tfrecord_io.base import quiet_at_exit
 from tfrecord_io.errors import Unconfirmed, add_remark, undo_after
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import FileSystem

@@ -29,9 +29,8 @@ from uuid import uuid4
 
 from fsspec.asyn import AsyncFileSystem
 
-from tfrecord_io.base.closing import quiet_at_exit
-from tfrecord_io.base.options import LIMITS, MIB
-from tfrecord_io.bytes.format.framing import crc32c
+from tfrecord_io.base import LIMITS, MIB, quiet_at_exit
+from tfrecord_io.bytes import crc32c
 from tfrecord_io.store.filesystem.azure import MISSING, Blob
 from tfrecord_io.store.filesystem.locate import check_writable
 from tfrecord_io.store.filesystem.os_errors import answer_of, raise_os_errors

@@ -19,8 +19,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from tfrecord_io.base.options import StorageOptions
-from tfrecord_io.base.progress import logger
+from tfrecord_io.base import StorageOptions, logger
 from tfrecord_io.errors import CorruptRecordError, hide_secrets, printable, warn
 from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.store.filesystem.locate import locate

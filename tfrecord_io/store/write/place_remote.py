@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 from fsspec.asyn import AsyncFileSystem, sync
 
-from tfrecord_io.base.options import MIB
+from tfrecord_io.base import MIB
 from tfrecord_io.store.filesystem.azure import MISSING, MOST_DELETED, Blob, delete_blobs
 from tfrecord_io.store.filesystem.google import rewrite
 from tfrecord_io.store.filesystem.os_errors import answer_of, raise_os_errors

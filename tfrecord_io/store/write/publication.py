@@ -25,8 +25,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from tfrecord_io.base.display import and_more, counted
-from tfrecord_io.base.progress import logger
+from tfrecord_io.base import and_more, counted, logger
 from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable
 from tfrecord_io.store.filesystem.interface import Entry
 from tfrecord_io.store.paths.file_names import FileName, ShardName, new_id

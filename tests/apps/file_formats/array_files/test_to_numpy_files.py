@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as nps
 import tfrecord_io as tfr
 from tfrecord_io.apps.file_formats.array_files import to_numpy_files
 from tfrecord_io.errors import DecodeError, SchemaWarning
-from tfrecord_io.read.open_scan import open_scan
+from tfrecord_io.read.opening import open_scan
 
 dtypes = st.one_of(
     nps.boolean_dtypes(),

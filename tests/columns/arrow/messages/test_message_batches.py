@@ -29,7 +29,7 @@ from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.bytes.format import protobuf
 from tfrecord_io.bytes.format.feature_types import Kind, Layout
 from tfrecord_io.columns.arrow.messages import message_batches
-from tfrecord_io.columns.arrow.messages.encode_messages import MessageEncoder, fields_of
+from tfrecord_io.columns.arrow.messages.encode_messages import MessageEncoder, encoded_fields
 from tfrecord_io.columns.arrow.messages.message_batches import MessageBatchBuilder
 from tfrecord_io.columns.arrow.row_fault import RowFault
 
@@ -389,7 +389,7 @@ def test_mutants_of_messages_are_read_as_protobuf_reads_them(name: str) -> None:
 
 def _same_when_written(made: Any, name: str, table: pa.RecordBatch, expected: Any) -> bool:
     """True if the message is the same, False if it has the same known fields and JSON."""
-    fields = fields_of(message_type(name), table.schema)
+    fields = encoded_fields(message_type(name), table.schema)
     with suppress(tfr.errors.EncodeError) if not expected.IsInitialized() else nullcontext():  # without required fields
         framed, _ = MessageEncoder(fields, table, 0, get_engine(), None).encode(0, 1)
         found = made.FromString(bytes(framed)[12:-4])

@@ -11,13 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES, ArrayFile
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.buffers import BatchStream
-from tfrecord_io.columns.arrow.input.batch_source import open_input
-from tfrecord_io.columns.arrow.input.from_arrays import fields_of
-from tfrecord_io.columns.schema.array_attributes import add_attributes, add_dimensions
-from tfrecord_io.columns.schema.column_selection import Projection
-from tfrecord_io.columns.schema.type_names import short_type_name
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import (
+    BatchStream,
+    Projection,
+    add_attributes,
+    add_dimensions,
+    fields_of,
+    open_input,
+    short_type_name,
+)
 from tfrecord_io.errors import EncodeError, printable
 
 _MAX_ROWS = 65_536

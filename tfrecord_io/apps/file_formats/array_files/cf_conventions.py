@@ -25,10 +25,8 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     library_errors,
     text_column,
 )
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.input.from_xarray import record_dimension
-from tfrecord_io.columns.schema.array_attributes import TYPE, is_other_time
-from tfrecord_io.columns.schema.type_names import as_arrow_type
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import TYPE, as_arrow_type, is_other_time, record_dimension
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, needs, printable
 
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")

@@ -27,16 +27,11 @@ from tfrecord_io.apps.file_formats.array_files.open_array import (
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE
 from tfrecord_io.apps.file_formats.tables.left_out_files import warn_of_left_out
 from tfrecord_io.apps.file_formats.tables.table_files import suffixes_of
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import Options
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.format_registry import NPY, NPZ
-from tfrecord_io.columns.arrow.input.batch_source import open_input
-from tfrecord_io.columns.arrow.tensor_values import TensorValues, element_of_dtype, tensor_array
-from tfrecord_io.columns.schema.tensor_types import tensor_field
+from tfrecord_io.base import Options, check_keywords
+from tfrecord_io.bytes import NPY, NPZ, Array
+from tfrecord_io.columns import TensorValues, element_of_dtype, open_input, tensor_array, tensor_field
 from tfrecord_io.errors import EncodeError, TFRecordError
-from tfrecord_io.store.paths.plain_files import find_files
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source, find_files
 from tfrecord_io.typing import StorageLike
 
 Path = str | os.PathLike[str]

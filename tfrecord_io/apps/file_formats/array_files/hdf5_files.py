@@ -29,21 +29,13 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of
-from tfrecord_io.base.display import column_list
-from tfrecord_io.base.options import DEFAULT_LIMITS, Limits, Options
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.bytes.format.format_registry import HDF5
-from tfrecord_io.columns.arrow.input.from_arrays import fields_of
-from tfrecord_io.columns.arrow.output.to_numpy import Ragged
+from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options, column_list
+from tfrecord_io.bytes import HDF5, MAX_RECORD_BYTES, Array
+from tfrecord_io.columns import Ragged, fields_of
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, needs, printable, warn
-from tfrecord_io.store.paths.plain_files import find_files
-from tfrecord_io.store.read.open_stream import open_file
-from tfrecord_io.store.read.source import Source
-from tfrecord_io.store.system import named_temporary_folder
-from tfrecord_io.store.write.atomic import open_output
-from tfrecord_io.store.write.output_file import OutputStream
+from tfrecord_io.store import OutputStream, Source, find_files, named_temporary_folder, open_file, open_output
 from tfrecord_io.typing import FileMode
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import WriteReport
 
 if TYPE_CHECKING:
     import h5py

@@ -25,17 +25,13 @@ from tfrecord_io.apps.file_formats.array_files.hdf5_files import (
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE, EXCLUDE_CLI, StoredArray, library_errors
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
-from tfrecord_io.base.options import DEFAULT_LIMITS, Limits, Options
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.format_registry import HDF5, NETCDF
-from tfrecord_io.columns.arrow.output.to_numpy import Ragged
-from tfrecord_io.columns.schema.array_attributes import RECORD
+from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options
+from tfrecord_io.bytes import HDF5, NETCDF, Array
+from tfrecord_io.columns import RECORD, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, needs, printable
-from tfrecord_io.store.paths.plain_files import find_files
-from tfrecord_io.store.read.open_stream import open_file
-from tfrecord_io.store.system import named_temporary_folder
+from tfrecord_io.store import find_files, named_temporary_folder, open_file
 from tfrecord_io.typing import FileMode
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import WriteReport
 
 _CDF5 = b"CDF\x05"
 _STORED = {*("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}

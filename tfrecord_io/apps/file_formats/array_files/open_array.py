@@ -24,17 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.bytes.compression import CODECS
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.bytes.format.dtypes import MAX_AXES
-from tfrecord_io.bytes.format.format_registry import IDX
-from tfrecord_io.bytes.format.npy_header import read_header
+from tfrecord_io.bytes import CODECS, IDX, MAX_AXES, MAX_RECORD_BYTES, Array, read_header
 from tfrecord_io.errors import DecodeError, EncodeError, printable
-from tfrecord_io.store.paths.resolve_output import without_query
-from tfrecord_io.store.read.file_object import RawFile
-from tfrecord_io.store.read.open_stream import open_file, open_source
-from tfrecord_io.store.read.source import Source
-from tfrecord_io.store.system import named_temporary_folder
+from tfrecord_io.store import RawFile, Source, named_temporary_folder, open_file, open_source, without_query
 
 BLOCK_BYTES = 8 << 20  # of rows read at a time
 _COPY_BYTES = 1 << 20

@@ -14,37 +14,31 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import StorageOptions
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.base.options.write import ExportOptions
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import extension_of, is_text_dtype
-from tfrecord_io.bytes.format.npy_header import header
-from tfrecord_io.columns.arrow.buffers import empty_batch, numpy_dtype
-from tfrecord_io.columns.arrow.output.to_numpy import Ragged, is_plain, leaf_arrays, leaf_fields, missing_step, to_rows
-from tfrecord_io.columns.schema.array_attributes import (
+from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions, check_keywords
+from tfrecord_io.bytes import Array, extension_of, header, is_text_dtype
+from tfrecord_io.columns import (
     RECORD,
     TYPE,
+    Ragged,
     attributes_of,
     dimension_names,
     dimensions_of,
+    empty_batch,
+    is_bytes,
     is_other_time,
+    is_plain,
+    leaf_arrays,
+    leaf_fields,
+    missing_step,
+    numpy_dtype,
+    to_rows,
+    types_within,
 )
-from tfrecord_io.columns.schema.types import is_bytes, types_within
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_source import plan_source
-from tfrecord_io.read.scan import Scan, unwrap_scans
-from tfrecord_io.store.paths.safe_names import leads_out
-from tfrecord_io.store.write.atomic import open_output
-from tfrecord_io.store.write.output_file import OutputStream
+from tfrecord_io.read import Reader, Scan, open_scan, options_from_call, plan_source, unwrap_scans
+from tfrecord_io.store import OutputStream, leads_out, open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, StorageLike, Unset
-from tfrecord_io.write.frame_sink import FrameSink, Piece
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import FrameSink, Piece, WriteReport
 
 _EXCLUDE = "exclude the column with columns="
 _EXCLUDE_CLI = "exclude the column with --columns"

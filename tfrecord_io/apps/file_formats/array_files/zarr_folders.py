@@ -27,17 +27,23 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
-from tfrecord_io.base.options import DEFAULT_LIMITS, Limits, Options
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.bytes.format.format_registry import ZARR
-from tfrecord_io.columns.arrow.output.to_numpy import Ragged
+from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options
+from tfrecord_io.bytes import MAX_RECORD_BYTES, ZARR, Array
+from tfrecord_io.columns import Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, needs, printable
-from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
-from tfrecord_io.store.filesystem.locate import locate
-from tfrecord_io.store.filesystem.os_errors import raise_os_errors
-from tfrecord_io.store.paths.safe_names import join_below, leads_out, links_out, name_fault
-from tfrecord_io.store.write.new_folder import NewFolder, new_folder
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.store import (
+    FileSystem,
+    LocalFileSystem,
+    NewFolder,
+    join_below,
+    leads_out,
+    links_out,
+    locate,
+    name_fault,
+    new_folder,
+    raise_os_errors,
+)
+from tfrecord_io.write import WriteReport
 
 if TYPE_CHECKING:
     import zarr

@@ -21,14 +21,20 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     check_schema,
     meter_batches,
 )
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.format.format_registry import ARROW, ORC, PARQUET, Format
-from tfrecord_io.columns.arrow.buffers import empty_table, value_bytes
-from tfrecord_io.columns.arrow.casts import can_unify, one_dictionary
-from tfrecord_io.columns.schema.types import is_bytes, is_list_like, is_text, types_within
+from tfrecord_io.base import ProgressMeter
+from tfrecord_io.bytes import ARROW, ORC, PARQUET, Format
+from tfrecord_io.columns import (
+    can_unify,
+    empty_table,
+    is_bytes,
+    is_list_like,
+    is_text,
+    one_dictionary,
+    types_within,
+    value_bytes,
+)
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.store.read.open_stream import open_file
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source, open_file
 
 _BATCH_ROWS, _BATCH_BYTES = 16_384, 16 << 20  # whichever is less
 _AHEAD_BYTES = 64 << 20  # of row groups that are read in advance

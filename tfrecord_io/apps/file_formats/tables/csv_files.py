@@ -39,17 +39,11 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     rounding_error,
     text_hints,
 )
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.options import LIMITS, MIB, cpu_count
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.format_registry import CSV, TSV
-from tfrecord_io.columns.arrow.buffers import arrow_file, numpy_dtype
-from tfrecord_io.columns.arrow.evaluate_condition import is_compared_as_storage
-from tfrecord_io.columns.schema.types import uncommon
+from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered
+from tfrecord_io.bytes import CSV, TSV, Array
+from tfrecord_io.columns import arrow_file, is_compared_as_storage, numpy_dtype, uncommon
 from tfrecord_io.errors import DecodeError, SchemaWarning, printable, warn
-from tfrecord_io.store.paths.resolve_output import without_compression
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source, without_compression
 
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)

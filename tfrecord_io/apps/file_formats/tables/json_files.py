@@ -32,19 +32,23 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     refuse_rounding,
     rounding_error,
 )
-from tfrecord_io.base.options import LIMITS
-from tfrecord_io.base.options.limits import BYTES_PER_CELL, Expansion
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.format.format_registry import JSON
-from tfrecord_io.columns.arrow.buffers import arrow_file
-from tfrecord_io.columns.arrow.output.to_python import BYTES_KEY, json_lines
-from tfrecord_io.columns.arrow.plain_forms import from_plain_form, plain_form, to_plain_form
-from tfrecord_io.columns.schema.column_selection import is_glob
-from tfrecord_io.columns.schema.field_makers import as_field
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.types import is_list_like, uncommon
+from tfrecord_io.base import BYTES_PER_CELL, LIMITS, Expansion, ProgressMeter
+from tfrecord_io.bytes import JSON
+from tfrecord_io.columns import (
+    BYTES_KEY,
+    Schema,
+    arrow_file,
+    as_field,
+    from_plain_form,
+    is_glob,
+    is_list_like,
+    json_lines,
+    plain_form,
+    to_plain_form,
+    uncommon,
+)
 from tfrecord_io.errors import DecodeError, for_cli, printable
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source
 
 _LINE_BYTES = 256 << 20
 _WRITTEN_BYTES = 4 << 20  # of a batch that become text at once

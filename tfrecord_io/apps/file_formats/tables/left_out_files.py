@@ -7,19 +7,22 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from tfrecord_io.base.display import and_more
-from tfrecord_io.base.registry import listed
-from tfrecord_io.bytes.compression import CODECS
-from tfrecord_io.bytes.format.foreign_files import looks_like
-from tfrecord_io.bytes.format.format_registry import CSV, FORMATS, TSV, Format
+from tfrecord_io.base import and_more, listed
+from tfrecord_io.bytes import CODECS, CSV, FORMATS, TSV, Format, looks_like
 from tfrecord_io.errors import TFRecordError, printable, warn
-from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.store.paths.file_names import FileName, natural_key
-from tfrecord_io.store.paths.plain_files import PathMatch
-from tfrecord_io.store.paths.similar_files import file_in_folders
-from tfrecord_io.store.paths.sniff_files import MOST_CHECKED
-from tfrecord_io.store.read.open_stream import open_source
-from tfrecord_io.store.read.source import Source, source_of
+from tfrecord_io.store import (
+    MOST_CHECKED,
+    Entry,
+    FileName,
+    FileSystem,
+    LocalFileSystem,
+    PathMatch,
+    Source,
+    file_in_folders,
+    natural_key,
+    open_source,
+    source_of,
+)
 
 _HEAD_BYTES = 64 << 10  # two lines of a wide table
 _DELIMITER = re.compile(rb"[,;\t|](?! )")

@@ -18,15 +18,11 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.apps.file_formats.tables.untyped_columns import declared_types
-from tfrecord_io.base.options.options_base import check_integer
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.format_registry import LIBSVM
-from tfrecord_io.columns.arrow.buffers import list_array, offsets_of
-from tfrecord_io.columns.arrow.tensor_values import plain_array
-from tfrecord_io.columns.schema.sparse_column import SparseColumn
+from tfrecord_io.base import ProgressMeter, check_integer
+from tfrecord_io.bytes import LIBSVM, Array
+from tfrecord_io.columns import SparseColumn, list_array, offsets_of, plain_array
 from tfrecord_io.errors import DecodeError, SchemaError, printable
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source
 
 FEATURES = "features"  # the sparse column
 _BLOCK_BYTES = 4 << 20

@@ -15,33 +15,23 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.tables.left_out_files import warn_of_left_out
-from tfrecord_io.base.options import DEFAULT_LIMITS, DEFAULT_STORAGE, Limits, ReadOptions, StorageOptions
-from tfrecord_io.base.options.filters import condition_of
-from tfrecord_io.base.options.write import ExportOptions
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.compression import CODECS, Stream
-from tfrecord_io.bytes.compression.stream import DecompressedStream
-from tfrecord_io.bytes.format.format_registry import Format, load
-from tfrecord_io.columns.arrow.buffers import empty_batch, selectable
-from tfrecord_io.columns.arrow.row_fault import first_refused
-from tfrecord_io.columns.schema.column_selection import Projection
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.type_names import short_type_name
+from tfrecord_io.base import (
+    DEFAULT_LIMITS,
+    DEFAULT_STORAGE,
+    ExportOptions,
+    Limits,
+    ProgressMeter,
+    ReadOptions,
+    StorageOptions,
+    condition_of,
+)
+from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream, load
+from tfrecord_io.columns import Projection, Schema, empty_batch, first_refused, selectable, short_type_name
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.row_filter import RowFilter, add_filter_columns
-from tfrecord_io.store.filesystem.interface import Entry
-from tfrecord_io.store.paths.plain_files import find_files
-from tfrecord_io.store.read.file_object import RawFile
-from tfrecord_io.store.read.open_stream import open_source
-from tfrecord_io.store.read.source import Source, total
-from tfrecord_io.store.write.atomic import open_output
-from tfrecord_io.store.write.output_file import OutputStream
+from tfrecord_io.read import PartitionColumns, RowFilter, add_filter_columns, open_path, options_from_call
+from tfrecord_io.store import Entry, OutputStream, RawFile, Source, find_files, open_output, open_source, total
 from tfrecord_io.typing import ProgressLike, SchemaLike
-from tfrecord_io.write.frame_sink import FrameSink, Piece
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import FrameSink, Piece, WriteReport
 
 OpenWriter = Callable[[Any, pa.Schema], Any]
 Columns = Sequence[str] | str | None

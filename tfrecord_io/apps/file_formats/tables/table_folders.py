@@ -27,23 +27,28 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     refused_value,
     suffixes_of,
 )
-from tfrecord_io.base.options import MIB, StorageOptions
-from tfrecord_io.base.options.options_base import Options, check_mode
-from tfrecord_io.base.options.write import ExportOptions, WriteOptions
-from tfrecord_io.bytes.format.format_registry import ARROW, PARQUET, Format, load
-from tfrecord_io.columns.schema.column_selection import Projection
+from tfrecord_io.base import MIB, ExportOptions, Options, StorageOptions, WriteOptions, check_mode
+from tfrecord_io.bytes import ARROW, PARQUET, Format, load
+from tfrecord_io.columns import Projection
 from tfrecord_io.errors import EncodeError, SchemaError, printable
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.store.filesystem.interface import Entry, LocalFileSystem
-from tfrecord_io.store.filesystem.locate import check_writable, locate, path_text
-from tfrecord_io.store.paths.file_names import FileName, new_id
-from tfrecord_io.store.paths.resolve import list_directory
-from tfrecord_io.store.write.atomic import new_parent, open_output, remove_file
-from tfrecord_io.store.write.new_folder import NewFolder, new_folder
+from tfrecord_io.read import open_path, options_from_call
+from tfrecord_io.store import (
+    Entry,
+    FileName,
+    LocalFileSystem,
+    NewFolder,
+    check_writable,
+    list_directory,
+    locate,
+    new_folder,
+    new_id,
+    new_parent,
+    open_output,
+    path_text,
+    remove_file,
+)
 from tfrecord_io.typing import WriteMode
-from tfrecord_io.write.frame_sink import WrittenFile
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write import WriteReport, WrittenFile
 
 FOLDER_OPTIONS = frozenset({"shards", "max_file_bytes", "partition_by"})
 _DIRECT = (PARQUET, ARROW)  # formats that pyarrow.dataset writes like `write_table_file`, and calls by these names

@@ -17,11 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.columns.arrow.buffers import struct_fields
-from tfrecord_io.columns.schema.column_selection import apply_overrides, is_glob, matches
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.type_names import logical_name
-from tfrecord_io.columns.schema.types import is_list_like
+from tfrecord_io.columns import Schema, apply_overrides, is_glob, is_list_like, logical_name, matches, struct_fields
 from tfrecord_io.errors import DecodeError, SchemaError, printable
 
 ADVICE = "declare the types of such columns with schema_overrides=, for example as text"

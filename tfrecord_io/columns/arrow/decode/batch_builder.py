@@ -18,11 +18,21 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.bytes.engine.contract import LIST_MARK, Array, ColumnBuffers, FeatureColumns
-from tfrecord_io.bytes.format.companions import SHAPE_SOURCE_KEY, ShapeSource, companions, stated_by
-from tfrecord_io.bytes.format.dtypes import Dtype, element_of
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.base import Expansion
+from tfrecord_io.bytes import (
+    LIST_MARK,
+    SHAPE_SOURCE_KEY,
+    Array,
+    ColumnBuffers,
+    Dtype,
+    FeatureColumns,
+    Kind,
+    Layout,
+    ShapeSource,
+    companions,
+    element_of,
+    stated_by,
+)
 from tfrecord_io.columns.arrow.buffers import column_mask, cut_columns
 from tfrecord_io.columns.arrow.casts import category_encode, integer_range, unify_table
 from tfrecord_io.columns.arrow.decode.decode_plan import field_layout, field_leaves, reads_companions

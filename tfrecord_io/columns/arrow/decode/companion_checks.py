@@ -13,10 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers
-from tfrecord_io.bytes.format.companions import ShapeSource, companions
-from tfrecord_io.bytes.format.dtypes import Dtype, row_of_name
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource, companions, row_of_name
 from tfrecord_io.columns.arrow.buffers import column_mask
 from tfrecord_io.columns.arrow.decode.lists import absent, is_nothing, widen
 from tfrecord_io.columns.arrow.row_fault import RowFault

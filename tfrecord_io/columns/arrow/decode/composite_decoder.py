@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.buffers import bitmap_of, bytes_values, list_lengths, offsets_of, scatter
 from tfrecord_io.columns.arrow.casts import number_array
 from tfrecord_io.columns.arrow.decode.lists import wrap

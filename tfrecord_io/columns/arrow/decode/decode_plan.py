@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.engine.contract import PlanColumn
-from tfrecord_io.bytes.format.companions import SHAPE_SOURCE_KEY, ShapeSource, companions
-from tfrecord_io.bytes.format.feature_types import Kind, Layout, Text
+from tfrecord_io.bytes import SHAPE_SOURCE_KEY, Kind, Layout, PlanColumn, ShapeSource, Text, companions
 from tfrecord_io.columns.arrow.casts import other_kinds
 from tfrecord_io.columns.schema.column_features import (
     EXTENSION_ENCODING_KEY,

@@ -9,9 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers
-from tfrecord_io.bytes.format.dtypes import Dtype, element_of
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, element_of
 from tfrecord_io.columns.arrow.buffers import column_mask, offsets_of, scatter, valid_mask, variable_width
 from tfrecord_io.columns.arrow.casts import Encode, category_encode, checked_cast, number_array, other_kinds
 from tfrecord_io.columns.arrow.decode.lists import Restore, from_kinds, is_nothing, leaf_restore, slots, widen, wrap

@@ -12,11 +12,19 @@ from functools import partial, reduce
 
 import numpy as np
 
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers, Fact, FeatureColumns, facts_of
-from tfrecord_io.bytes.format.companions import companions, feature_of_companion
-from tfrecord_io.bytes.format.dtypes import Dtype
-from tfrecord_io.bytes.format.dtypes import element as element_named
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.bytes import (
+    Array,
+    ColumnBuffers,
+    Dtype,
+    Fact,
+    FeatureColumns,
+    Kind,
+    Layout,
+    companions,
+    facts_of,
+    feature_of_companion,
+)
+from tfrecord_io.bytes import element as element_named
 from tfrecord_io.columns.arrow.buffers import column_mask, mask_of, split_by_kind
 from tfrecord_io.columns.arrow.decode.companion_checks import Companions, product
 from tfrecord_io.columns.arrow.decode.lists import is_nothing

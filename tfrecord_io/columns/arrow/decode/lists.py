@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout
 from tfrecord_io.columns.arrow.buffers import (
     bitmap_of,
     column_mask,
@@ -192,7 +191,7 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
         if layout is Layout.LIST:
             return column
     if column.kind is not kind:
-        from tfrecord_io.bytes.engine.fault_messages import other_kind_advice
+        from tfrecord_io.bytes import other_kind_advice
 
         reason = f"expected {kind.description}, got {column.kind.description}"
         reason += f"; {other_kind_advice(kind, column.kind, layout)}"

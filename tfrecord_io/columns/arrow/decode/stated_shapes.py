@@ -13,12 +13,19 @@ from typing import NoReturn
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.registry import listed
-from tfrecord_io.bytes.engine.contract import LIST_MARK, Array, ColumnBuffers
-from tfrecord_io.bytes.format.companions import ShapeSource
-from tfrecord_io.bytes.format.dtypes import Dtype, find_element, usual_dtypes
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
-from tfrecord_io.bytes.format.serialized_tensor import dtype_of_number
+from tfrecord_io.base import listed
+from tfrecord_io.bytes import (
+    LIST_MARK,
+    Array,
+    ColumnBuffers,
+    Dtype,
+    Kind,
+    Layout,
+    ShapeSource,
+    dtype_of_number,
+    find_element,
+    usual_dtypes,
+)
 from tfrecord_io.columns.arrow.buffers import bitmap_of, column_mask, int64_array, offsets_of, take_rows, variable_width
 from tfrecord_io.columns.arrow.decode.companion_checks import LONGEST_AXIS, CompanionColumns, Companions, product
 from tfrecord_io.columns.arrow.decode.lists import absent, is_nothing

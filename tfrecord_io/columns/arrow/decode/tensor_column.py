@@ -11,11 +11,8 @@ from contextlib import suppress
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers
-from tfrecord_io.bytes.format.companions import companions
-from tfrecord_io.bytes.format.dtypes import DTYPES
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.base import Expansion
+from tfrecord_io.bytes import DTYPES, Array, ColumnBuffers, Kind, Layout, companions
 from tfrecord_io.columns.arrow.buffers import column_mask, offsets_of, scatter
 from tfrecord_io.columns.arrow.decode.companion_checks import CompanionColumns, Companions
 from tfrecord_io.columns.arrow.decode.encoded_cells import decode_cells
@@ -140,8 +137,7 @@ class TensorColumn:
 
 def kind_of_bytes(content: bytes) -> tuple[str | None, str | None]:
     """Name the format of bytes that are not the values of a tensor, and how to read them; None if unknown."""
-    from tfrecord_io.bytes.format.foreign_files import ZEROS, looks_like
-    from tfrecord_io.bytes.format.serialized_tensor import parse_tensor_proto
+    from tfrecord_io.bytes import ZEROS, looks_like, parse_tensor_proto
 
     kind = looks_like(content) if len(content) >= _LEAST_BYTES else None
     if kind is not None and kind != ZEROS:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.buffers import bitmap_of, int64_array, list_array, list_lengths, offsets_of
 from tfrecord_io.columns.schema.composite import VALUES, Composite, composite_of
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, Field

@@ -9,9 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers
-from tfrecord_io.bytes.format.companions import ShapeSource, companions
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, ShapeSource, companions
 from tfrecord_io.columns.arrow.buffers import bytes_values, fixed_width, is_same_memory, valid_mask
 from tfrecord_io.columns.arrow.casts import collide_as_float32
 from tfrecord_io.columns.arrow.encode.encode_plan import (

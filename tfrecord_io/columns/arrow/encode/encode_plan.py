@@ -13,10 +13,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.display import and_more, counted
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.companions import ShapeSource
-from tfrecord_io.bytes.format.dtypes import element_of
+from tfrecord_io.base import and_more, counted
+from tfrecord_io.bytes import Array, ShapeSource, element_of
 from tfrecord_io.columns.arrow.buffers import number_view, offsets_of
 from tfrecord_io.columns.arrow.casts import DAY
 from tfrecord_io.columns.arrow.flatten import Rows

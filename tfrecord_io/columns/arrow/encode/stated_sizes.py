@@ -12,10 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers
-from tfrecord_io.bytes.format.companions import ShapeSource
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
-from tfrecord_io.bytes.format.serialized_tensor import STORAGE
+from tfrecord_io.bytes import STORAGE, Array, ColumnBuffers, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import bitmap_of, column_mask, offsets_of, scatter, take_rows
 from tfrecord_io.columns.arrow.encode.encode_plan import WritePlan
 from tfrecord_io.columns.arrow.flatten import Rows, feature_column, feature_list, row_offsets

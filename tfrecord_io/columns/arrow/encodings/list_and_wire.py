@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import Dtype
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
+from tfrecord_io.bytes import Array, Dtype, Kind, Layout
 from tfrecord_io.columns.arrow.casts import value_cast
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells, TensorEncoding, tensor_encoding
 from tfrecord_io.columns.arrow.row_fault import RowFault, faults_of_lists

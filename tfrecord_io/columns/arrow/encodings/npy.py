@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import Dtype, dtype_name
-from tfrecord_io.bytes.format.npy_header import header, read_header
+from tfrecord_io.bytes import Array, Dtype, dtype_name, header, read_header
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
     DecodedCells,
     TensorEncoding,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import Dtype
+from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells, TensorEncoding, check_values
 from tfrecord_io.columns.arrow.tensor_values import TensorValues
 from tfrecord_io.columns.schema.tensor_types import Shape

@@ -13,10 +13,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from tfrecord_io.base.options.limits import current
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import Dtype
-from tfrecord_io.bytes.format.feature_types import Kind
+from tfrecord_io.base import current
+from tfrecord_io.bytes import Array, Dtype, Kind
 from tfrecord_io.columns.arrow.buffers import offsets_of
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.arrow.tensor_values import TensorValues, first_invalid, misfits

@@ -11,11 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base.options import MAX_RECORD_BYTES
-from tfrecord_io.base.options.limits import current
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import STRING, Dtype
-from tfrecord_io.bytes.format.serialized_tensor import ParsedTensor, parse_tensor_proto, proto_prefix, serialize_tensor
+from tfrecord_io.base import MAX_RECORD_BYTES, current
+from tfrecord_io.bytes import STRING, Array, Dtype, ParsedTensor, parse_tensor_proto, proto_prefix, serialize_tensor
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
     DecodedCells,
     TensorEncoding,

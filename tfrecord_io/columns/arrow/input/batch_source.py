@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.options import LIMITS
-from tfrecord_io.bytes.format.dtypes import dtype_name, find_element
+from tfrecord_io.base import LIMITS
+from tfrecord_io.bytes import dtype_name, find_element
 from tfrecord_io.columns.arrow.buffers import value_bytes
 from tfrecord_io.columns.arrow.casts import plain_layout, unify_table
 from tfrecord_io.columns.arrow.flatten import loses

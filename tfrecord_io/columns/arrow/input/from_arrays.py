@@ -22,13 +22,18 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options.limits import too_large
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES
-from tfrecord_io.bytes.engine.numpy_output import GatheredValues, gather_objects
-from tfrecord_io.bytes.format.dtypes import Dtype, extension_of
-from tfrecord_io.bytes.format.feature_types import image_advice
-from tfrecord_io.bytes.format.missing_values import check_level, has_inner, holds_masked
+from tfrecord_io.base import counted, too_large
+from tfrecord_io.bytes import (
+    MAX_RECORD_BYTES,
+    Dtype,
+    GatheredValues,
+    check_nesting_level,
+    extension_of,
+    gather_objects,
+    has_inner,
+    holds_masked,
+    image_advice,
+)
 from tfrecord_io.columns.arrow.buffers import bitmap_of, list_array, variable_width
 from tfrecord_io.columns.arrow.input.tensor_cast import (
     Columns,
@@ -398,7 +403,7 @@ def refuse_times_among_others(cells: Any, level: int = 0) -> None:
     Arrow (26.0) ends the process at times beside other values. It takes durations of several units, and version 19 also
     times, for counts of the first unit.
     """
-    check_level(level)
+    check_nesting_level(level)
     cells = cells.to_numpy() if _is_series(cells) and is_object_dtype(cells.dtype) else cells
     if not isinstance(cells, list | tuple) and not (isinstance(cells, np.ndarray) and is_object_dtype(cells.dtype)):
         return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.display import and_more
+from tfrecord_io.base import and_more
 from tfrecord_io.columns.arrow.buffers import replace_columns
 from tfrecord_io.columns.arrow.input.from_arrays import (
     NOT_ARROW,

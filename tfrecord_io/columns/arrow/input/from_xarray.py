@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.options import LIMITS
-from tfrecord_io.bytes.engine.contract import Array
+from tfrecord_io.base import LIMITS
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.input.from_arrays import imported_module
 from tfrecord_io.columns.schema.array_attributes import add_attributes, add_dimensions
 from tfrecord_io.errors import EncodeError, printable

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base import LIMITS
 
 _BATCH_ROWS = 4096
 

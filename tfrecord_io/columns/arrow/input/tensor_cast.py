@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import Dtype, extension_of
+from tfrecord_io.bytes import Array, Dtype, extension_of
 from tfrecord_io.columns.arrow.buffers import bitmap_of, list_array, offsets_of, scatter, valid_mask
 from tfrecord_io.columns.arrow.casts import number_array
 from tfrecord_io.columns.arrow.encode.encode_plan import number_cells

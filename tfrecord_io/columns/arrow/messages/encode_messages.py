@@ -15,10 +15,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.options.limits import too_large
-from tfrecord_io.base.options.record_types import MessageType
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array, Engine, Frames
-from tfrecord_io.bytes.format.varint import varint
+from tfrecord_io.base import MessageType, too_large
+from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, Engine, Frames, varint
 from tfrecord_io.columns.arrow.buffers import bitmap_buffer, number_view, offset_view, offsets_of, scatter, valid_mask
 from tfrecord_io.columns.arrow.messages.message_tree import (
     FIXED32,
@@ -48,7 +46,7 @@ Rounded = Callable[[str, int], None]
 """Gets the path of a field and how many of its values were rounded to float32."""
 
 
-def fields_of(type_: MessageType, schema: pa.Schema) -> list[MessageField]:
+def encoded_fields(type_: MessageType, schema: pa.Schema) -> list[MessageField]:
     """The fields that the columns of a schema become.
 
     SchemaError if the message does not have such a field, its type cannot be made of the column's, or a required field

@@ -13,14 +13,8 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.display import and_more, counted
-from tfrecord_io.base.options import MIB
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.base.options.record_types import MessageType
-from tfrecord_io.bytes.engine.contract import Array, ColumnBuffers, Engine, FieldValues, Frames
-from tfrecord_io.bytes.engine.fault_messages import wire_reason
-from tfrecord_io.bytes.engine.select import get_engine
+from tfrecord_io.base import MIB, Expansion, MessageType, and_more, counted, ordered
+from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FieldValues, Frames, get_engine, wire_reason
 from tfrecord_io.columns.arrow.buffers import bitmap_buffer, bitmap_of, list_array, offsets_of, scatter, variable_width
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder, batch_of
 from tfrecord_io.columns.arrow.messages.message_tree import JSON, TIMES, MessageField, MessageNode, Scalar, message_tree
@@ -35,7 +29,7 @@ Columns = Mapping[str, ColumnBuffers]
 
 
 class MessageBatchBuilder:
-    """Makes batches of the one column with payloads; see `tfrecord_io.columns.arrow.decode.batch_builder.BatchBuilder`."""
+    """Makes batches of the one column with payloads; see `BatchBuilder` of `columns.arrow.decode`."""
 
     def __init__(self, type_: MessageType, columns: Sequence[str], *, max_features: int, threads: int) -> None:
         self._type, self._threads = type_, threads

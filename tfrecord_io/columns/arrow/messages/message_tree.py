@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.closing import cached_property
-from tfrecord_io.bytes.engine.contract import FieldForm
-from tfrecord_io.bytes.format.protobuf import is_closed, is_packed
+from tfrecord_io.base import cached_property
+from tfrecord_io.bytes import FieldForm, is_closed, is_packed
 from tfrecord_io.errors import SchemaError, printable
 
 VARINT, FIXED64, LEN, GROUP, GROUP_END, FIXED32 = range(6)  # wire types

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.protobuf import drop_unknown_fields
+from tfrecord_io.bytes import Array, drop_unknown_fields
 from tfrecord_io.columns.arrow.buffers import bitmap_buffer
 from tfrecord_io.columns.arrow.messages.message_tree import TIMES
 from tfrecord_io.columns.arrow.row_fault import RowFault

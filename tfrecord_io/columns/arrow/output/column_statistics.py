@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.base.display import (
+from tfrecord_io.base import (
     SHOWN_ITEMS,
     Report,
     Summary,

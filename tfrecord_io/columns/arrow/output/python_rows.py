@@ -11,10 +11,18 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.engine.contract import LIST_MARK, Array, Checks, ObjectDecoder, ObjectForm, Plan
-from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.companions import companions
-from tfrecord_io.bytes.format.framing import FOOTER_BYTES, HEADER_BYTES
+from tfrecord_io.bytes import (
+    FOOTER_BYTES,
+    HEADER_BYTES,
+    LIST_MARK,
+    Array,
+    Checks,
+    ObjectDecoder,
+    ObjectForm,
+    Plan,
+    companions,
+    get_engine,
+)
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder, Form, Nesting, Value
 from tfrecord_io.columns.arrow.output.to_python import python_value
 from tfrecord_io.columns.schema.column_features import LIST, RAW

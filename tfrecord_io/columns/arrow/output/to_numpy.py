@@ -19,11 +19,18 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.options import LIMITS, cpu_count
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.engine.numpy_output import BytesSlots, bytes_objects, copy_runs, padded_rows, row_views, text
-from tfrecord_io.bytes.format.dtypes import is_text_dtype, text_dtype
+from tfrecord_io.base import LIMITS, cpu_count, ordered
+from tfrecord_io.bytes import (
+    Array,
+    BytesSlots,
+    bytes_objects,
+    copy_runs,
+    is_text_dtype,
+    padded_rows,
+    row_views,
+    text,
+    text_dtype,
+)
 from tfrecord_io.columns.arrow.buffers import (
     list_lengths,
     number_view,

@@ -19,9 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.base.options import cpu_count
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.engine.numpy_output import NumberColumn, join_numbers
+from tfrecord_io.base import cpu_count
+from tfrecord_io.bytes import Array, NumberColumn, join_numbers
 from tfrecord_io.columns.arrow.buffers import list_lengths, offsets_of, replace_columns, struct_fields
 from tfrecord_io.columns.arrow.casts import one_dictionary
 from tfrecord_io.columns.arrow.output.to_numpy import (

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes.format.companions import SHAPE_SOURCE_KEY, ShapeSource
+from tfrecord_io.bytes import SHAPE_SOURCE_KEY, ShapeSource
 from tfrecord_io.columns.schema import field_makers as makers
 from tfrecord_io.columns.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, shape_of
 from tfrecord_io.columns.schema.field import (

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes.format.feature_types import Kind
+from tfrecord_io.bytes import Kind
 from tfrecord_io.columns.schema.column_features import as_shape, fixed_part
 from tfrecord_io.errors import SchemaError, printable
 

@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.base.options import DEFAULT_STORAGE, INT64_MAX, StorageOptions
-from tfrecord_io.base.registry import TFDS_FEATURES, TFDS_INFO
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
+from tfrecord_io.base import DEFAULT_STORAGE, INT64_MAX, TFDS_FEATURES, TFDS_INFO, StorageOptions
+from tfrecord_io.bytes import FRAME_BYTES
 from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
-from tfrecord_io.store.paths.plain_files import Directory
-from tfrecord_io.store.paths.safe_names import leads_out
+from tfrecord_io.store import Directory, leads_out
 
 FEATURES, INFO = TFDS_FEATURES, TFDS_INFO
 FILE_NAME = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # where dataset_info.json has no filepathTemplate

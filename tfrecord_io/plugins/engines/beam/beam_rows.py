@@ -17,9 +17,15 @@ from apache_beam.typehints.schemas import Date, MicrosInstant, MillisInstant, ty
 from apache_beam.utils.timestamp import Timestamp
 from pyarrow import types as t
 
-from tfrecord_io.columns.arrow.output.to_python import rows_of
-from tfrecord_io.columns.schema.tensor_types import element_and_shape, is_any_tensor, refuse_unknown_dtypes
-from tfrecord_io.columns.schema.types import is_bytes, is_list_like, is_text
+from tfrecord_io.columns import (
+    element_and_shape,
+    is_any_tensor,
+    is_bytes,
+    is_list_like,
+    is_text,
+    refuse_unknown_dtypes,
+    rows_of,
+)
 from tfrecord_io.errors import SchemaError
 
 # ---- rows to read

@@ -26,20 +26,13 @@ from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.timestamp import MIN_TIMESTAMP
 from apache_beam.utils.windowed_value import WindowedValue
 
-from tfrecord_io.base.options import MIB, ReadOptions, check_integer
-from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.columns.arrow.input.from_arrays import table_of_rows
-from tfrecord_io.columns.arrow.output.to_pandas import to_pandas
-from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.tensor_types import register_variable_shape_tensor
+from tfrecord_io.base import MIB, ReadOptions, WriteOptions, check_integer
+from tfrecord_io.columns import Schema, register_variable_shape_tensor, table_of_rows, to_pandas
 from tfrecord_io.errors import TFRecordError, hide_secrets
 from tfrecord_io.plugins.engines.beam.beam_rows import RowForm, arrow_schema, row_values
-from tfrecord_io.read.open_scan import open_scan
-from tfrecord_io.read.resolve_source import plan_dataset
-from tfrecord_io.read.scan import PIECE_BYTES, Scan
-from tfrecord_io.store.read.source import Source
-from tfrecord_io.write.distributed import DistributedWriter, OpenPart, WrittenPart, check_distributed
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.read import PIECE_BYTES, Scan, open_scan, plan_dataset
+from tfrecord_io.store import Source
+from tfrecord_io.write import DistributedWriter, OpenPart, WriteReport, WrittenPart, check_distributed
 
 _CHUNK_BYTES = 32 * MIB  # what a runner may split off,
 _FIRST_CHUNKS = 2  # and what is read together at first: the runners of Flink and Spark do not split later

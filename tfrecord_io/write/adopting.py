@@ -11,31 +11,37 @@ from functools import partial
 
 import pyarrow as pa
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.options import ScanOptions
-from tfrecord_io.base.progress import ProgressMeter
-from tfrecord_io.bytes.compression import CODECS
-from tfrecord_io.bytes.format.framing import crc32c
-from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns
-from tfrecord_io.columns.schema.embedded import embedded_schema, pack, unpack
-from tfrecord_io.columns.schema.inferred_type import Observation, join_columns
-from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.base import ProgressMeter, ScanOptions, ordered
+from tfrecord_io.bytes import CODECS, crc32c
+from tfrecord_io.columns import Observation, Schema, embedded_schema, join_columns, pack, plan_columns, unpack
 from tfrecord_io.errors import printable, secret_url
-from tfrecord_io.read.chunks.count_frames import count_each
-from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
-from tfrecord_io.read.index.find_index import find_indexes
-from tfrecord_io.read.index.known_counts import KnownCounts
-from tfrecord_io.read.inference import inferred_schema
-from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.saved_schema import find_saved_schema
-from tfrecord_io.store.filesystem.locate import locate
-from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, ShardName, ShardSpec, new_id
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
-from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read.source import Source, checksum, total
-from tfrecord_io.store.write.atomic import place_of
+from tfrecord_io.read import (
+    KnownCounts,
+    PartitionColumns,
+    count_each,
+    find_indexes,
+    find_saved_schema,
+    first_contents,
+    inferred_schema,
+    plan_scan,
+    unite_embedded,
+)
+from tfrecord_io.store import (
+    DIRECTORY_STEM,
+    ColumnFolder,
+    FileName,
+    Manifest,
+    ManifestFile,
+    ShardName,
+    ShardSpec,
+    Source,
+    checksum,
+    locate,
+    new_id,
+    place_of,
+    resolve_inputs,
+    total,
+)
 from tfrecord_io.typing import Path
 from tfrecord_io.write.frame_sink import WrittenFile
 from tfrecord_io.write.writer import WriteReport

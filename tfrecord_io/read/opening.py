@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base.options import ReadOptions, ScanOptions
+from tfrecord_io.base import ReadOptions, ScanOptions
 from tfrecord_io.read.dataset_splits import find_sources
 from tfrecord_io.read.index_search import open_indexed, use_index
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.resolve_source import Files, resolve_source
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.source_resolution import Files, resolve_source
 
 
 def open_path(path: Any, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:

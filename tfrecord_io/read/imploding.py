@@ -8,16 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.columns.arrow.buffers import empty_batch, int64_array, selectable
-from tfrecord_io.columns.arrow.input.batch_source import open_input, use_plain_layouts
-from tfrecord_io.columns.schema.types import hashable
+from tfrecord_io.base import ReadOptions, check_keywords
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import empty_batch, hashable, int64_array, open_input, selectable, use_plain_layouts
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.explode import RECORD, STEP, list_columns, replace_steps
-from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.exploding import RECORD, STEP, list_columns, replace_steps
+from tfrecord_io.read.opening import open_path
 from tfrecord_io.read.sources import is_source
 from tfrecord_io.typing import FilesLike, TableLike
 

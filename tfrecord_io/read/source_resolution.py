@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, overload
 
-from tfrecord_io.base.options import ALL, FrameOptions, ReadOptions, ScanOptions, Selection
+from tfrecord_io.base import ALL, FrameOptions, ReadOptions, ScanOptions, Selection
 from tfrecord_io.errors import hide_secrets
 from tfrecord_io.read.call_options import add_path_column, pace_options
 from tfrecord_io.read.dataset_splits import find_sources
@@ -18,7 +18,7 @@ from tfrecord_io.read.narrow_scan import apply_selection
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Origin, Scan, unwrap_scans
 from tfrecord_io.read.sources import add_folder_types, as_list, paths_of, record_sources, resolve_selection
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store import Source
 
 AnyFrameOptions = TypeVar("AnyFrameOptions", bound=FrameOptions)
 

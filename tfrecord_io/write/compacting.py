@@ -10,20 +10,24 @@ from collections.abc import Container, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options import check_integer
-from tfrecord_io.base.options.write import CopyOptions
-from tfrecord_io.bytes.compression import CODECS
+from tfrecord_io.base import CopyOptions, check_integer, counted
+from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import printable
-from tfrecord_io.store.paths.manifest import NO_CONTENT, ManifestFile
-from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.write.output_file import OutputFile
-from tfrecord_io.store.write.publication import WrittenShard
-from tfrecord_io.store.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
+from tfrecord_io.store import (
+    NO_CONTENT,
+    ManifestFile,
+    NewShard,
+    OutputFile,
+    ReplaceableDataset,
+    Replacement,
+    WrittenShard,
+    manifest_of,
+    resolve_inputs,
+)
 from tfrecord_io.write.column_indexes import ColumnIndexes
 from tfrecord_io.write.copied_records import CopiedRecords
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published
-from tfrecord_io.write.record_outputs import RecordOutput
+from tfrecord_io.write.record_output import RecordOutput
 from tfrecord_io.write.writer import WriteReport
 
 _ONE_DATASET = (

@@ -16,38 +16,60 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base.background import ordered
-from tfrecord_io.base.display import LINE_WIDTH, Report, Summary, byte_size, counted
-from tfrecord_io.base.options import ScanOptions, Selection
-from tfrecord_io.base.options.filters import condition_of
-from tfrecord_io.base.progress import ProgressMeter, logger
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
-from tfrecord_io.columns.schema.embedded import embedded_content, field_bytes
+from tfrecord_io.base import (
+    LINE_WIDTH,
+    ProgressMeter,
+    Report,
+    ScanOptions,
+    Selection,
+    Summary,
+    byte_size,
+    condition_of,
+    counted,
+    logger,
+    ordered,
+)
+from tfrecord_io.bytes import FRAME_BYTES, Array
+from tfrecord_io.columns import embedded_content, field_bytes
 from tfrecord_io.errors import ReplacedError, printable
-from tfrecord_io.read.build_column_index import index_columns
-from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
-from tfrecord_io.read.index.find_index import find_again, open_columns, unless_stale, warn_of_stale
-from tfrecord_io.read.index.known_counts import KnownCounts
-from tfrecord_io.read.index.record_index import SUFFIX
-from tfrecord_io.read.index_search import column_search
-from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.reader import open_as_it_is
-from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Scan
-from tfrecord_io.store.filesystem.locate import locate
-from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, ShardName
-from tfrecord_io.store.paths.manifest import NO_CONTENT, find_sidecars
-from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read.prefetch import SourcePrefetcher
-from tfrecord_io.store.read.random_access_file import open_random_access
-from tfrecord_io.store.read.source import Source, total
-from tfrecord_io.store.write.atomic import place_of
-from tfrecord_io.store.write.publication import PublishedDataset, WrittenShard
-from tfrecord_io.store.write.replacement import NewShard, ReplaceableDataset, Replacement, manifest_of
+from tfrecord_io.read import (
+    COLUMNS_SUFFIX,
+    SUFFIX,
+    BlockWalker,
+    KnownCounts,
+    PartitionColumns,
+    Scan,
+    column_search,
+    find_again,
+    index_columns,
+    open_as_it_is,
+    open_columns,
+    plan_scan,
+    resolve_sources,
+    unless_stale,
+    warn_of_stale,
+)
+from tfrecord_io.store import (
+    DIRECTORY_STEM,
+    NO_CONTENT,
+    ColumnFolder,
+    FileName,
+    NewShard,
+    PublishedDataset,
+    ReplaceableDataset,
+    Replacement,
+    ShardName,
+    Source,
+    SourcePrefetcher,
+    WrittenShard,
+    find_sidecars,
+    locate,
+    manifest_of,
+    open_random_access,
+    place_of,
+    resolve_inputs,
+    total,
+)
 from tfrecord_io.write.copied_records import Frames, selected
 from tfrecord_io.write.frame_sink import FrameSink, add_prefix, indexes_of_published
 

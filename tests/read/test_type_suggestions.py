@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.read.suggest_types import suggest_types
+from tfrecord_io.read.type_suggestions import suggest_types
 
 Rows = list[dict[str, Any]]
 rng = np.random.default_rng(7)

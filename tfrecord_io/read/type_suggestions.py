@@ -1,7 +1,7 @@
 """Look at the first records of a file and say how columns of bytes can be read: nothing is applied by itself.
 
 In go record batches of the inferred types; out come `Suggestion`s: images, serialized tensors, ``.npy`` arrays, or raw
-numbers whose count is the product of integer features in every record. Tests: tests/read/test_suggest_types.py.
+numbers whose count is the product of integer features in every record. Tests: tests/read/test_type_suggestions.py.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.options.limits import Expansion
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import usual_dtypes
-from tfrecord_io.bytes.format.foreign_files import ZEROS, looks_like
-from tfrecord_io.columns.arrow.buffers import list_lengths
+from tfrecord_io.base import Expansion
+from tfrecord_io.bytes import ZEROS, Array, looks_like, usual_dtypes
+from tfrecord_io.columns import list_lengths
 from tfrecord_io.errors import DecodeError, printable
 
 SAMPLE_ROWS = 1000
@@ -157,8 +155,7 @@ def _self_describing(name: str, values: pa.Array, encoding: str, reason: str) ->
 def _npy(value: bytes) -> tuple[str, tuple[int, ...]] | None:
     from io import BytesIO
 
-    from tfrecord_io.bytes.format.dtypes import dtype_name
-    from tfrecord_io.bytes.format.npy_header import read_header
+    from tfrecord_io.bytes import dtype_name, read_header
 
     try:
         dtype, _, shape = read_header(BytesIO(value))
@@ -168,7 +165,7 @@ def _npy(value: bytes) -> tuple[str, tuple[int, ...]] | None:
 
 
 def _tensor_proto(value: bytes) -> tuple[str, tuple[int, ...]] | None:
-    from tfrecord_io.bytes.format.serialized_tensor import parse_tensor_proto
+    from tfrecord_io.bytes import parse_tensor_proto
 
     if len(value) < 4 or value[0] != 0x08:  # the field of the dtype, which every writer of tensors has first
         return None

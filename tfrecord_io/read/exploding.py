@@ -9,29 +9,32 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base.call_errors import check_keywords
-from tfrecord_io.base.display import counted
-from tfrecord_io.base.options import LIMITS, ReadOptions
-from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.format.dtypes import DTYPE_KEY
-from tfrecord_io.columns.arrow.buffers import empty_batch, int64_array, list_lengths, runs_within, selectable
-from tfrecord_io.columns.arrow.input.batch_source import open_input, use_plain_layouts
-from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.arrow.tensor_values import flat_values
-from tfrecord_io.columns.schema.column_features import ENCODING_KEY
-from tfrecord_io.columns.schema.column_selection import Projection
-from tfrecord_io.columns.schema.field import IMAGE_KEY, RAW_IMAGE_KEY
-from tfrecord_io.columns.schema.tensor_types import (
+from tfrecord_io.base import LIMITS, ReadOptions, check_keywords, counted
+from tfrecord_io.bytes import DTYPE_KEY, Array
+from tfrecord_io.columns import (
+    ENCODING_KEY,
+    IMAGE_KEY,
+    RAW_IMAGE_KEY,
+    Projection,
+    RowFault,
     axes_of,
     element_and_shape,
+    empty_batch,
+    flat_values,
+    int64_array,
     is_fixed_shape_tensor,
+    is_list_like,
     is_variable_shape_tensor,
+    list_lengths,
+    open_input,
     permutation_of,
+    runs_within,
+    selectable,
+    use_plain_layouts,
 )
-from tfrecord_io.columns.schema.types import is_list_like
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path
+from tfrecord_io.read.opening import open_path
 from tfrecord_io.read.sources import is_source
 from tfrecord_io.typing import FilesLike, TableLike
 

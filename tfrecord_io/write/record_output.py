@@ -7,12 +7,10 @@ from contextlib import ExitStack, contextmanager
 from operator import attrgetter
 from typing import Any
 
-from tfrecord_io.base.display import and_more
-from tfrecord_io.base.options.write import CopyOptions
-from tfrecord_io.columns.schema.embedded import EmbeddedSchema
+from tfrecord_io.base import CopyOptions, and_more
+from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import add_remark, printable
-from tfrecord_io.store.paths.resolve_output import check_outside, directory_of_folders
-from tfrecord_io.store.write.atomic import new_parent
+from tfrecord_io.store import check_outside, directory_of_folders, new_parent
 from tfrecord_io.write.column_indexes import check_indexed
 from tfrecord_io.write.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import Sink, add_prefix

@@ -1,0 +1,67 @@
+# Written by docs/reference/stub.py.
+
+from tfrecord_io.rows.arrays.image_columns import ImageColumns as ImageColumns
+from tfrecord_io.rows.arrays.image_decoding import ImageDecoder as ImageDecoder
+from tfrecord_io.rows.arrays.image_decoding import PixelReader as PixelReader
+from tfrecord_io.rows.arrays.image_decoding import check_pixel_count as check_pixel_count
+from tfrecord_io.rows.arrays.image_decoding import check_pixels as check_pixels
+from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
+from tfrecord_io.rows.arrays.read_arrays import scan_arrays as scan_arrays
+from tfrecord_io.rows.arrays.representation import MASK as MASK
+from tfrecord_io.rows.arrays.representation import BatchForm as BatchForm
+from tfrecord_io.rows.arrays.representation import ColumnRepresentation as ColumnRepresentation
+from tfrecord_io.rows.arrays.representation import TableRepresentation as TableRepresentation
+from tfrecord_io.rows.arrays.representation import pad_value as pad_value
+from tfrecord_io.rows.arrays.representation import slice_columns as slice_columns
+from tfrecord_io.rows.arrays.representation import varies as varies
+from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber as ArraysByNumber
+from tfrecord_io.rows.arrays.rows_by_number import ScanLookup as ScanLookup
+from tfrecord_io.rows.training.batches_by_number import BatchesByNumber as BatchesByNumber
+from tfrecord_io.rows.training.batches_by_number import open_by_number as open_by_number
+from tfrecord_io.rows.training.checkpoint import workers_in_state as workers_in_state
+from tfrecord_io.rows.training.files import source_of as source_of
+from tfrecord_io.rows.training.iterator import ArrayIterator as ArrayIterator
+from tfrecord_io.rows.training.iterator import iterate as iterate
+from tfrecord_io.rows.training.mixed_rows import BalancedEpochs as BalancedEpochs
+from tfrecord_io.rows.training.mixed_rows import MixedEpochs as MixedEpochs
+from tfrecord_io.rows.training.mixed_rows import SequenceEpochs as SequenceEpochs
+from tfrecord_io.rows.training.mixture import Mixture as Mixture
+from tfrecord_io.rows.training.mixture import same_columns as same_columns
+from tfrecord_io.rows.training.mixture import shares as shares
+from tfrecord_io.rows.training.row_source import RowSource as RowSource
+from tfrecord_io.rows.training.windows import WindowForm as WindowForm
+from tfrecord_io.rows.training.windows import Windows as Windows
+
+__all__ = [
+    "ArrayIterator",
+    "ArraysByNumber",
+    "BalancedEpochs",
+    "BatchForm",
+    "BatchesByNumber",
+    "ColumnRepresentation",
+    "ImageColumns",
+    "ImageDecoder",
+    "MASK",
+    "MixedEpochs",
+    "Mixture",
+    "PixelReader",
+    "RowSource",
+    "ScanLookup",
+    "SequenceEpochs",
+    "TableRepresentation",
+    "WindowForm",
+    "Windows",
+    "check_pixel_count",
+    "check_pixels",
+    "iterate",
+    "open_by_number",
+    "pad_value",
+    "read_arrays",
+    "same_columns",
+    "scan_arrays",
+    "shares",
+    "slice_columns",
+    "source_of",
+    "varies",
+    "workers_in_state",
+]
