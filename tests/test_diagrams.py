@@ -60,19 +60,15 @@ def test_unknown_lines_are_refused(architecture: dict[str, Any]) -> None:
 
 
 def test_architecture_has_the_floors_of_the_code(architecture: dict[str, Any]) -> None:
-    """The numbers in the boxes, and those of the page's table, are the floors that test_layout.py enforces."""
+    """The numbers in the boxes are the floors that test_layout.py enforces."""
     floors = runpy.run_path(str(Path(__file__).with_name("test_layout.py")))["FLOORS"]
     drawing = architecture["parse"](architecture["SOURCE"].read_text(encoding="utf-8"))
     for box in [*drawing.bars.values(), *(box for row in drawing.rows for box in row.boxes.values())]:
         low, _, high = box.floor.replace(", ", "–").partition("–")
         paths = [*box.path.split(), *(line for line in box.lines if line.endswith("/"))]
-        found = {floors[path.split("/")[0].removesuffix(".py")] for path in paths}
+        units = [re.match(r"(apps/)?\w+", path) for path in paths]
+        found = {floors[unit[0]] for unit in units if unit}
         assert {min(found), max(found)} == {int(low), int(high or low)}, box.path
-    page = (DOCS.parent / "dev" / "architecture.md").read_text(encoding="utf-8")
-    table = page[page.index("| floor | packages |") : page.index("| package | contains |")]
-    for number, units in re.findall(r"\| (\d+) \| ([^|]+)", table):
-        for unit in re.findall(r"`(\w+)(?:/|\.py)`", units):
-            assert floors[unit] == int(number), unit
 
 
 @pytest.mark.skipif(not (DOCS.parent / "demo").exists(), reason="the data of the demonstration are not installed")
