@@ -38,7 +38,7 @@ from tfrecord_io.storage.read.source import Source, total
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
-    from tfrecord_io.index.column_search import PickedSource
+    from tfrecord_io.index.picked_records import PickedSource
     from tfrecord_io.read.row_filter import RowFilter
     from tfrecord_io.storage.paths.packed_sources import PackedSources
 

@@ -22,6 +22,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import ReplacedError, printable
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX
+from tfrecord_io.index.column_search import FileMatches
 from tfrecord_io.index.find_index import find_again, open_columns, unless_stale, warn_of_stale
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.index.record_index import SUFFIX
@@ -212,7 +213,7 @@ class _Deletion:
         assert scan.row_filter is not None
         to_read = []
         for source, match in zip(sources, column_search(scan, scan.row_filter).files(sources), strict=True):
-            if match is not None and not match.is_doubtful and (match.exact or not len(match.records)):
+            if isinstance(match, FileMatches) and not match.is_doubtful and (match.exact or not len(match.records)):
                 yield _Found(source, match.records, len(match.index))
             else:
                 to_read.append(source)
