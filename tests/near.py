@@ -1,13 +1,14 @@
 """Prints which tests hold a module: python tests/near.py read/reader
 
-Those are the files that are named after it (``tests/read/test_reader*.py``), and those that import it. A module that
-has neither is held by the tests of the modules that import it, or, if those have none, of the modules that import
-those; one that is imported by its name in a table, by the tests of its folder. A folder stands for all of its modules,
-and a file of tests for itself.
+First come the files that its docstring names (``Tests: tests/read/test_scan.py.``), then those that are named after it
+(``tests/read/test_reader*.py``), and those that import it. A module that has neither of the latter is also held by the
+tests of the modules that import it, or, if those have none, of the modules that import those; one that is imported by
+its name in a table, by the tests of its folder. A folder stands for all of its modules, and a file of tests for itself.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -54,6 +55,16 @@ def importers(folder: Path, pattern: str) -> dict[str, set[Path]]:
     return found
 
 
+def stated(module: Path) -> set[Path]:
+    """The files of tests that the docstring of a module names, or those in the folders that it names."""
+    text = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
+    found: set[Path] = set()
+    for name in re.findall(r"\btests/[\w/]+(?:\.py)?", text.partition("Tests: ")[2]):
+        path = ROOT / name
+        found.update(path.rglob("test_*.py") if path.is_dir() else [path])
+    return found
+
+
 def direct(module: Path) -> set[Path]:
     """The files of tests that are named after a module, or import it."""
     below = module.relative_to(PACKAGE).with_suffix("")
@@ -63,7 +74,7 @@ def direct(module: Path) -> set[Path]:
 
 
 def near(module: Path) -> set[Path]:
-    """The files of tests that hold a module."""
+    """The files of tests that hold a module, also those that its docstring does not name."""
     met, level = {module}, {module}
     while level:
         if found := set[Path]().union(*map(direct, level)):
@@ -85,13 +96,17 @@ def modules(word: str) -> Iterator[Path]:
 
 
 def main(words: list[str]) -> None:
+    first: set[Path] = set()
     found: set[Path] = set()
     for word in words:
         if word.startswith("tests/"):
             found.add(ROOT / word)
-        else:
-            found.update(*(near(module) for module in modules(word) if module.name != "__init__.py"))
-    print("\n".join(sorted(path.relative_to(ROOT).as_posix() for path in found)))
+            continue
+        for module in modules(word):
+            if module.name != "__init__.py":
+                first |= stated(module)
+                found |= near(module)
+    print("\n".join(path.relative_to(ROOT).as_posix() for path in [*sorted(first), *sorted(found - first)]))
 
 
 if __name__ == "__main__":

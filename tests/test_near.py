@@ -29,6 +29,16 @@ def test_tests_named_after_a_module_and_tests_that_import_it() -> None:
     assert all("reader" in path.name or "tfrecord_io.read.reader" in near.imported(path) for path in found)
 
 
+def test_tests_that_a_docstring_names_exist_and_come_first(capsys: pytest.CaptureFixture[str]) -> None:
+    if not near.PACKAGE.is_dir():
+        pytest.skip("the package is installed elsewhere")
+    for module in near.PACKAGE.rglob("*.py"):
+        assert [path for path in near.stated(module) if not path.is_file()] == [], module
+    near.main(["read/index_search"])
+    laws = ["tests/laws/test_indexed_filter_laws.py", "tests/laws/test_indexed_values_laws.py"]
+    assert capsys.readouterr().out.split()[:2] == laws
+
+
 def test_what_is_no_module_is_refused() -> None:
     with pytest.raises(SystemExit, match="no module"):
         near.main(["read/nothing"])

@@ -197,7 +197,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "plugins/engines/spark_source.py",  # Hadoop's names
             "columns/arrow/decode/composite_decoder.py",  # names of encodings of TFDS
             "plugins/tensorflow/array_record.py",  # of the files of array_record
-            "read/index/column_index.py",  # Arrow's name
+            "read/index/column_chunk.py",  # Arrow's name
             "columns/schema/composite.py",  # as those of TFDS
             "plugins/tensorflow/tfds.py",
             "apps/file_formats/tables/columnar_files.py",  # ORC's name

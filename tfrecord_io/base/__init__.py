@@ -7,27 +7,24 @@ from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
     "AHEAD": "background",  # calls for each thread that are made before their turn
+    "WAIT_SECONDS": "background",  # at a time: Python handles Ctrl-C that arrives just before a wait only after it
     "BackgroundThread": "background",  # A daemon thread with a way to stop it, which is started at once
     "Flag": "background",  # Set by one thread, for others to see
     "NeverBegan": "background",  # A thread could not start, or belongs to the process that this one was forked from
     "Ordered": "background",  # Iterates over the results of calls in the order of the calls
-    "Task": "background",  # A call that one thread makes
-    "WAIT_SECONDS": "background",  # at a time: Python handles Ctrl-C that arrives just before a wait only after it
-    "WorkerPool": "background",  # Threads that make calls, started with the first ones
     "ordered": "background",  # The results of `calls`, made by up to `threads` threads, this one included, in order
     "raise_error": "background",  # A call that fails
     "start_in_background": "background",  # Let a thread of its own make a call that takes milliseconds
-    "check_keywords": "options.call_errors",  # Make a public call raise a helpful TypeError for a keyword that it
+    "Task": "background",  # A call that one thread makes
+    "WorkerPool": "background",  # Threads that make calls, started with the first ones
+    "cached_property": "closing",  # `functools.cached_property` as from Python 3.12 on
     "Closing": "closing",  # A context manager that returns itself and is closed at the end of its block
     "ConsumedOnce": "closing",  # An iterator whose items can be read once
     "NotCopied": "closing",  # Refuses to be pickled and copied
-    "Shared": "closing",  # Threads take turns, under `_lock`
-    "cached_property": "closing",  # `functools.cached_property` as from Python 3.12 on
     "quiet_at_exit": "closing",  # Decorate `__del__`
+    "Shared": "closing",  # Threads take turns, under `_lock`
     "LINE_WIDTH": "display",  # characters in another line
-    "Report": "display",  # Base of results that print as a line and a table, and show the same table in notebooks
     "SHOWN_ITEMS": "display",  # How many items a message lists before it counts the others
-    "Summary": "display",  # Content of a report
     "and_more": "display",  # The end of a list of which `count` items are not shown
     "byte_size": "display",  # A size in bytes with two digits or more
     "column_list": "display",  # The names of columns in the line about a file, the first ones of many
@@ -37,19 +34,22 @@ _HOMES = {
     "name_advice": "display",  # Advice for the name of a column that does not exist
     "plain_table": "display",  # Lay out rows under headings
     "ranges": "display",  # Show an interval, or nothing
+    "Report": "display",  # Base of results that print as a line and a table, and show the same table in notebooks
     "shape_ranges": "display",  # Show the range of sizes of each axis
     "short": "display",  # Show a value in about `width` characters, control characters escaped
     "short_list": "display",  # The first `SHOWN_ITEMS` values, as far as they fit, and the number of all
     "short_tensor": "display",  # Show nested lists as a tensor
+    "Summary": "display",  # Content of a report
     "tensor_text": "display",  # As `short_tensor`, of the first values
     "Adapter": "libraries",  # A library, and the calls that it is used by
-    "PluginMethod": "libraries",  # A method of datasets that the adapter of a plugin has
     "added_method": "libraries",  # The function that an adapter of another package makes a method of datasets, or None
+    "PluginMethod": "libraries",  # A method of datasets that the adapter of a plugin has
     "ArrayOptions": "options.arrays",  # Keywords of `tfrecord_io.read_arrays`
     "ColumnLayout": "options.arrays",  # How the lists of one column are represented
     "IterOptions": "options.arrays",  # Keywords of `tfrecord_io.iter_arrays`
-    "RepresentationOptions": "options.arrays",  # Keywords of the representation of columns as arrays
     "refuse_matrices": "options.arrays",  # Raise ValueError for matrices of scipy.sparse, which a library does not take
+    "RepresentationOptions": "options.arrays",  # Keywords of the representation of columns as arrays
+    "check_keywords": "options.call_errors",  # Make a public call raise a helpful TypeError for a keyword that it
     "Condition": "options.condition",  # A condition on rows, or a part of one
     "parse_filters": "options.condition_text",  # The terms of a condition
     "OF_PLAIN_FILES": "options.dataset_keywords",  # Calls whose files have no compression keyword
@@ -64,17 +64,17 @@ _HOMES = {
     "condition_of": "options.filters",  # The condition of ``filters=``
     "BYTES_PER_CELL": "options.limits",  # of a column whose type is not known yet
     "DEFAULT_LIMITS": "options.limits",  # Limits where a call states none
-    "Expansion": "options.limits",  # The budget for memory of rows held at a time
     "LIMITS": "options.limits",  # Sizes and counts that the package works with
-    "Limits": "options.limits",  # Limits on what an untrusted file may use
     "MAX_EXPANSION": "options.limits",  # Bytes that sparse values may expand to, by default
     "MAX_RECORD_BYTES": "options.limits",  # The most bytes of a record
     "RATIO": "options.limits",  # plain values take at most 8 bytes for each that is read
     "current": "options.limits",  # The one that the values being decoded count towards
+    "Expansion": "options.limits",  # The budget for memory of rows held at a time
+    "Limits": "options.limits",  # Limits on what an untrusted file may use
     "too_large": "options.limits",  # The reason of an error about what would be larger than a record can be
+    "checked_on_error": "options.on_damage",  # Return an ``on_error``, a callable as an `Ask`
     "Collect": "options.on_damage",  # ``"collect"``
     "Inspect": "options.on_damage",  # Tools that show content
-    "checked_on_error": "options.on_damage",  # Return an ``on_error``, a callable as an `Ask`
     "names_of": "options.on_damage",  # The names of each ``on_error`` that a call takes
     "on_damage": "options.on_damage",  # The object for an ``on_error`` that was checked
     "receive_in_reader": "options.on_damage",  # Receive the regions of a reader, which are in its own report
@@ -89,16 +89,16 @@ _HOMES = {
     "DEFAULT_STORAGE": "options.options_base",  # Storage options where a call states none
     "INT64_MAX": "options.options_base",  # The largest int64
     "MIB": "options.options_base",  # Bytes of a mebibyte
-    "Options": "options.options_base",  # The keywords of all calls that take a path
-    "StorageOptions": "options.options_base",  # How paths are accessed
-    "TransferOptions": "options.options_base",  # Options of calls that read files and write others
     "check_choice": "options.options_base",  # Raise ValueError for a value that is not among the choices
     "check_integer": "options.options_base",  # An integer as an `int`, as those of NumPy overflow
     "check_mode": "options.options_base",  # Raise ValueError for a `mode` unknown to a call
     "check_names": "options.options_base",  # The names of columns, at least one
     "check_progress": "options.options_base",  # Return a `progress`, flags of NumPy as bool
     "cpu_count": "options.options_base",  # Processors that this process may use
+    "Options": "options.options_base",  # The keywords of all calls that take a path
     "separate_filesystem": "options.options_base",  # Keywords in which a filesystem that was passed as
+    "StorageOptions": "options.options_base",  # How paths are accessed
+    "TransferOptions": "options.options_base",  # Options of calls that read files and write others
     "CheckOptions": "options.read",  # Keywords of `tfrecord_io.verify`
     "DatasetOptions": "options.read",  # Keywords of `tfrecord_io.dataset`, and of `tfrecord_io.open_reader`
     "FrameOptions": "options.read",  # Keywords of calls that go through the frames of records, whatever these contain
@@ -117,15 +117,14 @@ _HOMES = {
     "ExportOptions": "options.write",  # Keywords of calls that read TFRecord files and write files of another format
     "SalvageOptions": "options.write",  # Keywords of `tfrecord_io.salvage`
     "WriteOptions": "options.write",  # Keywords of all writing calls
-    "ProgressMeter": "progress",  # Shows how much of a call is done, or calls a function
     "logger": "progress",  # The logger of the package
-    "LateTypes": "public_names",  # Types of a module, imported when an annotation that names a type is evaluated
+    "ProgressMeter": "progress",  # Shows how much of a call is done, or calls a function
     "attach": "public_names",  # ``__getattr__``, ``__dir__`` and ``__all__`` of a public module
+    "LateTypes": "public_names",  # Types of a module, imported when an annotation that names a type is evaluated
     "COMMANDS": "registry",  # The group of entry points of commands
     "FORMATS": "registry",  # The table of file formats
     "FRAMES": "registry",  # The group of entry points of writers of distributed frames
     "RECORD_SUFFIXES": "registry",  # Suffixes of TFRecord files
-    "Registry": "registry",  # Rows of one class, by name, alias and suffix
     "SCHEMAS": "registry",  # The group of entry points of other programs' schemas
     "TFDS_FEATURES": "registry",  # which TFDS writes next to a dataset's files
     "TFDS_INFO": "registry",  # The file in which TFDS describes a dataset
@@ -135,5 +134,6 @@ _HOMES = {
     "load_point": "registry",  # Load the object of a point of this package
     "other_points": "registry",  # Points of other packages, in the order of their names
     "own_points": "registry",  # Points of the plugins of this package
+    "Registry": "registry",  # Rows of one class, by name, alias and suffix
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -18,11 +18,13 @@ _HOMES = {
     "Gap": "compression.recovering_stream",  # Bytes of a compressed file that are not read
     "RecoveringStream": "compression.recovering_stream",  # The uncompressed bytes of a file that can be read
     "DecompressedStream": "compression.stream",  # The uncompressed bytes of the members of a file, one after the other
+    "open_decompressed": "compression.stream",  # Open the uncompressed bytes of a file as a stream
     "PlainStream": "compression.stream",  # The bytes of a file, including a head that was read before
     "Raw": "compression.stream",  # A raw binary file
     "Stream": "compression.stream",  # See the module's docstring
-    "open_decompressed": "compression.stream",  # Open the uncompressed bytes of a file as a stream
-    "Array": "engine.contract",  # Any NumPy array
+    "LIST_MARK": "engine.contract",  # not part of any name: names are UTF-8
+    "MAX_RECORD_BYTES": "engine.contract",  # The most bytes of a record
+    "PAGE": "engine.contract",  # of memory and files; the kernel's FileWindows have the same
     "ArrowReader": "engine.contract",  # Takes columns from the batches of one schema
     "Checks": "engine.contract",  # Which checksums of frames are compared
     "ColumnBuffers": "engine.contract",  # One column in Arrow's layout
@@ -30,6 +32,7 @@ _HOMES = {
     "Encoder": "engine.contract",  # Encodes rows of columns as framed records
     "Engine": "engine.contract",  # The functions of an engine
     "Fact": "engine.contract",  # The properties of a column as numbers
+    "facts_of": "engine.contract",  # The facts of columns by feature
     "Fault": "engine.contract",  # A problem with its record and byte
     "FaultCode": "engine.contract",  # The kind of a fault
     "FeatureColumns": "engine.contract",  # Decoded columns by feature, in an engine
@@ -38,19 +41,15 @@ _HOMES = {
     "FieldValues": "engine.contract",  # The values of a field in messages
     "FileView": "engine.contract",  # An open file, and memory for windows of it
     "Frames": "engine.contract",  # Extents of the payloads in a block
-    "LIST_MARK": "engine.contract",  # not part of any name: names are UTF-8
-    "MAX_RECORD_BYTES": "engine.contract",  # The most bytes of a record
     "Members": "engine.contract",  # Fields of messages
     "ObjectDecoder": "engine.contract",  # Decodes single records as Python objects
     "ObjectForm": "engine.contract",  # How the value of a column in one record becomes a Python object
-    "PAGE": "engine.contract",  # of memory and files; the kernel's FileWindows have the same
     "PlainForm": "engine.contract",  # The form of an Arrow array with one value in each row, and of its feature
     "PlainValue": "engine.contract",  # The type of value in a plain Arrow array
     "Plan": "engine.contract",  # A schema compiled for a decoder
     "PlanColumn": "engine.contract",  # One column for a decoder to fill, and the checks of its values
     "Progress": "engine.contract",  # The result of one `Decoder.feed`
     "RecordCounts": "engine.contract",  # Numbers of records that tell whether these are Examples
-    "facts_of": "engine.contract",  # The facts of columns by feature
     "OTHER_MESSAGE": "engine.fault_messages",  # Advice about messages of another type
     "is_about_no_examples": "engine.fault_messages",  # True for an error of `no_examples`, which is not about damage
     "is_other_format": "engine.fault_messages",  # True if an error of `record_error` is about the first bytes of a
@@ -64,33 +63,34 @@ _HOMES = {
     "DecodingChoice": "engine.filtering_decoder",  # Choose between decoding the next records in one go and in two steps
     "FilteringDecoder": "engine.filtering_decoder",  # A `tfrecord_io.bytes.engine.contract.Decoder` that leaves out
     "Prefilter": "engine.filtering_decoder",  # A condition on records that needs some of the columns of a plan
-    "BytesSlots": "engine.numpy_output",  # Bytes, their offsets, and which are valid
-    "GatheredValues": "engine.numpy_output",  # The values of cells that are ``bytes``
-    "NumberColumn": "engine.numpy_output",  # A column of batches, and arrays with an item for each row of all batches
-    "RunArray": "engine.numpy_output",  # Rows of numbers: values and offsets
     "bytes_objects": "engine.numpy_output",  # An array of ``bytes`` objects of the slots of all parts
+    "BytesSlots": "engine.numpy_output",  # Bytes, their offsets, and which are valid
     "chosen_offsets": "engine.numpy_output",  # The offsets of chosen rows one after the other
     "copy_runs": "engine.numpy_output",  # Copy runs of items
     "first_fit": "engine.numpy_output",  # Assign rows, in order, to the first of some bins that has room
     "gather_objects": "engine.numpy_output",  # The values of an array of objects, if all have one type
     "gather_runs": "engine.numpy_output",  # Copy chosen rows to where their `chosen_offsets` say
+    "GatheredValues": "engine.numpy_output",  # The values of cells that are ``bytes``
     "join_numbers": "engine.numpy_output",  # Fill arrays with columns of ``pyarrow.RecordBatch``es
+    "NumberColumn": "engine.numpy_output",  # A column of batches, and arrays with an item for each row of all batches
     "padded_rows": "engine.numpy_output",  # Rows of `length` items
     "row_views": "engine.numpy_output",  # An object array
+    "RunArray": "engine.numpy_output",  # Rows of numbers: values and offsets
     "text": "engine.numpy_output",  # An array of `text_dtype`
     "get_engine": "engine.select",  # The engine to use, looked up at each call
     "SHAPE_SOURCE_KEY": "format.companions",  # field metadata
-    "ShapeSource": "format.companions",  # Where the shape and the dtype of the arrays of a column stand
     "companions": "format.companions",  # Names of the shape and the dtype companion of a raw feature
     "feature_of_companion": "format.companions",  # The feature with the companion `name`
+    "ShapeSource": "format.companions",  # Where the shape and the dtype of the arrays of a column stand
     "stated_by": "format.companions",  # The features that state shape and dtype of the arrays in `feature`
-    "DTYPES": "format.dtypes",  # those of one width; text and times are made by their names
     "DTYPE_KEY": "format.dtypes",  # metadata of a field: the dtype's name, where the Arrow type does not determine it
-    "Dtype": "format.dtypes",  # A row of the table of dtypes
+    "DTYPES": "format.dtypes",  # those of one width; text and times are made by their names
     "MAX_AXES": "format.dtypes",  # of an array
     "STRING": "format.dtypes",  # The element type of text
     "SUPPORTED_DTYPES": "format.dtypes",  # The dtypes of tensors, for messages
+    "Array": "format.dtypes",  # Any NumPy array
     "declared_name": "format.dtypes",  # The name of a dtype of NumPy or TensorFlow, or of its name or scalar type
+    "Dtype": "format.dtypes",  # A row of the table of dtypes
     "dtype_name": "format.dtypes",  # The table's name of a NumPy dtype, of either byte order
     "element": "format.dtypes",  # The Arrow type of a dtype's elements
     "element_of": "format.dtypes",  # The element of a tensor column
@@ -102,12 +102,12 @@ _HOMES = {
     "usual_dtypes": "format.dtypes",  # Guess the dtype of raw values of so many bytes
     "Feature": "format.example_messages",  # A ProtocolMessage
     "EMBEDDED_FIELD": "format.feature_types",  # number of the unknown field that carries an embedded schema
+    "RECORD_TYPES": "format.feature_types",  # by the value of record_type=; "bytes" records are not parsed
+    "image_advice": "format.feature_types",  # How to store an image of Pillow, which no feature type holds
     "Kind": "format.feature_types",  # The feature type
     "Layout": "format.feature_types",  # How many values a row of a column has
-    "RECORD_TYPES": "format.feature_types",  # by the value of record_type=; "bytes" records are not parsed
     "RecordType": "format.feature_types",  # Which message a payload is parsed as
     "Text": "format.feature_types",  # The requirement of a plan on the bytes values of a column
-    "image_advice": "format.feature_types",  # How to store an image of Pillow, which no feature type holds
     "IMAGES": "format.foreign_files",  # the formats of images that are imported and decoded, by name
     "TIFF_MAGIC": "format.foreign_files",  # the last two are of BigTIFF
     "ZEROS": "format.foreign_files",  # Text about a file of zeros
@@ -117,7 +117,6 @@ _HOMES = {
     "EMBEDDING": "format.format_registry",  # Keywords that embed the files that columns name
     "FOLDERS": "format.format_registry",  # the formats that `files=` names
     "FORMATS": "format.format_registry",  # The table of file formats
-    "Format": "format.format_registry",  # A file format
     "HDF5": "format.format_registry",  # The format of HDF5 files
     "IDX": "format.format_registry",  # The format of IDX files
     "IN_FOLDERS": "format.format_registry",  # of tables
@@ -134,6 +133,7 @@ _HOMES = {
     "TSV": "format.format_registry",  # The format of TSV files
     "ZARR": "format.format_registry",  # The format of Zarr stores
     "convert_hints": "format.format_registry",  # Hints of a `Format`
+    "Format": "format.format_registry",  # A file format
     "format_of_name": "format.format_registry",  # The format of a path in lower case
     "format_of_records": "format.format_registry",  # The format, with a `content`, of a file of this name
     "format_option": "format.format_registry",  # A field of a dataclass that is an option of ``tfr convert``
@@ -161,11 +161,11 @@ _HOMES = {
     "is_packed": "format.protobuf",  # True if the numbers of a repeated field, by its descriptor
     "message_classes": "format.protobuf",  # Build message classes, by name, in a private pool
     "parse_message": "format.protobuf",  # A message
-    "ParsedTensor": "format.serialized_tensor",  # The name of a tensor's dtype, its shape
     "STORAGE": "format.serialized_tensor",  # The field of a TensorProto that holds each dtype
     "dtype_of_number": "format.serialized_tensor",  # The name of the dtype that TensorFlow's ``types.proto`` gives a
     "parse_tensor": "format.serialized_tensor",  # Parse a serialized TensorProto, as ``tf.io.parse_tensor`` does
     "parse_tensor_proto": "format.serialized_tensor",  # Parse `data`
+    "ParsedTensor": "format.serialized_tensor",  # The name of a tensor's dtype, its shape
     "proto_prefix": "format.serialized_tensor",  # The bytes of a TensorProto before its content
     "serialize_tensor": "format.serialized_tensor",  # Serialize an array as a TensorProto
     "delimited_field": "format.varint",  # A field of bytes or of a message

@@ -19,7 +19,6 @@ from tfrecord_io.bytes.compression.stream import open_decompressed as open_decom
 from tfrecord_io.bytes.engine.contract import LIST_MARK as LIST_MARK
 from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES as MAX_RECORD_BYTES
 from tfrecord_io.bytes.engine.contract import PAGE as PAGE
-from tfrecord_io.bytes.engine.contract import Array as Array
 from tfrecord_io.bytes.engine.contract import ArrowReader as ArrowReader
 from tfrecord_io.bytes.engine.contract import Checks as Checks
 from tfrecord_io.bytes.engine.contract import ColumnBuffers as ColumnBuffers
@@ -83,6 +82,7 @@ from tfrecord_io.bytes.format.dtypes import DTYPES as DTYPES
 from tfrecord_io.bytes.format.dtypes import MAX_AXES as MAX_AXES
 from tfrecord_io.bytes.format.dtypes import STRING as STRING
 from tfrecord_io.bytes.format.dtypes import SUPPORTED_DTYPES as SUPPORTED_DTYPES
+from tfrecord_io.bytes.format.dtypes import Array as Array
 from tfrecord_io.bytes.format.dtypes import Dtype as Dtype
 from tfrecord_io.bytes.format.dtypes import declared_name as declared_name
 from tfrecord_io.bytes.format.dtypes import dtype_name as dtype_name

@@ -6,8 +6,8 @@ Other rooms import these names, and no module of this package.
 from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
-    "BatchStream": "arrow.buffers",  # Base class of streams of record batches, which can be read once
     "arrow_file": "arrow.buffers",  # A copy of `data`, in memory of Arrow, as a file for its parsers
+    "BatchStream": "arrow.buffers",  # Base class of streams of record batches, which can be read once
     "column_mask": "arrow.buffers",  # True for the rows of a column that are not null
     "cut_columns": "arrow.buffers",  # Rows [begin, end) of columns, each as `cut`
     "empty_batch": "arrow.buffers",  # A batch without rows
@@ -34,18 +34,18 @@ _HOMES = {
     "has_all": "arrow.casts",  # True if all of `others` but nulls are in `categories`
     "one_dictionary": "arrow.casts",  # A dictionary column with one dictionary
     "plain_layout": "arrow.casts",  # The array without views and run-ends, for which Arrow (26.0) has few functions
+    "batch_of": "arrow.decode.batch_builder",  # The batch of so many rows, also without a column to count them by
     "BatchBuilder": "arrow.decode.batch_builder",  # Makes record batches of one schema
     "Columns": "arrow.decode.batch_builder",  # Arrow arrays of columns, by name
-    "batch_of": "arrow.decode.batch_builder",  # The batch of so many rows, also without a column to count them by
     "to_table": "arrow.decode.batch_builder",  # The table of batches of `schema`
     "other_part": "arrow.decode.decode_plan",  # Columns for what the declared `schema` has under the names of
     "plan_columns": "arrow.decode.decode_plan",  # Compile a declared schema
     "reads_companions": "arrow.decode.decode_plan",  # True if the companions are read too
-    "FoldedTensor": "arrow.decode.inferred_column",  # Common facts of the tensors of a feature
-    "SeenColumns": "arrow.decode.inferred_column",  # Evidence of the columns of chunks, added in the order of reading
     "candidates": "arrow.decode.inferred_column",  # The features that may be tensors, by kinds and numbers of values
     "count_kinds": "arrow.decode.inferred_column",  # Count the records of each kind of values of a feature
     "fold": "arrow.decode.inferred_column",  # Common facts of the tensors of feature `name`
+    "FoldedTensor": "arrow.decode.inferred_column",  # Common facts of the tensors of a feature
+    "SeenColumns": "arrow.decode.inferred_column",  # Evidence of the columns of chunks, added in the order of reading
     "absent": "arrow.decode.lists",  # A column of `rows` nulls
     "is_nothing": "arrow.decode.lists",  # True if no row has a value
     "widen": "arrow.decode.lists",  # Turn rows into a column of `kind` and `layout`
@@ -57,11 +57,11 @@ _HOMES = {
     "written_composite": "arrow.encode.composite_columns",  # The composite of a field whose column is written as its
     "dictionaries": "arrow.encode.encode_columns",  # The categories of a batch's dictionary columns by feature
     "encode_columns": "arrow.encode.encode_columns",  # Convert the columns of a batch into the columns that an
+    "plan_writing": "arrow.encode.encode_plan",  # Decide how each column of the batches to come is written
     "Rounding": "arrow.encode.encode_plan",  # Counts, over all batches of a write
     "WritePlan": "arrow.encode.encode_plan",  # A schema compiled for writing
-    "plan_writing": "arrow.encode.encode_plan",  # Decide how each column of the batches to come is written
-    "TensorEncoding": "arrow.encodings.tensor_encoding",  # A tensor encoding
     "tensor_encoding": "arrow.encodings.tensor_encoding",  # Find an encoding by its name
+    "TensorEncoding": "arrow.encodings.tensor_encoding",  # A tensor encoding
     "COMPARISONS": "arrow.evaluate_condition",  # Functions of Arrow that compare a column with a literal
     "cast_comparable_columns": "arrow.evaluate_condition",  # Turn columns of float16 into float32
     "is_compared_as_storage": "arrow.evaluate_condition",  # True for an extension type of single values that Arrow
@@ -72,7 +72,6 @@ _HOMES = {
     "DEPTH": "arrow.image_header",  # the offset of a PNG's bit depth
     "EXIF_FIRST": "arrow.image_header",  # formats whose orientation is known before pixels are loaded
     "IMAGE_FORMATS": "arrow.image_header",  # a closed list: some of Pillow's formats run other programs
-    "ImageHeader": "arrow.image_header",  # The form of an encoded image, as stored
     "KNOWN_FORMATS": "arrow.image_header",  # Formats of images that headers tell
     "ORIENTATION": "arrow.image_header",  # The tag of EXIF for the orientation
     "PNG": "arrow.image_header",  # The first bytes of a PNG image
@@ -80,6 +79,7 @@ _HOMES = {
     "TURNS": "arrow.image_header",  # what undoes an orientation, as a name in PIL.Image.Transpose
     "bits_of": "arrow.image_header",  # Bits of a value of an opened image, as the header states
     "image_header": "arrow.image_header",  # The header of an image
+    "ImageHeader": "arrow.image_header",  # The form of an encoded image, as stored
     "is_turned": "arrow.image_header",  # True if a height and width are those of the turned picture
     "orientation_of": "arrow.image_header",  # 1 to 8, as the EXIF data or XMP states
     "pillow": "arrow.image_header",  # The module PIL.Image
@@ -99,27 +99,25 @@ _HOMES = {
     "cast_columns": "arrow.input.schema_cast",  # The columns of a batch, which follows `row_base` rows
     "native": "arrow.input.tensor_cast",  # The array in this machine's byte order, the only one that Arrow supports
     "tensor_cast": "arrow.input.tensor_cast",  # A column of the field `source` cast to the type of `target`
+    "encoded_fields": "arrow.messages.encode_messages",  # The fields that the columns of a schema become
     "MessageEncoder": "arrow.messages.encode_messages",  # Encodes rows as framed messages
     "PayloadEncoder": "arrow.messages.encode_messages",  # Frames the values of a binary column
-    "encoded_fields": "arrow.messages.encode_messages",  # The fields that the columns of a schema become
     "AnyBatchBuilder": "arrow.messages.message_batches",  # A builder of batches of Examples or of other messages
     "MessageBatchBuilder": "arrow.messages.message_batches",  # Makes batches of the one column with payloads
-    "MessageField": "arrow.messages.message_tree",  # A field of a message
     "message_tree": "arrow.messages.message_tree",  # The tree of a message type
+    "MessageField": "arrow.messages.message_tree",  # A field of a message
+    "HEADINGS": "arrow.output.column_statistics",  # Headings of a table of column statistics
     "ColumnAccumulator": "arrow.output.column_statistics",  # Accumulates the arrays of a column and returns its
     "ColumnSummary": "arrow.output.column_statistics",  # One column of a description
-    "HEADINGS": "arrow.output.column_statistics",  # Headings of a table of column statistics
     "is_ordered": "arrow.output.column_statistics",  # True if values are ordered like numbers
     "lengths_of": "arrow.output.column_statistics",  # Count the characters of texts, or the bytes of bytes
     "temporal_value": "arrow.output.column_statistics",  # Convert an integer from `times_to_integers` back to a date
     "times_to_integers": "arrow.output.column_statistics",  # View dates and times as integers
     "PayloadDicts": "arrow.output.python_rows",  # Dicts of records that are read as bytes
     "RecordDicts": "arrow.output.python_rows",  # Makes dicts of records, by the plan of the decoder
-    "Dense": "arrow.output.to_numpy",  # Rows of one shape
-    "Ragged": "arrow.output.to_numpy",  # Rows of values, one after another
-    "Rows": "arrow.output.to_numpy",  # Rows of a column as arrays: dense, or ragged
     "bytes_rows": "arrow.output.to_numpy",  # The rows of arrays of bytes, as objects
     "declared_shape": "arrow.output.to_numpy",  # The shape that a schema declares for the values of each list
+    "Dense": "arrow.output.to_numpy",  # Rows of one shape
     "is_plain": "arrow.output.to_numpy",  # True if an array is of one dimension, contiguous, and of numbers
     "join_rows": "arrow.output.to_numpy",  # Join the rows of several arrays of one column, in memory of the caller
     "joined_objects": "arrow.output.to_numpy",  # An object array of the rows of several
@@ -129,6 +127,8 @@ _HOMES = {
     "missing_step": "arrow.output.to_numpy",  # The first row whose list lacks a value for which NumPy has no None
     "number_dtype": "arrow.output.to_numpy",  # The dtype of integers and floats of a common width
     "number_items": "arrow.output.to_numpy",  # The numbers of an array as a view
+    "Ragged": "arrow.output.to_numpy",  # Rows of values, one after another
+    "Rows": "arrow.output.to_numpy",  # Rows of a column as arrays: dense, or ragged
     "rows_of_equal_tensors": "arrow.output.to_numpy",  # The rows of lists of tensors whose shapes vary by their type
     "shape_of_all": "arrow.output.to_numpy",  # The shape of every row of several that is not missing
     "to_rows": "arrow.output.to_numpy",  # The rows of a column
@@ -146,12 +146,11 @@ _HOMES = {
     "plain_form": "arrow.plain_forms",  # The type of lists and structs in which there is no map, union or interval
     "to_plain_form": "arrow.plain_forms",  # The values of an array as its `plain_form`
     "COLOUR_TYPES": "arrow.raw_images",  # of PNG, by number of channels: grey, grey and alpha, RGB, RGBA
-    "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
     "encode_png": "arrow.raw_images",  # A PNG of uint8 or uint16 pixels [height, width, channels] of 1 to 4 channels
-    "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
+    "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
     "faults_of_lists": "arrow.row_fault",  # Turn the index of a RowFault, which counts values
     "first_refused": "arrow.row_fault",  # The position of the first refused value of `count` values
-    "TensorValues": "arrow.tensor_values",  # The tensors of a column, one after another, null rows left out
+    "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
     "cells_of": "arrow.tensor_values",  # The tensors one by one
     "cells_to_tensors": "arrow.tensor_values",  # A column of the arrays of a sequence
     "element_of_dtype": "arrow.tensor_values",  # The element of a NumPy dtype
@@ -163,6 +162,7 @@ _HOMES = {
     "tensor_array": "arrow.tensor_values",  # A column of `rows` (including the null ones) from the bytes of its tensors
     "tensors_of": "arrow.tensor_values",  # The bytes of a column's tensors in their logical order
     "tensors_of_column": "arrow.tensor_values",  # `tensors_of` for an array and its field
+    "TensorValues": "arrow.tensor_values",  # The tensors of a column, one after another, null rows left out
     "to_cells": "arrow.tensor_values",  # The tensors of a column as an object array of ndarrays, None where null
     "RECORD": "schema.array_attributes",  # the dimension of the rows, in what is made of columns
     "TYPE": "schema.array_attributes",  # attribute of times that NumPy has as another type
@@ -184,7 +184,6 @@ _HOMES = {
     "set_encoding": "schema.column_features",  # Set the encoding in the metadata of a field
     "shown_type": "schema.column_features",  # The name of a column's type for display
     "stored_as": "schema.column_features",  # The type in which a record has the numbers of a column
-    "Projection": "schema.column_selection",  # The ``columns=`` of a call
     "apply_overrides": "schema.column_selection",  # Replace columns of an inferred schema
     "as_stored": "schema.column_selection",  # The declared schema
     "entries_of": "schema.column_selection",  # The entries of ``columns=``
@@ -192,15 +191,16 @@ _HOMES = {
     "matches": "schema.column_selection",  # True if the whole name fits the pattern
     "matches_any": "schema.column_selection",  # True if an entry is among the names
     "overridden_by": "schema.column_selection",  # True if a key of `overrides`, as those of `apply_overrides`
+    "Projection": "schema.column_selection",  # The ``columns=`` of a call
     "refuse_other_features": "schema.column_selection",  # Raise SchemaError where no feature of a stored column is
-    "Composite": "schema.composite",  # How a column is built
     "VALUES": "schema.composite",  # each bytes value is a value; arrow.decode.composite_decoder has the other encodings
+    "Composite": "schema.composite",  # How a column is built
     "composite_of": "schema.composite",  # How a field's column is built, None where it is one plain feature
-    "EmbeddedSchema": "schema.embedded",  # An embedded schema, of one file or united from several files
-    "EmbeddedSchemaUnreadable": "schema.embedded",  # The field's content is not a schema that this version reads
     "embedded_content": "schema.embedded",  # The content of the embedded schema of a framed record
     "embedded_dictionaries": "schema.embedded",  # The categories, by feature name, for which `pack` has room
     "embedded_schema": "schema.embedded",  # Make the schema to embed in a file
+    "EmbeddedSchema": "schema.embedded",  # An embedded schema, of one file or united from several files
+    "EmbeddedSchemaUnreadable": "schema.embedded",  # The field's content is not a schema that this version reads
     "equal_types": "schema.embedded",  # True if two schemas have the same names in the same order, types
     "field_bytes": "schema.embedded",  # The field as it is stored in a record
     "pack": "schema.embedded",  # The content of the field for a schema from `embedded_schema`
@@ -209,11 +209,11 @@ _HOMES = {
     "COMPOSITE_KEY": "schema.field",  # JSON: a `schema.composite.Composite`
     "CONTEXT": "schema.field",  # The part of a SequenceExample without steps
     "CONVERSION_ERRORS": "schema.field",  # Exceptions of a conversion that does not fit
-    "Field": "schema.field",  # A column and the feature that it is read from
     "IMAGE_KEY": "schema.field",  # JSON: the arguments of tfrecord_io.image
     "PARTS": "schema.field",  # The parts of a SequenceExample
     "RAW_IMAGE_KEY": "schema.field",  # JSON: those for raw pixels, in a column of tensors
     "check_names": "schema.field",  # See `check_columns`
+    "Field": "schema.field",  # A column and the feature that it is read from
     "as_field": "schema.field_makers",  # The field of a column
     "is_call": "schema.field_makers",  # True if a type is the text of a call of `tensor` or `image`
     "list_": "schema.field_makers",  # A column of lists
@@ -223,10 +223,11 @@ _HOMES = {
     "from_json": "schema.formats.text_forms",  # Fields and metadata of the schema in a document
     "to_json": "schema.formats.text_forms",  # The document of a schema with these fields and metadata
     "DTYPES": "schema.formats.tf_features",  # TensorFlow's dtypes by name
+    "KINDS": "schema.formats.tf_features",  # the dtypes that TensorFlow parses
+    "as_description": "schema.formats.tf_features",  # A feature description in the classes of this module
     "Feature": "schema.formats.tf_features",  # Any feature description of TensorFlow
     "FixedLenFeature": "schema.formats.tf_features",  # A feature with a fixed number of values
     "FixedLenSequenceFeature": "schema.formats.tf_features",  # A feature with any number of values
-    "KINDS": "schema.formats.tf_features",  # the dtypes that TensorFlow parses
     "Partition": "schema.formats.tf_features",  # A partition of a ragged feature
     "RaggedFeature": "schema.formats.tf_features",  # A feature with any number of values, in rows
     "RowLengths": "schema.formats.tf_features",  # Rows by their numbers of values
@@ -237,37 +238,36 @@ _HOMES = {
     "UniformRowLength": "schema.formats.tf_features",  # Rows of one length
     "ValueRowIds": "schema.formats.tf_features",  # Rows by the row number of each value
     "VarLenFeature": "schema.formats.tf_features",  # A feature with any number of values
-    "as_description": "schema.formats.tf_features",  # A feature description in the classes of this module
     "FEATURES": "schema.formats.tfds_info",  # The file in which TFDS describes features
     "FILE_NAME": "schema.formats.tfds_info",  # where dataset_info.json has no filepathTemplate
     "INFO": "schema.formats.tfds_info",  # The file in which TFDS describes a dataset
-    "TfdsInfo": "schema.formats.tfds_info",  # Facts of ``dataset_info.json``
-    "TfdsSplit": "schema.formats.tfds_info",  # A split
     "check_length": "schema.formats.tfds_info",  # Raise CorruptRecordError if a file has another number of records
     "dataset_directory": "schema.formats.tfds_info",  # The directory of a dataset
     "read_info": "schema.formats.tfds_info",  # The ``dataset_info.json`` of a directory
     "shard_lengths": "schema.formats.tfds_info",  # The number of records of each file by its path in the directory
+    "TfdsInfo": "schema.formats.tfds_info",  # Facts of ``dataset_info.json``
+    "TfdsSplit": "schema.formats.tfds_info",  # A split
     "CHANNELS": "schema.image_form",  # Channels of an image by mode
     "CHW": "schema.image_form",  # The layout with channels first
     "CONTAIN": "schema.image_form",  # Resizing that keeps the whole image
     "CROP": "schema.image_form",  # Resizing that crops
     "HWC": "schema.image_form",  # orders of the axes of raw pixels
     "INDEX": "schema.image_form",  # the numbers of a palette's colours
-    "ImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about pixels
     "MODE_OF": "schema.image_form",  # Pillow's mode by number of channels
     "NEAREST": "schema.image_form",  # Interpolation by the nearest pixel
     "PAD": "schema.image_form",  # Resizing that pads
-    "RawImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about raw pixels
+    "ImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about pixels
     "is_image": "schema.image_form",  # True if `tfrecord_io.image` made the field, or its items, for encoded images
+    "RawImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about raw pixels
     "Evidence": "schema.inferred_schema",  # Evidence of records about one feature
     "InferredSchema": "schema.inferred_schema",  # A `Schema` and the evidence for it
-    "KindCount": "schema.inferred_type",  # How many records have values of one feature type in a feature
-    "Observation": "schema.inferred_type",  # Evidence of some records about one column
-    "RecordRef": "schema.inferred_type",  # A record of a dataset, as evidence for an observation
     "arrow_type": "schema.inferred_type",  # The Arrow type of a column for which `seen` was observed
     "contradiction": "schema.inferred_type",  # The error for a column that differs between two records
     "join": "schema.inferred_type",  # The least observation that covers both
     "join_columns": "schema.inferred_type",  # Join column by column, where a missing column is null
+    "KindCount": "schema.inferred_type",  # How many records have values of one feature type in a feature
+    "Observation": "schema.inferred_type",  # Evidence of some records about one column
+    "RecordRef": "schema.inferred_type",  # A record of a dataset, as evidence for an observation
     "common_field": "schema.merged_schema",  # The field for a column that is `a` in one file and `b` in another
     "fill_in_types": "schema.merged_schema",  # Give the columns without a type the type that they have in another
     "lacks_only_values": "schema.merged_schema",  # True if a type is `type_`, or would be if its columns
@@ -283,7 +283,6 @@ _HOMES = {
     "SparseColumn": "schema.sparse_column",  # A sparse tensor for each row
     "JSON": "schema.tensor_types",  # The format of JSON lines
     "NESTED": "schema.tensor_types",  # The name of the encoding of nested types
-    "Shape": "schema.tensor_types",  # A shape of a tensor, None for a free dimension
     "TENSOR_ENCODINGS": "schema.tensor_types",  # The table of encodings of tensors
     "axes_of": "schema.tensor_types",  # The axes of a shape with free dimensions
     "check_column_encodings": "schema.tensor_types",  # Raise ValueError for an unknown or adaptive encoding in a
@@ -297,6 +296,7 @@ _HOMES = {
     "permutation_of": "schema.tensor_types",  # The stored axis of each logical axis
     "refuse_unknown_dtypes": "schema.tensor_types",  # Raise SchemaError for a column of an `unknown_dtype`
     "register_variable_shape_tensor": "schema.tensor_types",  # Register the type of tensors whose shapes vary
+    "Shape": "schema.tensor_types",  # A shape of a tensor, None for a free dimension
     "tensor_field": "schema.tensor_types",  # The field of a column of tensors
     "tensor_type": "schema.tensor_types",  # The type of a column of tensors of this shape
     "tensor_value_type": "schema.tensor_types",  # The type of one value of a type of tensors
@@ -307,7 +307,6 @@ _HOMES = {
     "short_type_name": "schema.type_names",  # The name of a type in tables and reports
     "summary_of": "schema.type_names",  # The first columns of a schema and their types as `shown_type` has them
     "type_name": "schema.type_names",  # The name of an Arrow type, as `type_from_name` parses it
-    "UnsupportedType": "schema.types",  # A type that cannot be stored in a TFRecord
     "has_dictionary": "schema.types",  # True if a dictionary is in a type, whose order counts if `ordered`
     "hashable": "schema.types",  # The values as a type that Arrow (26.0) has a hash of, none of them changed
     "is_bytes": "schema.types",  # True if values of `type` are bytes of any number, with offsets of 32 or 64 bits
@@ -322,6 +321,7 @@ _HOMES = {
     "replace_fields": "schema.types",  # Replace fields of a schema, by number
     "types_within": "schema.types",  # The type and all those nested in it
     "uncommon": "schema.types",  # The positions of the columns whose types are not of the most common ones
+    "UnsupportedType": "schema.types",  # A type that cannot be stored in a TFRecord
     "value_type": "schema.types",  # The type of one value
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -47,6 +47,7 @@ from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX as COLUMNS_SUFFIX
 from tfrecord_io.read.index.column_index import ColumnIndex as ColumnIndex
 from tfrecord_io.read.index.column_index import check_fields as check_fields
 from tfrecord_io.read.index.column_index import expand_scalars as expand_scalars
+from tfrecord_io.read.index.column_search import FileMatches as FileMatches
 from tfrecord_io.read.index.find_index import find_again as find_again
 from tfrecord_io.read.index.find_index import find_indexes as find_indexes
 from tfrecord_io.read.index.find_index import open_columns as open_columns
@@ -93,6 +94,7 @@ from tfrecord_io.read.report import ReadReport as ReadReport
 from tfrecord_io.read.report import end_read as end_read
 from tfrecord_io.read.report import region_rows as region_rows
 from tfrecord_io.read.resolve_schema import plan_scan as plan_scan
+from tfrecord_io.read.row_fault_policy import RowFaultPolicy as RowFaultPolicy
 from tfrecord_io.read.row_filter import RowFilter as RowFilter
 from tfrecord_io.read.row_filter import add_filter_columns as add_filter_columns
 from tfrecord_io.read.row_filter import files_in_folders as files_in_folders
@@ -140,6 +142,7 @@ __all__ = [
     "Explanation",
     "FORMAT",
     "FileIndex",
+    "FileMatches",
     "FilePlan",
     "Files",
     "FilterPlan",
@@ -165,6 +168,7 @@ __all__ = [
     "RecordReader",
     "Recovery",
     "ResolvedSchema",
+    "RowFaultPolicy",
     "RowFilter",
     "SAMPLE_ROWS",
     "STEP",

@@ -1,13 +1,21 @@
 """Write the column indexes of files, with the values that a read of the files gives.
 
-A scan of files goes in; an index file for each data file comes out, as `FileIndex` says.
+`index_columns` writes an index file beside each data file, and returns a `FileIndex` for it. An index states in three
+ways which data it is of, which `tfrecord_io.read.index.find_index.open_columns` compares with the file:
+
+- *version* (`RandomAccessFile.version`): the checksum or tag of an object, which no other content has; of a local file
+  the time at which it was written, which another content may have.
+- *identity* (`untouched_state`): the inode of a local file and the time of its last change. If it is equal, too,
+  nothing was written to the file. It is left out where these times are too coarse to tell.
+- *content* (`Fingerprint`): checksums of records. They also fit a copy of the file. They are compared where the others
+  leave a doubt.
 
 Tests: tests/read/index/test_column_index.py and tests/read/index/test_find_index_writing.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -90,16 +98,7 @@ def index_columns(
             return []
         schema = check_fields(indexed_fields(scan, scan.schema.names))
         stored_names = {*schema.names}
-        constant = [name for name in scan.schema.names if name not in stored_names]
-        if constant:
-            reason = "its values are those of directory names, so that files are left out by them without an index"
-            raise SchemaError(
-                reason,
-                feature=constant[0],
-                hint="leave it out of columns=",
-                hint_cli="leave it out of --columns",
-                of_argument=True,
-            )
+        _refuse_folder_columns(name for name in scan.schema.names if name not in stored_names)
         records = RandomAccess(files, scan)
         with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
             how: dict[str, Any] = {"is_just_written": is_just_written, "check_crc": options.check_crc}
@@ -123,6 +122,14 @@ def _plan_columns(
         else:
             entries = expand_scalars(entries, fields, files.sources[0].path if files.sources else None)
     return plan_records(files, options, Selection(tuple(entries))) if entries else None
+
+
+def _refuse_folder_columns(names: Iterable[str]) -> None:
+    """Raise SchemaError if there is a column whose values are those of folders."""
+    for name in names:
+        reason = "its values are those of directory names, so that files are left out by them without an index"
+        hint, hint_cli = "leave it out of columns=", "leave it out of --columns"
+        raise SchemaError(reason, feature=name, hint=hint, hint_cli=hint_cli, of_argument=True)
 
 
 def _build_one(

@@ -1,4 +1,7 @@
-"""Options of a call: from its keywords, and from the datasets that it reads."""
+"""Options of a call: from its keywords, and from the datasets that it reads.
+
+Tests: tests/read/test_sources_options.py and tests/base/options/test_options.py.
+"""
 
 from __future__ import annotations
 

@@ -28,10 +28,12 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.store import ManifestShard, Source
 
 if TYPE_CHECKING:
-    from tfrecord_io.read.index.column_search import ColumnSearch, FileMatches, WantedColumns
+    from tfrecord_io.read.index.column_search import ColumnSearch, FileMatches, FileValues, WantedColumns
     from tfrecord_io.read.index.indexed_files import IndexedFiles
     from tfrecord_io.read.row_filter import RowFilter
     from tfrecord_io.store import RandomAccessFile
+
+    Result = FileMatches | FileValues | None  # of a search in the column index of a file
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 
@@ -78,7 +80,7 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
     from tfrecord_io.read.index.column_search import column_indexes
 
     indexes: list[Source | None] = column_indexes(scan.sources)
-    matches: list[FileMatches | None] = []
+    matches: list[Result] = []
     if any(indexes):
         matches = column_search(scan, row_filter, _wanted_columns(scan)).files(scan.sources, indexes=indexes)
     if row_filter is None and scan.options.inspects and any(match is None for match in matches):
@@ -184,7 +186,7 @@ def _is_worth_a_look(source: Source) -> bool:
     return source.size is None or source.size >= least_bytes
 
 
-def _about_search(narrowed: Scan | None, matches: Sequence[FileMatches | None]) -> tuple[Any, ...]:
+def _about_search(narrowed: Scan | None, matches: Sequence[Result]) -> tuple[Any, ...]:
     """The message of a search, and its arguments."""
     indexed, files = len(matches) - matches.count(None), counted(len(matches), "file")
     if narrowed is None:
@@ -196,28 +198,26 @@ def _about_search(narrowed: Scan | None, matches: Sequence[FileMatches | None]) 
     return text, indexed, files, counted(opened, "file"), counted(records, "record")
 
 
-def _select_matches(
-    scan: AnyScan, matches: Sequence[FileMatches | None]
-) -> tuple[AnyScan | None, Sequence[FileMatches | None]]:
+def _select_matches(scan: AnyScan, matches: Sequence[Result]) -> tuple[AnyScan | None, Sequence[Result]]:
     """A scan of the records that match, None if it would not read less; and the matches of what is `picked`."""
+    from tfrecord_io.read.index.column_search import FileMatches
+    from tfrecord_io.read.index.picked_records import picked_sources
+
     if any(source.file_bytes is not None for source in scan.sources):
         scan, matches = _align_by_index(scan, matches)
     named = matches
     if scan.resolved.source == "embedded":
         pairs = zip(scan.sources, matches, strict=True)
         matches = [
-            match if match is None or match.values is not None else _add_first(match, source.shard)
-            for source, match in pairs
+            _add_first(match, source.shard) if isinstance(match, FileMatches) else match for source, match in pairs
         ]
     begun, left = _count_skipped_files(matches, scan.selection.offset)
     sources, matches, named = scan.sources[begun:], list(matches[begun:]), named[begun:]
     match = matches[0] if matches else None
     if left and sources and match is None:  # of how many files more the offset leaves out all records is not known
         return (scan.with_sources(sources, offset=left) if begun else None), named
-    if left and match is not None and match.values is None:
+    if left and isinstance(match, FileMatches):
         matches[0] = replace(match, records=match.records[match.records >= left])
-    from tfrecord_io.read.index.column_search import picked_sources
-
     files = picked_sources(sources, matches)
     read = [file.source for file in files if file.source is not None]
     if read == list(scan.sources) and not any(file.values is not None for file in files):
@@ -227,22 +227,24 @@ def _select_matches(
     return replace(narrowed, picked=tuple(files), left_out=left), named
 
 
-def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatches | None]) -> set[FileMatches | None]:
+def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[Result]) -> set[Result]:
     """The matches of indexes that name a record which does not fulfil the filter; it warns of them.
 
     Such an index is of another content, so it may leave out others that do. Where only some of a file's content was
     compared, the records that it names are read for this, before any row is delivered.
     """
+    from tfrecord_io.read.index.column_search import FileMatches
+
     asked = [
         (file, file.source, match)
         for file, match in zip(scan.picked or (), named, strict=scan.picked is not None)
-        if match is not None and match.is_doubtful and file.source is not None and file.records is not None
+        if isinstance(match, FileMatches) and match.is_doubtful and file.source is not None and file.records is not None
     ]
     if not asked:
         return set()
     from tfrecord_io.read.index.column_index import REWRITE_COLUMNS
-    from tfrecord_io.read.index.column_search import keep_frames
     from tfrecord_io.read.index.find_index import warn_of_stale
+    from tfrecord_io.read.index.picked_records import keep_frames
 
     every = (
         replace(scan, row_filter=row_filter)
@@ -251,7 +253,7 @@ def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatch
         .with_sources((source for _, source, _ in asked), offset=0)
         .with_options(on_error="raise", progress=False)
     )
-    wrong: dict[FileMatches | None, str] = {}
+    wrong: dict[Result, str] = {}
     try:
         with keep_frames(file.frames for file, *_ in asked), open_as_it_is(every) as reader:
             row = 0
@@ -266,21 +268,21 @@ def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[FileMatch
     except TFRecordError as error:  # if it is not a mistake of an index, reading the files reports it
         wrong = {match: str(error) for _, _, match in asked}
     advice = f"{REWRITE_COLUMNS}, or delete it; the index is not used"
-    texts = [(printable(match.file.path), wrong[match]) for _, _, match in asked if match in wrong]
+    texts = [(printable(match.file.source.path), wrong[match]) for _, _, match in asked if match in wrong]
     warn_of_stale(f"{path}: the column index does not match the file: {reason}; {advice}" for path, reason in texts)
     return set(wrong)
 
 
-def _align_by_index(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tuple[AnyScan, list[FileMatches | None]]:
+def _align_by_index(scan: AnyScan, matches: Sequence[Result]) -> tuple[AnyScan, list[Result]]:
     """The byte ranges of a split moved to record boundaries: where a file has an index, by that."""
     from tfrecord_io.read.byte_ranges import align_sources
 
     sources: list[Source] = []
-    kept: list[FileMatches | None] = []
+    kept: list[Result] = []
     for source, match in zip(scan.sources, matches, strict=True):
         parts: Sequence[Source] = [source]
         if source.file_bytes is not None and match is not None:
-            parts = [match.file.piece(*match.index.bounds[[0, -1]].tolist())]
+            parts = [match.file.source.piece(*match.index.bounds[[0, -1]].tolist())]
         elif source.file_bytes is not None:
             parts = align_sources(parts, scan.options.limits.record_bytes)
         sources += parts
@@ -288,7 +290,7 @@ def _align_by_index(scan: AnyScan, matches: Sequence[FileMatches | None]) -> tup
     return scan.with_sources(sources), kept
 
 
-def _count_skipped_files(matches: Sequence[FileMatches | None], offset: int) -> tuple[int, int]:
+def _count_skipped_files(matches: Sequence[Result], offset: int) -> tuple[int, int]:
     """The number of files that an offset leaves out wholly, by their indexes, and the offset left for the next."""
     for number, match in enumerate(matches):
         if match is None or offset < match.count:
@@ -318,15 +320,17 @@ def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, 
     Exact numbers are from indexes known to match the content of their file, doubtful ones from other indexes. Unindexed
     records have to be read.
     """
+    from tfrecord_io.read.index.column_search import FileMatches
+
     exact, doubtful, unindexed = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for file, matches in enumerate(search.files(files.sources, files.warn_of_stale)):
         first, count = int(files.first[file]), files.count(file)
-        is_partly = matches is not None and matches.is_doubtful and not matches.exact
+        is_partly = isinstance(matches, FileMatches) and matches.is_doubtful and not matches.exact
         if (
-            matches is None
+            not isinstance(matches, FileMatches)
             or is_partly
             or files.has_part(file)
-            or matches.version != files.version(file)  # replaced since it was opened
+            or matches.file.version != files.version(file)  # replaced since it was opened
             or not np.array_equal(matches.index.bounds, files.indexes[file].bounds)
         ):
             unindexed.append(np.arange(first, first + count, dtype=np.int64))

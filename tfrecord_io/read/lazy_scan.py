@@ -1,4 +1,7 @@
-"""The scan of a dataset: its schema is found when it is first needed."""
+"""The scan of a dataset: its schema is found when it is first needed.
+
+Tests: tests/apps/test_lazy_dataset.py.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Open what is read: by a path or a dataset, or as a scan.
 
+`open_path` is what reading calls use, `open_scan` opens a scan that was planned, and `open_all` all rows of a dataset.
+
 Tests: tests/read/test_scan.py and tests/read/test_sources.py.
 """
 
@@ -65,13 +67,21 @@ def open_all(scan: Scan, *, with_index: bool = False, **changes: Any) -> Reader:
 
     `changes`: options of `ScanOptions` instead of those of the dataset, such as the size of batches.
     """
-    is_whole = scan.is_as_stated and not (scan.chooses_rows or scan.chooses_columns)
-    if is_whole and (not scan.has_schema or scan.is_of_first_rows):
+    if _has_open_types(scan):  # the read is planned again, by all rows
         options = scan.stated.changed(**changes)
         files = Files(tuple(find_sources(list(scan.sources), options)), options)
         return open_scan(files, whole=True, with_index=with_index)
     scan = scan.with_options(**changes) if changes else scan
     return open_scan(scan, whole=True, with_index=with_index, warns=True)
+
+
+def _has_open_types(scan: Scan) -> bool:
+    """True if a dataset that nothing is selected of has no schema yet, or one that only its first rows have shown.
+
+    A selection has the schema of its dataset, even where that is of the first rows only.
+    """
+    is_all = scan.is_as_stated and not scan.chooses_rows and not scan.chooses_columns
+    return is_all and (not scan.has_schema or scan.is_of_first_rows)
 
 
 def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:

@@ -1,4 +1,7 @@
-"""Plan random access: the schema of all files by their first records, and the records around damaged headers."""
+"""Plan random access: the schema of all files by their first records, and the records around damaged headers.
+
+Tests: tests/read/test_random_access.py and tests/read/test_random_access_skip.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Read Arrow record batches of one schema from decoded chunks."""
+"""Read Arrow record batches of one schema from decoded chunks.
+
+`plan_read` opens the files of a scan as a `Planned`, and a `Reader` of that delivers its rows: it makes a batch of each
+chunk, applies the filter, joins small batches, and ends as ``on_error=`` says. `NumberedRows` are the rows of a reader
+with their numbers among all records.
+"""
 
 from __future__ import annotations
 
@@ -149,6 +154,7 @@ class Reader(BatchStream):
         self.origins = RowOrigins(scan.sources)
         self.payload_bytes = 0
         self._begun: set[str] = set()  # files whose first record was read
+        self._rows_of_files: dict[int, int] = {}  # intact rows, by the number of the file
         self.report = ReadReport(schema_source=scan.resolved.source)
         self._builder = scan.compiled.builder
         if not isinstance(self._builder, BatchBuilder):
@@ -179,29 +185,21 @@ class Reader(BatchStream):
         A revision in the last chunk is kept instead, and ends the iteration.
         """
         scan, planned = self.scan, self._planned
-        rows: dict[int, int] = {}  # by file
         if self._left == 0 or not scan.sources:  # no row of them is in the result
             return
         verdict = RecordTypeVerdict(scan.sources, scan.options, whole=planned.whole, decided=scan.resolved.is_inferred)
         for chunk in self._chunks:
             verdict.observe(chunk)
             parts, error, intact = self._parts(chunk)
-            for _, batch in parts:
-                if planned.absent is not None:
-                    planned.absent.observe(batch)
+            self._observe_absent(parts)
             last, ends = chunk.record_of(intact), chunk.ends_batch
+            self._count_files(chunk, intact, None if error is None else last.file)
             revision: SchemaRevision | TFRecordError | None = chunk.revision
-            for file in chunk.files():
-                count = max(0, min(intact, file.end) - file.begin)
-                rows[file.file] = rows.get(file.file, 0) + count
-                is_begun = count or (error is not None and file.file == last.file)
-                if file.first_record == 0 and is_begun and scan.sources[file.file].begins_file:
-                    self._begun.add(file.path)
             if error is not None and last.path in self._begun:
                 revision = self._restart_error(error)
-            self.report.bytes, self.report.files = self._planned.reader.bytes, self._planned.reader.files
+            self.report.bytes, self.report.files = planned.reader.bytes, planned.reader.files
             batches = deque(starmap(partial(self._deliver, chunk), parts))
-            del chunk, parts, batch
+            del chunk, parts
             while batches:
                 yield batches.popleft(), ends and len(batches) == 0  # only the consumer keeps it from here on
             if self._left == 0:
@@ -216,10 +214,28 @@ class Reader(BatchStream):
                 self._stop(_locate_error(error, scan.sources[last.file]))
                 return
         verdict.decide()
-        selection = scan.decode_selection
-        is_all = not selection.offset and selection.limit is None
-        if is_all:
-            check_counts(scan.sources, rows, self.report.skipped, scan.sidecar)
+        self._finish()
+
+    def _observe_absent(self, parts: Sequence[tuple[int, pa.RecordBatch]]) -> None:
+        """Note which of the declared columns that no record had so far are in batches."""
+        if self._planned.absent is not None:
+            for _, batch in parts:
+                self._planned.absent.observe(batch)
+
+    def _count_files(self, chunk: DecodedChunk, intact: int, failed_file: int | None) -> None:
+        """Count the `intact` rows of a chunk by their files, and note which files begin with them, or with an error."""
+        for file in chunk.files():
+            count = max(0, min(intact, file.end) - file.begin)
+            self._rows_of_files[file.file] = self._rows_of_files.get(file.file, 0) + count
+            is_begun = count > 0 or file.file == failed_file
+            if file.first_record == 0 and is_begun and self.scan.sources[file.file].begins_file:
+                self._begun.add(file.path)
+
+    def _finish(self) -> None:
+        """Check the counts of files at the end of the read; warn of missing records and columns."""
+        scan, planned, selection = self.scan, self._planned, self.scan.decode_selection
+        if not selection.offset and selection.limit is None:
+            check_counts(scan.sources, self._rows_of_files, self.report.skipped, scan.sidecar)
         self._warn_of_left_out()
         is_unknown = scan.resolved.source == "inferred" and not scan.resolved.observations
         if not self.report.records and is_unknown and not selection.offset and selection.limit != 0:
@@ -265,25 +281,9 @@ class Reader(BatchStream):
         Each batch has the index of its first row among those held; there are several where rows are left out.
         """
         scan, planned = self.scan, self._planned
-        left_out: Sequence[int] = ()
-        fault: RowFault | None
         self._expansion.add(chunk.payload_bytes)
         self.payload_bytes += chunk.payload_bytes
-        if chunk.batch is not None and isinstance(self._builder, BatchBuilder):
-            parts, fault = [(0, self._builder.batch_of_values(chunk.batch))], None
-        elif self._planned.reader.recovery is None and planned.early is None:
-            batch, fault = self._builder.batch(chunk.columns, chunk.held, self._expansion)
-            parts = [(0, batch)]
-        else:
-            may_pass = None if planned.early is None else planned.early.may_pass
-            parts, fault, left_out = chunk_batches(
-                chunk,
-                self._builder,
-                expansion=self._expansion,
-                recovery=self._planned.reader.recovery,
-                budget=planned.budget,
-                may_pass=may_pass,
-            )
+        parts, fault, left_out = self._batches_of(chunk)
         if chunk.ends_batch and not planned.whole:
             self._expansion = Expansion(scan.options.limits.expansion_bytes)
         error, rows = chunk.error, chunk.rows
@@ -304,6 +304,25 @@ class Reader(BatchStream):
                 for first, batch in parts
             ]
         return parts, error, intact
+
+    def _batches_of(
+        self, chunk: DecodedChunk
+    ) -> tuple[list[tuple[int, pa.RecordBatch]], RowFault | None, Sequence[int]]:
+        """The batches of a chunk, the fault of the row that ends them, and the damaged rows left out; see `_parts`."""
+        planned, recovery = self._planned, self._planned.reader.recovery
+        if chunk.batch is not None and isinstance(self._builder, BatchBuilder):
+            return [(0, self._builder.batch_of_values(chunk.batch))], None, ()
+        if recovery is None and planned.early is None:
+            batch, fault = self._builder.batch(chunk.columns, chunk.held, self._expansion)
+            return [(0, batch)], fault, ()
+        return chunk_batches(
+            chunk,
+            self._builder,
+            expansion=self._expansion,
+            recovery=recovery,
+            budget=planned.budget,
+            may_pass=None if planned.early is None else planned.early.may_pass,
+        )
 
     def _sources_of(self, chunk: DecodedChunk, first: int, rows: int) -> list[Source]:
         """The sources of the rows from the `first` on, or the one of all rows."""

@@ -49,7 +49,7 @@ from tfrecord_io.store import Source, total
 
 if TYPE_CHECKING:
     from tfrecord_io.columns import AnyBatchBuilder
-    from tfrecord_io.read.index.column_search import PickedSource
+    from tfrecord_io.read.index.picked_records import PickedSource
     from tfrecord_io.read.row_filter import RowFilter
     from tfrecord_io.store import PackedSources
 

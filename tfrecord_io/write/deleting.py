@@ -36,6 +36,7 @@ from tfrecord_io.read import (
     COLUMNS_SUFFIX,
     SUFFIX,
     BlockWalker,
+    FileMatches,
     KnownCounts,
     PartitionColumns,
     Scan,
@@ -234,7 +235,7 @@ class _Deletion:
         assert scan.row_filter is not None
         to_read = []
         for source, match in zip(sources, column_search(scan, scan.row_filter).files(sources), strict=True):
-            if match is not None and not match.is_doubtful and (match.exact or not len(match.records)):
+            if isinstance(match, FileMatches) and not match.is_doubtful and (match.exact or not len(match.records)):
                 yield _Found(source, match.records, len(match.index))
             else:
                 to_read.append(source)

@@ -27,7 +27,7 @@ from tfrecord_io.columns import (
     to_rows,
 )
 from tfrecord_io.errors import SchemaError, needs
-from tfrecord_io.read import PIECE_BYTES, Reader, ScanHolder, end_read
+from tfrecord_io.read import PIECE_BYTES, Reader, RowFaultPolicy, ScanHolder
 from tfrecord_io.rows import ImageColumns, RowSource, TableRepresentation, pad_value, source_of, varies
 from tfrecord_io.typing import Lengths
 
@@ -245,25 +245,15 @@ def _tables(pieces: Sequence[Any], lists: _ListLengths, images: ImageColumns) ->
 
 def _decode_images(tables: Iterator[pa.Table], images: ImageColumns, batches: Any, piece: Any) -> Iterator[pa.Table]:
     """Decode the images in the tables of a piece; damaged ones are left out if the ``on_error`` of a reader says so."""
-    reader = batches if isinstance(batches, Reader) else None
-    if reader is not None:
-        reader.warns_of_damage = False
-    begin = 0
+    policy = RowFaultPolicy(batches if isinstance(batches, Reader) else None, piece.options.on_error)
     for table in tables:
-
-        def passes(fault: RowFault, begin: int = begin) -> bool:
-            return reader is not None and reader.goes_on and reader.leave_out(fault.renumber(begin + fault.row))
-
-        for part in images.parts(table, passes):
+        for part in images.parts(table, policy.leave_out):
             if isinstance(part, RowFault):
-                fault = part.renumber(begin + part.row)
-                error = fault.to_error(None, None) if reader is None else reader.row_error(fault)
-                end_read(error, piece.options.on_error)
+                policy.end(part)
                 return
             yield part
-        begin += len(table)
-    if reader is not None:
-        reader.report.skipped.warn()
+        policy.first_row += len(table)
+    policy.warn_of_left_out()
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -1,5 +1,8 @@
 """Read files block by block and decode their records into chunks, on one thread or several, in order.
 
+A `ChunkReader` decodes a file in the first of these ways that applies: many small files together (`_small_files`),
+segments of a large plain file on all threads (`_files`), or one block after the other (`read`).
+
 Tests: tests/read/test_reader.py and tests/laws/test_small_file_laws.py.
 """
 
@@ -233,23 +236,8 @@ class ChunkReader:
                 self._feed = None
                 continue
             if walker.block is not None:
-                if begun and not engine_decoder.rows and walker.next_length() > limit.max_bytes:
-                    chunk.ends_batch = True
-                    break
-                left = max_rows - engine_decoder.rows
-                result = self._feed_block(decoder, max_records=left, max_bytes=limit.max_bytes)
-                chunk.error, chunk.revision = result.error, result.revision
-                if result.fault is not None:
-                    chunk.error = self._fault_error(result.fault)
-                walker.advance(result.records, result.consumed)
-                if chunk.ends_read:
-                    break
-                chunk.full = result.full
-                is_full = engine_decoder.rows >= max_rows or chunk.full
-                if not is_full and not walker.splits_record and limit.extend():
-                    continue
-                chunk.ends_batch = is_full or not walker.splits_record
-                if chunk.ends_batch:
+                self._decode_block(decoder, chunk, max_rows, limit, begun=begun)
+                if chunk.ends_read or chunk.ends_batch:
                     break
             walker.read_on()
         if chunk.error is not None and self._recovers(chunk.error):
@@ -260,6 +248,29 @@ class ChunkReader:
         decoder.take(chunk)
         self._last_bytes = chunk.payload_bytes if chunk.ends_batch else 0
         return chunk
+
+    def _decode_block(
+        self, decoder: ChunkDecoder, chunk: DecodedChunk, max_rows: int, limit: BatchLimit, *, begun: bool
+    ) -> None:
+        """Decode records of the current block for a chunk, until that ends, or no whole record is left; see `read`."""
+        walker, engine_decoder = self._walker, decoder.engine_decoder
+        while True:
+            if begun and not engine_decoder.rows and walker.next_length() > limit.max_bytes:
+                chunk.ends_batch = True
+                return
+            left = max_rows - engine_decoder.rows
+            result = self._feed_block(decoder, max_records=left, max_bytes=limit.max_bytes)
+            chunk.error, chunk.revision = result.error, result.revision
+            if result.fault is not None:
+                chunk.error = self._fault_error(result.fault)
+            walker.advance(result.records, result.consumed)
+            if chunk.ends_read:
+                return
+            chunk.full = result.full
+            is_full = engine_decoder.rows >= max_rows or chunk.full
+            if is_full or walker.splits_record or not limit.extend():
+                chunk.ends_batch = is_full or not walker.splits_record
+                return
 
     def _fault_error(self, fault: Fault) -> TFRecordError:
         settings, goes_on = self.settings, self.recovery is not None

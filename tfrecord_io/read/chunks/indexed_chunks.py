@@ -1,4 +1,7 @@
-"""Chunks of files of which some are not opened, as a column index has all values that are read."""
+"""Chunks of files of which some are not opened, as a column index has all values that are read.
+
+Tests: tests/laws/test_indexed_values_laws.py.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from tfrecord_io.base import ScanOptions, Selection
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, RowBudget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
-from tfrecord_io.read.index.column_search import FileValues, PickedSource
+from tfrecord_io.read.index.column_search import FileValues
+from tfrecord_io.read.index.picked_records import PickedSource
 from tfrecord_io.store import Source
 
 

@@ -1,4 +1,10 @@
-"""Decode a plain file in segments, on all threads, to what one thread would decode."""
+"""Decode a plain file in segments, on all threads, to what one thread would decode.
+
+A `FileDecoder` splits a file into segments, by `segment_bounds`, and yields their rows in order. Its base class
+`tfrecord_io.read.chunks.segments.Segments` lets the threads work ahead; each decodes one segment as a `DecodedPart`.
+
+Tests: tests/read/chunks/test_parallel_file_decoder.py and tests/read/chunks/test_segments_walk.py.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +19,14 @@ from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.segments import FileWindows, Part, Segment, Segments
 from tfrecord_io.store import Bytes, OpenPlainFile
 
-# Of a file whose segments are within the following limits, in all and for each core.
-_LEAST_SEGMENTS, _LEAST_OF_CORE, _MOST_SEGMENTS, _MOST_OF_CORE = 8, 2, 16, 4
-_LARGE_BYTES, _MOST_BYTES = 8 * MIB, 64 * MIB
-_FILTERED = 2  # times as large, as a filter takes about as long for many records as for few
+# The number of segments of a file, in all and for each core, unless their size is out of the limits that follow.
+_LEAST_SEGMENTS, _LEAST_OF_CORE = 8, 2
+_MOST_SEGMENTS, _MOST_OF_CORE = 16, 4
+_LARGE_BYTES = 8 * MIB  # a segment of more does not help to keep all threads busy
+_MOST_BYTES = 64 * MIB  # of a segment
+_FILTERED = 2  # segments are so many times as large, as a filter takes about as long for many records as for few
 MOST_PARTS = 8  # that are decoded, or wait for their turn
-_LONG_VALUE = 64  # bytes
+_LONG_VALUE = 64  # bytes of a value from which on copying it takes as long as decoding it
 _LONG_KINDS = (Kind.BYTES, Kind.FLOAT, Kind.INT64)
 
 
@@ -31,15 +39,11 @@ def segment_bounds(
     first record; twice as much time if the reader `filters`.
     """
     size, times = end - begin, _FILTERED if filters else 1
-    fewest, segments_limit = (
-        max(_LEAST_SEGMENTS // times, _LEAST_OF_CORE * cores),
-        max(_MOST_SEGMENTS // times, _MOST_OF_CORE * cores),
-    )
-    wanted = max(min(size / fewest, _LARGE_BYTES), size / segments_limit)
-    wanted = max(
-        wanted, LIMITS.window_bytes, LIMITS.segment_records * record_bytes, LIMITS.segment_column_bytes * columns
-    )
-    count = max(round(size / wanted), -(-size // _MOST_BYTES))
+    fewest = max(_LEAST_SEGMENTS // times, _LEAST_OF_CORE * cores)
+    most = max(_MOST_SEGMENTS // times, _MOST_OF_CORE * cores)
+    busy = max(min(size / fewest, _LARGE_BYTES), size / most)  # bytes of a segment that keep all threads busy
+    cheap = max(LIMITS.window_bytes, LIMITS.segment_records * record_bytes, LIMITS.segment_column_bytes * columns)
+    count = max(round(size / max(busy, cheap)), -(-size // _MOST_BYTES))
     count += count > 1 and count % 2  # of an odd few, the last segment would keep a single thread busy
     return [begin + size * number // count for number in range(count + 1)]
 
@@ -83,7 +87,12 @@ class SegmentDecoders:
 
 
 class DecodedPart(Part):
-    """The rows of a segment, and what is checked of them when their turn comes."""
+    """The rows of a segment, and what is checked of them when their turn comes.
+
+    A thread calls `begin`, `take` and `finish`, see `Part`; whoever used the rows calls `use_again` or `release`.
+    """
+
+    decoder: Decoder  # from `begin` on; none once it was given back or released
 
     def __init__(
         self, path: str, number: int, settings: DecodeSettings, decoders: SegmentDecoders, names: Sequence[FeatureName]
@@ -92,6 +101,7 @@ class DecodedPart(Part):
         # Without columns if the rows are held by the `decoder`, to be appended to a batch.
         self.chunk = DecodedChunk(path, number, first_record=0, rows=0, columns={}, ends_batch=True)
         self.embedded: list[tuple[int, int, bytes]] = []  # of schemas: record in the segment, its offset, the content
+        self.is_sound = True  # whether no fault follows the rows
         self._decoders = decoders
 
     def begin(self, size: int) -> None:
@@ -128,9 +138,13 @@ class DecodedPart(Part):
     def use_again(self) -> None:
         """Let a later segment use the decoder, unless its records differ from its plan."""
         decoder, plan = self.decoder, self.settings.plan
-        del self.decoder
+        self.release()
         if not decoder.new_names and decoder.sequence == (plan.record_type is RecordType.SEQUENCE_EXAMPLE):
             self._decoders.put_back(self.settings, decoder)
+
+    def release(self) -> None:
+        """Free the memory of the decoder, if nothing else holds it."""
+        del self.decoder
 
 
 class FileDecoder(Segments[DecodedPart]):
@@ -162,7 +176,7 @@ class FileDecoder(Segments[DecodedPart]):
         filters = settings.prefilter is not None
         self._part_bytes = LIMITS.window_bytes * (_FILTERED if filters else 1)
         windows = FileWindows(file, large=filters)
-        self._limited: tuple[DecodeSettings, DecodeSettings] | None = None
+        self._settings_ahead: tuple[DecodeSettings, DecodeSettings] | None = None  # the last ones, and those ahead
         bounds = self._split(windows)
         self.has_segments = len(bounds) > 1
         super().__init__(
@@ -214,23 +228,29 @@ class FileDecoder(Segments[DecodedPart]):
         if part.chunk.payload_bytes <= 2 * self._part_bytes:
             part.use_again()
         else:
-            del part.decoder
+            part.release()
 
     def make_part(self, ahead: bool) -> DecodedPart:
-        """The part of a segment, by the settings after the records so far.
-
-        Those ahead share the memory that the plan allows; one that needs more is decoded again when its turn comes,
-        alone.
-        """
+        """The part of a segment, by the settings after the records so far."""
         settings = self._known.applied_to(self._settings)
-        limit = settings.plan.max_expansion
-        if ahead and limit is not None:
-            if self._limited is None or self._limited[0] is not settings:  # decoders are used again by these settings
-                plan = replace(settings.plan, max_expansion=limit // self._pool.most_ahead)
-                self._limited = settings, replace(settings, plan=plan)
-            settings = self._limited[1]
+        if ahead:
+            settings = self._share_memory(settings)
         path, number, names = self.position.path, self.position.number, () if self.in_parts else self._known.names
         return DecodedPart(path, number, settings=settings, decoders=self._decoders, names=tuple(names))
+
+    def _share_memory(self, settings: DecodeSettings) -> DecodeSettings:
+        """The settings of parts ahead, which share the memory that the plan allows.
+
+        A part that needs more is decoded again when its turn comes, alone. The same settings are returned for the same
+        ones, as decoders are used again by them.
+        """
+        limit = settings.plan.max_expansion
+        if limit is None:
+            return settings
+        if self._settings_ahead is None or self._settings_ahead[0] is not settings:
+            plan = replace(settings.plan, max_expansion=limit // self._pool.most_ahead)
+            self._settings_ahead = settings, replace(settings, plan=plan)
+        return self._settings_ahead[1]
 
     def is_exact(self, part: DecodedPart) -> bool:
         """See `Segments`."""

@@ -4,6 +4,10 @@ A file is read at any offset, a window of whole records at a time. Where the fir
 known once those before it were read. So each thread speculates: it begins with the first header in its segment, which
 may be one inside the payload of a record. What it made counts if the segment before ended there; else that is worked
 on again, from where it ended. See dev/decisions/segments.md.
+
+`Segments` goes through the segments of a file in order, and `SegmentWork` takes the records of one into a `Part`, which
+says what becomes of them: they are decoded (`tfrecord_io.read.chunks.parallel_file_decoder`), or only passed to a step
+(`SegmentWalk`). `FileWindows` reads the file for all of them.
 """
 
 from __future__ import annotations
@@ -195,44 +199,15 @@ class SegmentWork:
         self, part: P, begin: int, end: int, *, is_boundary: bool, most_record_bytes: int | None = None
     ) -> Segment[P]:
         """Take the records that begin in [begin, end), as far as none has more than `most_record_bytes`."""
-        windows, record_limit = self.windows, self.max_record_bytes
         segment = Segment(begin, begin, part)
-        with windows.buffer() as buffer:
+        with self.windows.buffer() as buffer:
             try:
-                first = begin if is_boundary else windows.find_header(buffer, begin, end, record_limit)
+                first = begin if is_boundary else self.windows.find_header(buffer, begin, end, self.max_record_bytes)
                 if first is None:
                     return Segment(None, end, part)
                 segment.begin = segment.end = first
                 part.begin(end - first)
-                by_file = windows.is_large
-                while segment.end < end:
-                    if windows.ended:
-                        raise OSError("the read has ended")
-                    if by_file:  # the engine goes on without a step here for each window
-                        file = windows.view(buffer, record_limit, most_record_bytes)
-                        last = min(segment.end + _STEP_BYTES, end)
-                        segment.end += 0 if file is None else part.take_file(file, segment.end, last)
-                        by_file = segment.end == last
-                        continue
-                    if self.whole:
-                        data, final = windows.window(
-                            buffer,
-                            segment.end,
-                            end=end,
-                            max_record_bytes=record_limit,
-                            most_record_bytes=most_record_bytes,
-                        )
-                    else:
-                        data = windows.block(buffer, segment.end, end)
-                        final = segment.end + len(data) == windows.size
-                    if not len(data):  # the next record is too large
-                        segment.begin = first if segment.end > first else None
-                        break
-                    consumed = part.take(data, segment.end, final)
-                    segment.end += consumed
-                    if not consumed or not part.is_sound:
-                        break
-                    by_file = True
+                self._take_records(segment, end, buffer, most_record_bytes)
             except OSError:  # the read in order finds the error
                 segment.is_sound = False
             else:
@@ -240,6 +215,36 @@ class SegmentWork:
         if segment.is_sound:
             part.finish()
         return segment
+
+    def _take_records(self, segment: Segment[P], end: int, buffer: Bytes, most_record_bytes: int | None) -> None:
+        """Take the records from the end of a segment on into its part, and move that end behind them."""
+        windows, part = self.windows, segment.part
+        by_file = windows.is_large  # the engine goes on without a step here for each window
+        while segment.end < end:
+            if windows.ended:
+                raise OSError("the read has ended")
+            if by_file:
+                file = windows.view(buffer, self.max_record_bytes, most_record_bytes)
+                last = min(segment.end + _STEP_BYTES, end)
+                segment.end += 0 if file is None else part.take_file(file, segment.end, last)
+                by_file = segment.end == last
+                continue
+            data, final = self._window(buffer, segment.end, end, most_record_bytes)
+            if not len(data):  # the next record is too large
+                segment.begin = segment.begin if segment.end != segment.begin else None
+                return
+            consumed = part.take(data, segment.end, final)
+            segment.end += consumed
+            if not consumed or not part.is_sound:
+                return
+            by_file = True
+
+    def _window(self, buffer: Bytes, begin: int, end: int, most_record_bytes: int | None) -> tuple[Bytes, bool]:
+        """The next bytes of a segment, and whether the file ends with them; none if the record there is too large."""
+        if self.whole:
+            return self.windows.window(buffer, begin, end, self.max_record_bytes, most_record_bytes=most_record_bytes)
+        data = self.windows.block(buffer, begin, end)
+        return data, begin + len(data) == self.windows.size
 
 
 class Segments(Closing, Generic[P]):

@@ -12,11 +12,9 @@ column, then
 Numbers are little-endian. Anybody can write a right checksum, so no content is trusted: types are those of the reader's
 fields, which the description has as text, and numbers are checked before they are used.
 
-A chunk has the values of one column in some rows: the buffers of an Arrow array, each padded to 8 bytes, compressed
-together. First comes the validity bitmap, if there are nulls, then the values. Integers of all kinds have the fewest
-bytes that hold them (their width follows from the size). Texts have offsets and bytes, or, where values are repeated,
-an int32 index for each row, and the offsets and bytes of the distinct values. A `ChunkShape` has all facts to unpack a
-chunk. Its content is not trusted: sizes are compared before memory is allocated, and arrays are validated before use.
+`write_columns` writes the file, a `ColumnIndex` reads it. `column_chunk` packs the values of a chunk.
+
+Tests: tests/read/index/test_column_index.py.
 """
 
 from __future__ import annotations
@@ -36,143 +34,12 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, MAX_EXPANSION, MIB
-from tfrecord_io.bytes import FRAME_BYTES, Array, crc32c
-from tfrecord_io.columns import entries_of, int64_array, is_any_tensor, is_bytes, is_text, logical_name, offset_dtype
+from tfrecord_io.bytes import FRAME_BYTES, crc32c
+from tfrecord_io.columns import entries_of, int64_array, is_any_tensor, logical_name
 from tfrecord_io.errors import CorruptRecordError, SchemaError
+from tfrecord_io.read.index.column_chunk import ChunkShape, is_variable, pack_chunk, stored_type, unpack_chunk
 from tfrecord_io.read.index.record_index import Fingerprint, RecordIndex
 from tfrecord_io.store import Bytes, FileName, RandomAccessFile
-
-_CODEC = "zstd"
-_ALIGNMENT = 8
-_INDEX_BYTES = 4
-_INTEGERS = {1: pa.int8(), 2: pa.int16(), 4: pa.int32(), 8: pa.int64()}  # by bytes
-_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkShape:
-    """The properties of a chunk that are known before it is unpacked."""
-
-    rows: int
-    nulls: int  # if it is 0, the index has no bitmap
-    values: int  # number of distinct texts; −1: they are stored for each row
-    size: int  # bytes, not compressed
-
-
-def stored_type(type_: pa.DataType) -> pa.DataType:
-    """The type whose buffers are stored for a column of a type: of categories and views, that of their values."""
-    value = type_.value_type if t.is_dictionary(type_) else type_
-    return _VIEWS.get(value, value)
-
-
-def is_variable(type_: pa.DataType) -> bool:
-    """True if the values of a `stored_type` are texts or bytes of any length."""
-    return (is_text(type_) or is_bytes(type_)) and not t.is_fixed_size_binary(type_)
-
-
-def pack_chunk(values: pa.Array) -> tuple[bytes, ChunkShape]:
-    """The compressed bytes of an array of a `stored_type`, and its shape."""
-    dictionary = values.dictionary_encode() if is_variable(values.type) else None
-    if dictionary is not None and 2 * len(dictionary.dictionary) <= len(values):
-        distinct = len(dictionary.dictionary)
-        buffers = [*_buffers(dictionary.indices), *_buffers(dictionary.dictionary)]
-    else:
-        distinct, buffers = -1, _buffers(values)
-        if _is_integer(values.type) and len(values) >= _ALIGNMENT:  # so that each width has another size
-            buffers[-1] = _narrow_integers(np.frombuffer(buffers[-1], np.dtype(f"<i{values.type.bit_width // 8}")))
-    raw = b"".join(part.ljust(_pad_size(len(part)), b"\0") for part in buffers)
-    stored: bytes = pa.compress(raw, codec=_CODEC, asbytes=True) if raw else b""
-    return stored, ChunkShape(len(values), values.null_count, distinct, len(raw))
-
-
-def _buffers(array: pa.Array) -> list[bytes]:
-    """The buffers that a chunk has of an array, without spare bytes."""
-    array = pa.concat_arrays([array, array[:0]])  # its first value at the start of all buffers
-    validity, *buffers = [b"" if buffer is None else buffer.to_pybytes() for buffer in array.buffers()]
-    parts = [] if array.null_count == 0 else [validity[: -(-len(array) // 8)]]
-    if not is_variable(array.type):
-        return [*parts, buffers[0][: -(-array.type.bit_width * len(array) // 8)]]
-    width = offset_dtype(array.type).itemsize
-    offsets = buffers[0][: width * (len(array) + 1)]
-    end = int.from_bytes(offsets[-width:], "little")
-    return [*parts, offsets, buffers[1][:end]]
-
-
-def _is_integer(type_: pa.DataType) -> bool:
-    """True if the values of a `stored_type` are integers of more than a byte, as those of times are."""
-    is_other = t.is_floating(type_) or t.is_decimal(type_) or t.is_fixed_size_binary(type_) or t.is_interval(type_)
-    return t.is_primitive(type_) and not is_other and type_.bit_width > 8
-
-
-def _narrow_integers(values: Array) -> bytes:
-    """The bytes of integers in the narrowest type that has them all: fewer are unpacked in less time."""
-    low, high = int(values.min()), int(values.max())
-    widths = (width for width in (1, 2, 4) if width < values.itemsize)
-    fitting = (width for width in widths if -(1 << 8 * width - 1) <= low and high < 1 << 8 * width - 1)
-    return values.astype(f"<i{next(fitting, values.itemsize)}").tobytes()
-
-
-def unpack_chunk(stored: Bytes | bytes, type_: pa.DataType, shape: ChunkShape, most_text: int) -> pa.Array:
-    """The array of a `stored_type`, or a dictionary of its values; ValueError or an error of pyarrow if it is damaged.
-
-    The bytes of texts may be `most_text`.
-    """
-    sizes = _known_sizes(type_, shape)
-    narrow = _width(sum(sizes[:-1]) and _pad_size(sizes[0]), type_, shape)
-    if narrow:
-        sizes[-1] = narrow * shape.rows
-    fixed = sum(map(_pad_size, sizes))
-    if not (fixed == shape.size if not is_variable(type_) else fixed <= shape.size <= fixed + most_text):
-        raise ValueError(f"{shape.rows} values of {type_} cannot have {shape.size} bytes")
-    raw = pa.py_buffer(stored)
-    if shape.size:
-        raw = pa.decompress(raw, decompressed_size=shape.size, codec=_CODEC)
-    parts, at = [], 0
-    for size in sizes:
-        parts.append(raw.slice(at, size))
-        at += _pad_size(size)
-    validity = parts.pop(0) if shape.nulls else None
-    if not is_variable(type_):
-        if narrow:  # widened by Arrow, whose memory is used again
-            array = pa.Array.from_buffers(_INTEGERS[narrow], shape.rows, [validity, parts[0]])
-            array = array.cast(_INTEGERS[type_.bit_width // 8]).view(type_)
-        else:
-            array = pa.Array.from_buffers(type_, shape.rows, [validity, parts[0]])
-    elif shape.values < 0:
-        array = pa.Array.from_buffers(type_, shape.rows, [validity, parts[0], raw.slice(at)])
-    else:
-        indices = pa.Array.from_buffers(pa.int32(), shape.rows, [validity, parts[0]])
-        values = pa.Array.from_buffers(type_, shape.values, [None, parts[1], raw.slice(at)])
-        values.validate(full=True)
-        array = pa.DictionaryArray.from_arrays(indices, values, safe=True)
-    array.validate(full=True)
-    return array
-
-
-def _width(before: int, type_: pa.DataType, shape: ChunkShape) -> int:
-    """The bytes of each integer, if they are fewer than the type has; else 0. There are so many bytes before them."""
-    if not _is_integer(type_) or shape.rows < _ALIGNMENT:
-        return 0
-    widths = (width for width in (1, 2, 4) if 8 * width < type_.bit_width)
-    return next((width for width in widths if before + _pad_size(width * shape.rows) == shape.size), 0)
-
-
-def _known_sizes(type_: pa.DataType, shape: ChunkShape) -> list[int]:
-    """The bytes of the buffers whose size follows from the shape: all but those of texts."""
-    sizes = [-(-shape.rows // 8)] if shape.nulls else []
-    if not is_variable(type_):
-        return [*sizes, -(-type_.bit_width * shape.rows // 8)]
-    if shape.values < 0:
-        return [*sizes, offset_dtype(type_).itemsize * (shape.rows + 1)]
-    return [*sizes, _INDEX_BYTES * shape.rows, offset_dtype(type_).itemsize * (shape.values + 1)]
-
-
-def _pad_size(size: int) -> int:
-    return size + -size % _ALIGNMENT
-
-
-# ---- the file
-
 
 COLUMNS_SUFFIX = FileName.COLUMN_INDEX_SUFFIX
 ALL_SCALARS = "*scalars"  # in the columns of an index: all of single values
@@ -308,8 +175,6 @@ class _Group:
 class ColumnIndex:
     """An open column index, or the part for a span of its file; what it states is checked where read."""
 
-    is_certain = False  # whether the whole content of the file is known to be that of the index
-
     def __init__(
         self, opened: RandomAccessFile, path: str, data_bytes: int, span: tuple[int, int] | None = None
     ) -> None:
@@ -318,6 +183,7 @@ class ColumnIndex:
         Of the rows, those of the records in a `span` of the file are read, and some before and after it.
         """
         self.path, self._opened, self._data_bytes = path, opened, data_bytes
+        self.is_certain = False  # whether the whole content of the file is known to be that of the index
         size = opened.size
         self._held = opened.read(0 if size <= _WHOLE_BYTES else size - _TAIL_BYTES, size).tobytes()  # its end
         description, table, end = self._directory()
@@ -330,15 +196,9 @@ class ColumnIndex:
             self.identity = header.get("identity") or {}
             self.content = Fingerprint.parse(header["content"])
             groups = self._parse_groups(table, header["groups"], end)
-        rows = sum(group.rows for group in groups)
-        if rows > data_bytes // FRAME_BYTES:  # before memory is allocated for them
-            reason = f"it has {rows} rows, more than a file of {data_bytes} bytes has records"
-            reason = f"the column index does not match its file: {reason}"
-            raise CorruptRecordError(reason, path=path, hint=f"{REWRITE_COLUMNS}, or delete it")
-        begins, part = [group.offset for group in groups], slice(0, len(groups))
-        if span is not None:
-            at = max(0, bisect_right(begins, span[0]) - 1)
-            part = slice(at, max(at, bisect_left(begins, span[1])))
+        self._refuse_more_rows_than_fit(sum(group.rows for group in groups))
+        begins = [group.offset for group in groups]
+        part = _groups_of_span(begins, span)
         self._groups = groups[part]
         first = sum(group.rows for group in groups[: part.start])
         self.numbers = range(first, first + sum(group.rows for group in self._groups))  # of the records that are read
@@ -388,6 +248,13 @@ class ColumnIndex:
         return pa.table(columns, names=[field.name for field in fields])
 
     # The file ---------------------------------------------------------------------------------------------------
+
+    def _refuse_more_rows_than_fit(self, rows: int) -> None:
+        """Raise CorruptRecordError if a file of this size cannot have so many records, before memory is allocated."""
+        if rows > self._data_bytes // FRAME_BYTES:
+            reason = f"it has {rows} rows, more than a file of {self._data_bytes} bytes has records"
+            reason = f"the column index does not match its file: {reason}"
+            raise CorruptRecordError(reason, path=self.path, hint=f"{REWRITE_COLUMNS}, or delete it")
 
     def _directory(self) -> tuple[bytes, bytes, int]:
         """The description and the table, once their checksum has been compared, and the end of the chunks."""
@@ -454,6 +321,14 @@ class ColumnIndex:
     def _damage_error(self, reason: str) -> CorruptRecordError:
         reason = f"the column index cannot be read: {reason}"
         return CorruptRecordError(reason, path=self.path, hint=REWRITE_COLUMNS)
+
+
+def _groups_of_span(begins: Sequence[int], span: tuple[int, int] | None) -> slice:
+    """The groups that have the records in a span of the file, by the offset at which each group begins."""
+    if span is None:
+        return slice(0, len(begins))
+    first = max(0, bisect_right(begins, span[0]) - 1)
+    return slice(first, max(first, bisect_left(begins, span[1])))
 
 
 def _parse(description: bytes) -> dict[str, Any]:

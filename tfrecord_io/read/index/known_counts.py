@@ -1,4 +1,7 @@
-"""Numbers of records that are known without reading a file: from manifests, indexes and TFDS."""
+"""Numbers of records that are known without reading a file: from manifests, indexes and TFDS.
+
+Tests: tests/apps/tools/test_count.py and tests/read/index/test_find_index.py.
+"""
 
 from __future__ import annotations
 

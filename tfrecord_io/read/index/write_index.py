@@ -1,4 +1,7 @@
-"""Write and remove the index files of records, next to their data files."""
+"""Write and remove the index files of records, next to their data files.
+
+Tests: tests/read/index/test_find_index_writing.py and tests/read/index/test_record_index.py.
+"""
 
 from __future__ import annotations
 

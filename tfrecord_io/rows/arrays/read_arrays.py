@@ -14,7 +14,7 @@ from tfrecord_io.base import MIB, ArrayOptions, RepresentationOptions, check_key
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Dense, Ragged, RowFault, empty_batch
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read import Reader, Scan, end_read, fitting_parts, open_all, open_path, options_from_call
+from tfrecord_io.read import Reader, RowFaultPolicy, Scan, fitting_parts, open_all, open_path, options_from_call
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation, slice_columns
 from tfrecord_io.typing import (
@@ -161,7 +161,7 @@ def scan_arrays(scan: Scan, **representation: Any) -> dict[str, npt.NDArray[Any]
 
 def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.NDArray[Any]]:
     """All rows of a reader that was opened for a whole read; see `read_arrays`."""
-    reader.warns_of_damage = False
+    policy = RowFaultPolicy(reader, options.on_error)
     table = reader.read_all()
     representation = TableRepresentation(reader.schema, options, complete=True)
     joins = representation.joins_all and table.num_rows >= _MANY_ROWS
@@ -171,30 +171,26 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
     if not joins and (at_most <= joined_bytes or table.get_total_buffer_size() <= joined_bytes):
         table = table.combine_chunks()
     row_bytes = reader.payload_bytes / max(table.num_rows, 1)
-    failure: RowFault | None = None
+    limit, failure = options.limits.expansion_bytes, None
     while True:
         try:
-            arrays = _arrays(representation, table, row_bytes, options.limits.expansion_bytes)
+            arrays = _arrays(representation, table, row_bytes, limit)
             break
         except RowFault as fault:
             if reader.goes_on:
-                failure, table = _fitting(
-                    reader, representation, table=table, row_bytes=row_bytes, limit=options.limits.expansion_bytes
-                )
+                failure, table = _fitting(policy, representation, table=table, row_bytes=row_bytes, limit=limit)
             else:
                 failure, table = fault, table.slice(0, fault.row)
             if failure is not None and not options.damage.ends_quietly:
                 break
     if failure is not None:
-        error = reader.row_error(failure)
-        error.records_intact = table.num_rows
-        end_read(error, options.on_error)
-    reader.report.skipped.warn()
+        policy.end(failure, table.num_rows)
+    policy.warn_of_left_out()
     return arrays
 
 
 def _fitting(
-    reader: Reader, representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int
+    policy: RowFaultPolicy, representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int
 ) -> tuple[RowFault | None, pa.Table]:
     """The rows that arrays can hold, and the fault of a row that may not be left out."""
 
@@ -204,7 +200,7 @@ def _fitting(
         return part
 
     kept = [table.slice(0, 0)]
-    for _, _, part in fitting_parts(table.num_rows, make, reader.leave_out):
+    for _, _, part in fitting_parts(table.num_rows, make, policy.leave_out):
         if isinstance(part, RowFault):
             return part, pa.concat_tables(kept)
         kept.append(part)
@@ -222,7 +218,6 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     rows = _common_rows(out)
     if options.missing == "mask":
         advice = "omit out=, or declare defaults for missing values with schema="
-        advice_cli = "declare defaults for missing values with --schema"
         raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
     columns = options.columns if options.columns is not None else tuple(out)
     plain = replace(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
@@ -231,36 +226,35 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
             reader.schema, replace(options, ragged="object", pad_value=0, out=None), complete=False
         )
         names = [field.name for field in representation.fields]
-        for name in names:
-            if name not in out:
-                advice = "add one, or exclude the column with columns="
-                advice_cli = "add one, or exclude the column with --columns"
-                raise SchemaError("out= has no array for it", feature=name, hint=advice, hint_cli=advice_cli)
-        for name in out:
-            if name not in names:
-                raise SchemaError("out= has an array for it, but it is not among the columns read", feature=name)
-        reader.warns_of_damage = False
-        done = read = 0
-
-        def passes(fault: RowFault) -> bool:
-            return reader.goes_on and reader.leave_out(fault.renumber(read + fault.row))
-
+        _check_names(out, names)
+        policy, done = RowFaultPolicy(reader, options.on_error), 0
         for batch in reader:
             if done + len(batch) > rows:
                 raise ValueError(f"the arrays of out= have {rows} rows, but there are more records; pass limit={rows}")
-            filled, failure = _fill(representation, batch, out=out, begin=done, passes=passes)
-            done, read = done + filled, read + len(batch)
+            filled, failure = _fill(representation, batch, out=out, begin=done, passes=policy.leave_out)
+            done += filled
             if failure is not None:
-                error = reader.row_error(failure.renumber(read - len(batch) + failure.row))
-                error.records_intact = done
-                end_read(error, options.on_error)
+                policy.end(failure, done)
                 break
-        reader.report.skipped.warn()
+            policy.first_row += len(batch)
+        policy.warn_of_left_out()
     is_complete = reader.report.stopped is None and not reader.report.skipped.total
     if done < rows and is_complete and not options.damage.ends_quietly:
         got = f"there are {done} records"
         raise ValueError(f"the arrays of out= have {rows} rows, but {got}; pass arrays of that length")
     return {name: out[name] for name in names}
+
+
+def _check_names(out: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Check that there is one array for each column that is read."""
+    for name in names:
+        if name not in out:
+            advice = "add one, or exclude the column with columns="
+            advice_cli = "add one, or exclude the column with --columns"
+            raise SchemaError("out= has no array for it", feature=name, hint=advice, hint_cli=advice_cli)
+    for name in out:
+        if name not in names:
+            raise SchemaError("out= has an array for it, but it is not among the columns read", feature=name)
 
 
 def _fill(
