@@ -231,7 +231,6 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     rows = _common_rows(out)
     if options.missing == "mask":
         advice = "omit out=, or declare defaults for missing values with schema="
-        advice_cli = "declare defaults for missing values with --schema"
         raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
     columns = options.columns if options.columns is not None else tuple(out)
     plain = replace(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))

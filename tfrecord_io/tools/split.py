@@ -47,7 +47,6 @@ from tfrecord_io.write.writer import WriteReport
 
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
 _MISSING = "%missing"
-_MISSING_CLI = "%missing"
 
 
 @check_keywords

@@ -292,11 +292,8 @@ def same_columns(parts: Sequence[Any], added: str | None = None) -> tuple[Any, .
             if (difference := _difference(fields.get(name), of_part.get(name))) is not None:
                 feature, had, has = difference
                 advice = "open the datasets with the same schema=, or select the columns that they have in common"
-                advice_cli = "open the datasets with the same --schema, or select the columns that they have in common"
                 reason = f"dataset 0 has {had}, dataset {number} has {has}"
-                raise SchemaError(
-                    reason, feature=feature or name, expected=had, got=has, hint=advice, hint_cli=advice_cli
-                )
+                raise SchemaError(reason, feature=feature or name, expected=had, got=has, hint=advice)
         ordered.append(part if part.schema.names == first.schema.names else part.only(first.schema.names))
     return tuple(ordered)
 

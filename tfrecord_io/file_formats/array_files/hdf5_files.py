@@ -36,6 +36,7 @@ from tfrecord_io.file_formats.array_files.stored_arrays import (
 from tfrecord_io.file_formats.array_files.to_numpy_files import Export, chunk_of
 from tfrecord_io.format.format_registry import HDF5
 from tfrecord_io.options import DEFAULT_LIMITS, Limits, Options
+from tfrecord_io.schema.column_advice import declaration
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
@@ -576,7 +577,7 @@ def refuse_nuls(name: str, rows: Array) -> None:
     for row, cells in enumerate(rows.reshape(len(rows), -1).tolist()):
         if any(isinstance(cell, str) and "\0" in cell for cell in cells):
             advice = f'write it as bytes (schema={{…: "binary"}}), or {EXCLUDE}'
-            advice_cli = f'write it as bytes (--schema {{…: "binary"}}), or {EXCLUDE_CLI}'
+            advice_cli = f"write it as bytes ({declaration(name, 'binary')[1]}), or {EXCLUDE_CLI}"
             raise EncodeError(
                 "a text has a NUL, which HDF5 cannot store", feature=name, record=row, hint=advice, hint_cli=advice_cli
             )

@@ -27,6 +27,7 @@ from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_source import plan_source
 from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.schema.column_advice import declaration
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_bytes
@@ -359,7 +360,7 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
         if kind.encoded not in of_bytes and len(of_bytes) != 1:
             reason = "it is not clear which column has the files"
             advice = f"pass {kind.keyword}=; columns of bytes: {', '.join(of_bytes) or 'none'}"
-            advice_cli = f"pass {kind.keyword}=; columns of bytes: {', '.join(of_bytes) or 'none'}"
+            advice_cli = f"pass --files COLUMN; columns of bytes: {', '.join(of_bytes) or 'none'}"
             raise FeatureNotFoundError(reason, expected=kind.encoded, got=of_bytes, hint=advice, hint_cli=advice_cli)
         image = kind.encoded if kind.encoded in of_bytes else of_bytes[0]
     elif image not in schema.names:
@@ -367,8 +368,10 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
     elif image not in of_bytes:
         got = short_type_name(schema.field(image).type, schema.field(image).metadata)
         is_text = t.is_string(schema.field(image).type)
-        cast = f"schema_overrides={ {printable(image): 'binary'}!r} reads text as bytes" if is_text else None
-        raise SchemaError("files are bytes", feature=image, expected="binary", got=got, hint=cast)
+        casts = [f"{way} reads text as bytes" if is_text else None for way in declaration(printable(image), "binary")]
+        raise SchemaError(
+            "files are bytes", feature=image, expected="binary", got=got, hint=casts[0], hint_cli=casts[1]
+        )
     if filename is not None and filename not in schema.names:
         if filename != kind.name:
             advice = f"it has: {', '.join(schema.names)}; {_NUMBERED}"
@@ -483,12 +486,15 @@ def row_error(
     feature: str | None,
     advice: str | None = None,
     *,
+    advice_cli: str | None = None,
     expected: Any = None,
     got: Any = None,
 ) -> EncodeError:
     """The error about the record of a row."""
     path, record = reader.origin(row)
-    return EncodeError(reason, path=path, record=record, feature=feature, expected=expected, got=got, hint=advice)
+    return EncodeError(
+        reason, path=path, record=record, feature=feature, expected=expected, got=got, hint=advice, hint_cli=advice_cli
+    )
 
 
 def named_as_image(name: str, content: pa.Buffer) -> str:

@@ -291,7 +291,7 @@ def _check_suffix(field: pa.Field) -> None:
         f"the name cannot be a suffix in an archive: {reason}",
         feature=name,
         hint=f"read it under a suffix with schema={column}, or exclude it with columns=",
-        hint_cli=f"read it under a suffix with --schema {column}, or exclude it with --columns",
+        hint_cli="exclude it with --columns",
     )
 
 
