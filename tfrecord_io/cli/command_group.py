@@ -29,7 +29,7 @@ from tfrecord_io.progress import logger
 from tfrecord_io.registry import COMMANDS, other_points, own_points
 
 if TYPE_CHECKING:
-    from tfrecord_io.tools.file_check import FileCheck
+    from tfrecord_io.tools.file_check_result import FileCheck
 
 INVALID_DATA = 1
 USAGE_ERROR = 2

@@ -31,7 +31,7 @@ from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.types import is_bytes, is_list_like
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.tools.file_check import MOST_PROBLEMS, FileCheck, Problem
+from tfrecord_io.tools.file_check_result import MOST_PROBLEMS, FileCheck, Problem
 from tfrecord_io.typing import RecordTypeName
 
 _SAMPLE = 100  # records by whose values columns of images are found

@@ -39,8 +39,10 @@ from tfrecord_io.schema.merged_schema import merge
 from tfrecord_io.storage.paths.file_names import ShardName
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES
 from tfrecord_io.storage.read.source import Source, total
-from tfrecord_io.tools.file_check import FileCheck, FileChecker, FileContents, Problem
+from tfrecord_io.tools.file_check import FileChecker
+from tfrecord_io.tools.file_check_result import FileCheck, Problem
 from tfrecord_io.tools.image_check import check_images, refuse_files_read_once
+from tfrecord_io.tools.record_check import FileContents
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, RecordTypeName, StorageLike, Unset
 
 _WAITING = 32  # remote files at a time
