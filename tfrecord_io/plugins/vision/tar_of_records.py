@@ -17,8 +17,8 @@ from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, suffixes_of
 from tfrecord_io.format.framing import HEADER_BYTES, is_record_header
 from tfrecord_io.options import MIB, StorageOptions
+from tfrecord_io.plugins.vision.tar_archive import TarArchive
 from tfrecord_io.plugins.vision.vision_rows import TAR
-from tfrecord_io.plugins.vision.webdataset import TarArchive
 from tfrecord_io.read.sources import PieceStream
 from tfrecord_io.storage.paths.file_names import FileName, Kind
 from tfrecord_io.storage.paths.packed_sources import PackedSources
