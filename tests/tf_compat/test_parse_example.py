@@ -17,7 +17,7 @@ from tfrecord_io.schema.formats.tf_features import (
     SparseFeature,
     VarLenFeature,
 )
-from tfrecord_io.tf_compat import parse_example as module
+from tfrecord_io.tf_compat import feature_values
 from tfrecord_io.tf_compat.example import encode_example
 from tfrecord_io.tf_compat.parse_example import RaggedTensor, SparseTensor, parse_example
 
@@ -361,7 +361,7 @@ def test_large_batches_are_decoded_in_chunks(monkeypatch: pytest.MonkeyPatch) ->
     records = [encode_example({"a": list(range(i % 5)) or ints(), "t": str(i)}) for i in range(50)]
     description = {"a": VarLenFeature("int64"), "t": FixedLenFeature([], "string")}
     at_once = parse_example(records, description)
-    monkeypatch.setattr(module, "_CHUNK_BYTES", 40)
+    monkeypatch.setattr(feature_values, "_CHUNK_BYTES", 40)
     chunked = parse_example(records, description)
     same(chunked["t"], at_once["t"].tolist(), STRING)
     for column, other in zip(chunked["a"], at_once["a"], strict=True):
