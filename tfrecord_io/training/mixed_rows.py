@@ -23,8 +23,9 @@ from tfrecord_io.options import MIB
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.training.checkpoint import IteratorPosition
+from tfrecord_io.training.classes import Classes
 from tfrecord_io.training.epochs import EpochReader, Epochs, NumberedBatch, Share
-from tfrecord_io.training.mixture import Classes, Mixture
+from tfrecord_io.training.mixture import Mixture
 from tfrecord_io.training.shuffle_buffer import random_stream
 
 _LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order at a time
