@@ -141,6 +141,9 @@ IN_A_SHELL = """
     tfr report a.tfrecord out.pdf
     tfr salvage cut.tfrecord cut.tfrecord
     tfr index a.tfrecord.gz
+    tfr convert numbers.tfrecord b.csv
+    tfr convert kinds.tfrecord b.csv
+    tfr convert versions b.csv
 """
 
 
@@ -162,6 +165,13 @@ def prepare() -> None:
     frame.to_parquet("x.parquet")
     frame.to_json("x.jsonl", orient="records", lines=True)
     Path("empty").mkdir()
+    for name, values in {"numbers": (1, 0.5), "kinds": (1, "a")}.items():
+        with tfr.RecordWriter(f"{name}.tfrecord") as writer:
+            for value in values:
+                writer.write(tfr.encode_example({"x": value, "y": 1}))
+    Path("versions").mkdir()
+    tfr.write_tfrecord({"x": [1]}, "versions/a.tfrecord")
+    tfr.write_tfrecord({"x": np.array([0.5], "float32")}, "versions/b.tfrecord")
 
 
 def response(mistake: str) -> str:
@@ -208,7 +218,8 @@ def test_all_say_what_to_do_in_the_words_of_the_tool() -> None:
         assert len(message) < 900, mistake
         if mistake.startswith("tfr "):
             assert "tfr." not in message, mistake
-            assert re.findall(r"\b[a-z_]+=(?!')", message) == [], mistake
+            assert re.findall(r"(?<!--type )\b[a-z_]+=(?!')", message) == [], mistake
+            assert not re.search(r"(=|--[a-z-]+ )[\[{]|schema_overrides=", message), mistake
         else:
             assert not re.search(r"\btfr [a-z]", message), mistake
             assert " --" not in message, mistake

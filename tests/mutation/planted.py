@@ -340,9 +340,9 @@ SECOND_FAULTS = [  # planted later, at random functions
     ),
     Fault(
         "plugins/tensorflow/elwc_block.py",
-        "the examples of later pieces are those of the first piece",
-        "example_starts = np.arange(begin, end) * width",
-        "example_starts = np.arange(end - begin) * width",
+        "the numbers of later pieces are those of the first piece",
+        "number_starts = np.arange(begin, end) * width",
+        "number_starts = np.arange(end - begin) * width",
     ),
     Fault(
         "apps/cli/common_options.py",

@@ -92,7 +92,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "verify compares two versions": (  # in a bucket, conditions of reads tell them apart before
         ("disk",),
-        edited(file_check.FileChecker, "_check", "if self._problems:", "if False:"),
+        edited(file_check.FileChecker, "_check", "if problems.kept:", "if False:"),
     ),
     "two writers of a manifest, without a lock": (("disk",), set_to(atomic_local.LocalPlace, "_exclusion", unlocked)),
     "a manifest is put without a condition": (

@@ -56,7 +56,7 @@ _HOMES = {
     "is_wire_fault": "engine.fault_messages",  # True if a payload is not a message of its expected type
     "no_examples": "engine.fault_messages",  # The error for a file whose records are intact and none of which is an
     "not_examples": "engine.fault_messages",  # The error for records that are not Examples or SequenceExamples
-    "other_kind_advice": "engine.fault_messages",  # The advice where a feature of a layout has another type than its
+    "other_kind_hint": "engine.fault_messages",  # The hint where a feature of a layout has another type than its column
     "record_error": "engine.fault_messages",  # Build the exception for a fault in `data`
     "to_error": "engine.fault_messages",  # The exception for a fault
     "wire_reason": "engine.fault_messages",  # The fault in the bytes of a message

@@ -50,7 +50,7 @@ from tfrecord_io.bytes.engine.fault_messages import is_other_format as is_other_
 from tfrecord_io.bytes.engine.fault_messages import is_wire_fault as is_wire_fault
 from tfrecord_io.bytes.engine.fault_messages import no_examples as no_examples
 from tfrecord_io.bytes.engine.fault_messages import not_examples as not_examples
-from tfrecord_io.bytes.engine.fault_messages import other_kind_advice as other_kind_advice
+from tfrecord_io.bytes.engine.fault_messages import other_kind_hint as other_kind_hint
 from tfrecord_io.bytes.engine.fault_messages import record_error as record_error
 from tfrecord_io.bytes.engine.fault_messages import to_error as to_error
 from tfrecord_io.bytes.engine.fault_messages import wire_reason as wire_reason
@@ -309,7 +309,7 @@ __all__ = [
     "only_one_way",
     "open_decompressed",
     "option_names",
-    "other_kind_advice",
+    "other_kind_hint",
     "own_options",
     "padded_rows",
     "parse_message",

@@ -172,6 +172,7 @@ _HOMES = {
     "dimension_names": "schema.array_attributes",  # The names of a variable's dimensions without that of the rows
     "dimensions_of": "schema.array_attributes",  # The names of a column's dimensions, without that of the rows
     "is_other_time": "schema.array_attributes",  # True if NumPy has values of this type as those of another one
+    "declaration": "schema.column_advice",  # How to declare the type of a column
     "BY_WIRE": "schema.column_features",  # of a declared tensor: RAW where a record has bytes
     "ENCODING_KEY": "schema.column_features",  # field metadata; absent means LIST
     "FEATURE_LIST": "schema.column_features",  # The part of a SequenceExample with steps

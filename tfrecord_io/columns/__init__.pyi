@@ -166,6 +166,7 @@ from tfrecord_io.columns.schema.array_attributes import attributes_of as attribu
 from tfrecord_io.columns.schema.array_attributes import dimension_names as dimension_names
 from tfrecord_io.columns.schema.array_attributes import dimensions_of as dimensions_of
 from tfrecord_io.columns.schema.array_attributes import is_other_time as is_other_time
+from tfrecord_io.columns.schema.column_advice import declaration as declaration
 from tfrecord_io.columns.schema.column_features import BY_WIRE as BY_WIRE
 from tfrecord_io.columns.schema.column_features import ENCODING_KEY as ENCODING_KEY
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST as FEATURE_LIST
@@ -457,6 +458,7 @@ __all__ = [
     "count_kinds",
     "cut_columns",
     "dataset_directory",
+    "declaration",
     "declared_shape",
     "dictionaries",
     "dimension_names",

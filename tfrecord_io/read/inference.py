@@ -154,7 +154,7 @@ def within_memory(chunks: Iterable[DecodedChunk], max_expansion: int) -> Iterato
                 expected=expansion.room,
                 got=size,
                 hint=f"{expansion.advice(size)}, or select columns=, or read batches by open_reader",
-                hint_cli=f"{expansion.advice(size)}, or select --columns, or read batches by open_reader",
+                hint_cli=f"{expansion.advice(size)}, or select --columns",
             )
             chunk.revision, chunk.rows, chunk.columns = None, 0, {}
         ends_read = chunk.ends_read  # the caller may give it another error

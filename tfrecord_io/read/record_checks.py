@@ -27,7 +27,6 @@ _SAMPLE_BYTES = 4 * MIB
 _VERDICT_BYTES = 64 * MIB
 _MAX_LISTED = 8
 _ADVICE = "required=False if that is expected"
-_ADVICE_CLI = None
 
 warn_of_schema = partial(warn, category=SchemaWarning)
 
@@ -118,7 +117,7 @@ def _refuse_other_part(
             expected=field.part,
             got=FEATURE_LIST if field.part == CONTEXT else CONTEXT,
             hint=(f"declare it with {makers}, or declare it with {maker}(…, required=False) if it may be missing"),
-            hint_cli=f"declare it with {makers}",
+            hint_cli="leave it out of --type",
         )
 
 

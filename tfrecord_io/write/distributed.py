@@ -334,7 +334,6 @@ def check_distributed(path: Any, options: WriteOptions) -> str | os.PathLike[str
 
 
 _ONE_SCHEMA = "pass schema=, which all tasks then write"
-_ONE_SCHEMA_CLI = "pass --schema, which all tasks then write"
 
 
 def _number_shards(parts: Sequence[WrittenPart]) -> list[WrittenShard]:
@@ -358,15 +357,7 @@ def _refuse_other_columns(own: pa.Schema, common: pa.Schema, path: str) -> None:
             got = "none" if type_ is None else str(type_)
             reason = f"the tasks wrote different columns or types: {column.type}, and one of them {got}"
             expected = str(column.type)
-            raise SchemaError(
-                reason,
-                path=path,
-                feature=column.name,
-                expected=expected,
-                got=got,
-                hint=_ONE_SCHEMA,
-                hint_cli=_ONE_SCHEMA_CLI,
-            )
+            raise SchemaError(reason, path=path, feature=column.name, expected=expected, got=got, hint=_ONE_SCHEMA)
 
 
 class _PartSink(FrameSink):

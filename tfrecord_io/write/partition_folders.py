@@ -233,7 +233,7 @@ def _values_of(array: pa.Array, field: pa.Field) -> tuple[Array, list[str | None
             reason,
             feature=column,
             hint="state its type with schema=, or leave it out of partition_by=",
-            hint_cli="state its type with --schema, or leave it out of --partition-by",
+            hint_cli="state its type with --type, or leave it out of --partition-by",
         )
     try:
         plain = values.cast(type_)

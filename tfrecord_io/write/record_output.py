@@ -17,7 +17,6 @@ from tfrecord_io.write.frame_sink import Sink, add_prefix
 from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
 
 _ADVICE = "shards= sets the number of files in each folder"
-_ADVICE_CLI = "--shards sets the number of files in each folder"
 _MOST_NAMED = 8  # paths in a message
 
 

@@ -27,7 +27,7 @@ from tfrecord_io.errors import (
 )
 
 if TYPE_CHECKING:
-    from tfrecord_io.apps.tools.file_check import FileCheck
+    from tfrecord_io.apps.tools.file_check_result import FileCheck
 
 INVALID_DATA = 1
 USAGE_ERROR = 2

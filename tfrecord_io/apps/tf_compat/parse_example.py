@@ -1,57 +1,36 @@
 """``tf.io.parse_example`` without TensorFlow: from serialized Examples and a feature description to arrays.
 
-Every form of partition is converted to row lengths, for a whole batch at once. TensorFlow checks partitions only on
-request, and not all of them; here partitions that do not fit the values are always errors.
+`feature_parser` makes a function of each described feature, which makes its array of the values of a `Batch`
+(`apps/tf_compat/feature_values.py`); rows of a RaggedFeature are found by `apps/tf_compat/row_partitions.py`. The
+functions have a batch axis for all records, unless the batch `is_single`.
+
+Tests: tests/apps/tf_compat/test_parse_example.py; with TensorFlow: tests/conformance/test_parse_example.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
+from tfrecord_io.apps.tf_compat.feature_values import Batch, FeatureValues, decode
+from tfrecord_io.apps.tf_compat.row_partitions import row_lengths
 from tfrecord_io.base import DEFAULT_LIMITS, Expansion, Limits, check_keywords
-from tfrecord_io.bytes import (
-    Array,
-    ColumnBuffers,
-    Kind,
-    Layout,
-    Plan,
-    PlanColumn,
-    RecordType,
-    Text,
-    get_engine,
-    not_examples,
-    to_error,
-)
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
-    KINDS,
     Feature,
     FixedLenFeature,
     FixedLenSequenceFeature,
-    Partition,
     RaggedFeature,
-    RowLengths,
-    RowLimits,
     RowSplits,
-    RowStarts,
     SparseFeature,
     UniformRowLength,
-    ValueRowIds,
     VarLenFeature,
-    absent,
     as_description,
-    column_mask,
     fixed_part,
-    memory_errors,
-    runs_within,
-    variable_width,
-    widen,
 )
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable
 
@@ -59,10 +38,6 @@ Parsed = Any
 """An ndarray, a SparseTensor or a RaggedTensor; of a single record also a NumPy scalar or bytes."""
 
 _DTYPES: dict[str, Any] = {"int64": np.int64, "float32": np.float32, "string": object}
-_CHUNK_BYTES = 1 << 30  # of payloads, so that no column overflows its 32-bit offsets
-_MAX_EMPTY_ROWS = 1 << 24  # in a batch: ValueRowIds can claim empty rows without a byte for each
-# The exact types: where np.int64 is long, an array of long long prints as another dtype.
-_NUMBERS: dict[Kind, type] = {Kind.INT64: np.int64, Kind.FLOAT: np.float32}
 
 
 @check_keywords
@@ -126,14 +101,14 @@ def parse_example(
     if not described:
         raise SchemaError("the feature description is empty")
     dtypes = feature_dtypes(described)
-    single = isinstance(serialized, bytes | bytearray | memoryview)
-    payloads = [bytes(serialized)] if single else as_payloads(serialized)
+    is_single = isinstance(serialized, bytes | bytearray | memoryview)
+    payloads = [bytes(serialized)] if is_single else as_payloads(serialized)
     expansion = Expansion(limits.expansion_bytes, sum(map(len, payloads)))
     parsers = {name: feature_parser(name, feature, expansion) for name, feature in described.items()}
-    batch = decode(payloads, dtypes)
-    if single and batch.fault is not None:
+    batch = decode(payloads, dtypes, is_single=is_single)
+    if is_single and batch.fault is not None:
         raise batch.fault
-    parsed, faults = parse_columns(parsers, batch, single)
+    parsed, faults = parse_columns(parsers, batch)
     raise_first([batch.fault, *faults])
     return parsed
 
@@ -212,14 +187,14 @@ def feature_dtypes(features: Mapping[str, Feature]) -> dict[str, str]:
 
 
 def parse_columns(
-    parsers: Mapping[str, Callable[[Batch, bool], Parsed]], batch: Batch, single: bool
+    parsers: Mapping[str, Callable[[Batch], Parsed]], batch: Batch
 ) -> tuple[dict[str, Parsed], list[TFRecordError]]:
     """The values of each parser, and the errors of those that failed."""
     parsed: dict[str, Parsed] = {}
     faults: list[TFRecordError] = []
     for name, parse in parsers.items():
         try:
-            parsed[name] = parse(batch, single)
+            parsed[name] = parse(batch)
         except TFRecordError as error:
             faults.append(error)
     return parsed, faults
@@ -232,7 +207,8 @@ def raise_first(faults: Sequence[TFRecordError | None]) -> None:
         raise min(raised, key=lambda fault: fault.record or 0)
 
 
-def feature_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[Batch, bool], Parsed]:
+def feature_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[Batch], Parsed]:
+    """The function that makes the array of a feature; SchemaError for a description that TensorFlow rejects."""
     if isinstance(feature, FixedLenFeature):
         return partial(_parse_fixed, name, feature, _default(name, feature))
     if isinstance(feature, FixedLenSequenceFeature):
@@ -279,7 +255,7 @@ def _as_values(name: str, dtype: str, default: Any) -> Array:
     return values
 
 
-def _parse_fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Batch, single: bool) -> Parsed:
+def _parse_fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Batch) -> Parsed:
     column = batch.columns[name]
     size, records, present = fixed_part(tuple(feature.shape)), len(column.counts), column.present
     if default is None and not present.all():
@@ -296,16 +272,16 @@ def _parse_fixed(name: str, feature: FixedLenFeature, default: Array | None, bat
         rows[present] = column.values.reshape(-1, size)
         rows[~present] = default
     array = rows.reshape(records, *feature.shape)
-    return array[0] if single else array
+    return array[0] if batch.is_single else array
 
 
 def padded_sequence(
-    name: str, feature: FixedLenSequenceFeature, default: Array, expansion: Expansion, batch: Batch, single: bool
+    name: str, feature: FixedLenSequenceFeature, default: Array, expansion: Expansion, batch: Batch
 ) -> Parsed:
     column = batch.columns[name]
     size = fixed_part(tuple(feature.shape))
     column.refuse_records(column.counts % size != 0, f"a multiple of {size}")
-    if single:
+    if batch.is_single:
         return column.values.reshape(len(column.values) // size, *feature.shape)
     records, longest = len(column.counts), int(column.counts.max(initial=0))
     _take_padding(column, expansion)
@@ -331,19 +307,19 @@ def _take_padding(column: FeatureValues, expansion: Expansion) -> None:
     raise DecodeError(reason, record=record, feature=column.name, expected=expansion.room, got=size, hint=advice)
 
 
-def _parse_varlen(name: str, batch: Batch, single: bool) -> SparseTensor:
+def _parse_varlen(name: str, batch: Batch) -> SparseTensor:
     column = batch.columns[name]
     within = np.arange(len(column.values)) - np.repeat(column.starts, column.counts)
     longest = int(column.counts.max(initial=0))
-    if single:
+    if batch.is_single:
         return SparseTensor(within[:, None], column.values, np.array([longest]))
     indices = np.column_stack([column.records, within])
     return SparseTensor(indices, column.values, np.array([len(column.counts), longest]))
 
 
-def _sparse(feature: SparseFeature, batch: Batch, single: bool) -> SparseTensor:
+def _sparse(feature: SparseFeature, batch: Batch) -> SparseTensor:
     column = batch.columns[feature.value_key]
-    axes = [] if single else [column.records]
+    axes = [] if batch.is_single else [column.records]
     for key, size in zip(feature.index_keys, feature.dense_shape, strict=True):
         index = batch.columns[key]
         reason = "expected {} indices, one per value, got {}"
@@ -358,11 +334,11 @@ def _sparse(feature: SparseFeature, batch: Batch, single: bool) -> SparseTensor:
     if not feature.already_sorted:
         order = np.lexsort(axes[::-1])
         indices, values = indices[order], values[order]
-    shape = feature.dense_shape if single else (len(column.counts), *feature.dense_shape)
+    shape = feature.dense_shape if batch.is_single else (len(column.counts), *feature.dense_shape)
     return SparseTensor(indices, values, np.array(shape, np.int64))
 
 
-def ragged_rows(name: str, feature: RaggedFeature, batch: Batch, single: bool) -> Array | RaggedTensor:
+def ragged_rows(name: str, feature: RaggedFeature, batch: Batch) -> Array | RaggedTensor:
     column = batch.columns[feature.value_key or name]
     flat, counts = column.values, column.counts
     levels: list[Array] = []  # row lengths, the outermost level first
@@ -377,13 +353,13 @@ def ragged_rows(name: str, feature: RaggedFeature, batch: Batch, single: bool) -
                 flat = flat.reshape(-1, size, *flat.shape[1:])
         else:
             splits = batch.columns[partition.key]
-            needed = (counts > 0) | (single and isinstance(partition, RowSplits))
+            needed = (counts > 0) | (batch.is_single and isinstance(partition, RowSplits))
             _refuse_missing(
                 name, type(partition).__name__, splits=splits, items=counts, missing=~splits.present & needed
             )
-            lengths, counts = row_lengths(partition, splits, counts, batched=not single)
+            lengths, counts = row_lengths(partition, splits, counts, batched=not batch.is_single)
             levels.insert(0, lengths)
-    if not single:
+    if not batch.is_single:
         levels.insert(0, counts)
     return RaggedTensor(flat, tuple(row_splits_of(name, feature, lengths) for lengths in levels)) if levels else flat
 
@@ -470,200 +446,3 @@ class RaggedTensor(NamedTuple):
         items = values.to_list() if isinstance(values, RaggedTensor) else values.tolist()
         splits = self.row_splits.tolist()
         return [items[begin:end] for begin, end in pairwise(splits)]
-
-
-def row_lengths(partition: Partition, splits: FeatureValues, items: Array, *, batched: bool) -> tuple[Array, Array]:
-    """Compute the lengths of all rows, and the number of rows of each record.
-
-    `splits` is the feature that describes the partition, `items` (int64) the number of items of each record, which are
-    split into rows. If `batched`, empty row splits mean no rows: TensorFlow accepts them in a batch only.
-    """
-    if not isinstance(partition, ValueRowIds):
-        _refuse(splits, (splits.values < 0) | (splits.values > items[splits.records]), items, "is out of range")
-    lengths, rows = _LENGTHS[type(partition)](splits, items)
-    split = replace(splits, values=lengths, counts=rows)
-    _refuse(split, lengths < 0, items, "is a negative row length")
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    total = ends[split.starts + rows] - ends[split.starts]
-    if isinstance(partition, RowSplits) and not batched:
-        splits.refuse_records(splits.counts == 0, 1, reason="expected at least {} row split, got {}")
-    splits.refuse_records(total != items, items, total, "there are {} values, but the rows have {}")
-    return lengths, rows
-
-
-def _split_by_limits(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
-    before = np.roll(splits.values, 1)
-    before[splits.starts[splits.counts > 0]] = 0
-    return splits.values - before, splits.counts
-
-
-def _split_by_splits(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
-    first = np.zeros(len(splits.values), bool)
-    first[splits.starts[splits.counts > 0]] = True
-    _refuse(splits, first & (splits.values != 0), items, "is the first of the row splits, which must be 0")
-    limits = replace(splits, values=splits.values[~first], counts=np.maximum(splits.counts - 1, 0))
-    return _split_by_limits(limits, items)
-
-
-def _split_by_starts(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
-    after = np.roll(splits.values, -1)
-    filled = splits.counts > 0
-    after[(splits.starts + splits.counts - 1)[filled]] = items[filled]
-    return after - splits.values, splits.counts
-
-
-def _split_by_row_ids(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
-    splits.refuse_records(splits.counts != items, items, reason="expected {} row numbers, one per value, got {}")
-    _refuse(splits, (splits.values < 0) | (splits.values > items.sum() + _MAX_EMPTY_ROWS), items, "is not a row number")
-    steps, _ = _split_by_limits(splits, items)
-    _refuse(splits, steps < 0, items, "is less than the one before")
-    rows = np.zeros(len(items), np.int64)
-    filled = splits.counts > 0
-    rows[filled] = splits.values[(splits.starts + splits.counts - 1)[filled]] + 1
-    if np.any(bad := np.cumsum(rows) > np.cumsum(items) + _MAX_EMPTY_ROWS):
-        reason, record = "too many rows without a value", int(bad.argmax())
-        raise DecodeError(reason, record=record, feature=splits.name, expected=_MAX_EMPTY_ROWS)
-    first_row = np.cumsum(rows) - rows
-    return np.bincount(splits.values + first_row[splits.records], minlength=int(rows.sum())), rows
-
-
-_LENGTHS: dict[type, Callable[[FeatureValues, Array], tuple[Array, Array]]] = {
-    RowLengths: lambda splits, items: (splits.values, splits.counts),
-    RowLimits: _split_by_limits,
-    RowSplits: _split_by_splits,
-    RowStarts: _split_by_starts,
-    ValueRowIds: _split_by_row_ids,
-}
-
-
-def _refuse(splits: FeatureValues, bad: Array, items: Array, problem: str) -> None:
-    """Raise DecodeError for the first bad value, if any."""
-    if np.any(bad):
-        first = int(bad.argmax())
-        record, got = int(splits.records[first]), int(splits.values[first])
-        reason, expected = f"the row partition's {got} {problem}", f"0 to {items[record]}"
-        raise DecodeError(reason, record=record, feature=splits.name, expected=expected, got=got)
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureValues:
-    """Values of one feature in all records."""
-
-    name: str
-    values: Array  # int64, float32 or object (bytes)
-    counts: Array  # int64: number of values of each record
-    present: Array  # bool: True if a record has the feature, with a type
-
-    @property
-    def starts(self) -> Array:
-        """Index of the first value of each record."""
-        return np.cumsum(self.counts) - self.counts
-
-    @property
-    def records(self) -> Array:
-        """Record of each value."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
-
-    def refuse_records(
-        self, bad: Array, expected: Any, got: Array | None = None, reason: str = "expected {} values, got {}"
-    ) -> None:
-        """Raise DecodeError for the first bad record; `reason` is a format string for what it expected and got."""
-        if np.any(bad):
-            record = int(bad.argmax())
-            want = int(expected[record]) if isinstance(expected, np.ndarray) else expected
-            have = int((self.counts if got is None else got)[record])
-            raise DecodeError(reason.format(want, have), record=record, feature=self.name, expected=want, got=have)
-
-
-@dataclass(frozen=True, slots=True)
-class StepValues:
-    """Values of one feature list in all records."""
-
-    values: FeatureValues  # here a step counts as a record
-    counts: Array  # int64: number of steps of each record
-    present: Array  # bool: True if a record has the feature list
-
-    @property
-    def records(self) -> Array:
-        """Record of each step."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Features of all records, or of the records before a fault."""
-
-    columns: dict[str, FeatureValues]
-    fault: TFRecordError | None
-    lists: dict[str, StepValues] = field(default_factory=dict)  # the feature lists of SequenceExamples
-
-
-def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str], lists: Mapping[str, str] | None = None) -> Batch:
-    """Decode features of dtype int64, float32 or string, up to the first record that is damaged or has another kind.
-
-    With `lists`, the dtypes of feature lists, records are SequenceExamples, and `dtypes` those of their contexts.
-    """
-    columns = [PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in dtypes.items()]
-    columns += [
-        PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO, steps=True) for name, dtype in (lists or {}).items()
-    ]
-    record_type = RecordType.EXAMPLE if lists is None else RecordType.SEQUENCE_EXAMPLE
-    plan = Plan(
-        tuple(columns), unknown="skip", check_crc=False, record_type=record_type, names_in_both=True, typed_empties=True
-    )
-    engine = get_engine()
-    decoder = engine.decoder(plan)
-    parts: list[Sequence[ColumnBuffers]] = []
-    fault: TFRecordError | None = None
-    runs = runs_within(np.fromiter(map(len, payloads), np.int64, len(payloads)), _CHUNK_BYTES)
-    for begin, end in [*runs] or [(0, 0)]:
-        progress = decoder.feed(engine.frame(payloads[begin:end]))
-        parts.append(decoder.take())
-        if progress.fault is not None:
-            fault = to_error(progress.fault, record=begin)
-            fault.offset = fault.records_intact = fault.advice = None  # they make sense for files only
-            break
-    if lists is None:
-        fault = fault or not_examples(decoder.counts, None, is_declared=True)
-    chunks = dict(zip(columns, zip(*parts, strict=True), strict=True))
-    return Batch(
-        {c.name: _concat_values(c.name, part, c.kind) for c, part in chunks.items() if not c.steps},
-        fault,
-        {c.name: _concat_steps(c.name, part, c.kind) for c, part in chunks.items() if c.steps},
-    )
-
-
-def _concat_steps(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> StepValues:
-    counts, present = [], []
-    for chunk in chunks:
-        offsets = chunk.offsets if chunk.is_list else None  # None: no record has the feature list
-        counts.append(np.zeros(chunk.rows, np.int64) if offsets is None else np.diff(offsets).astype(np.int64))
-        present.append(np.zeros(chunk.rows, bool) if offsets is None else column_mask(chunk))
-    steps = [chunk.steps if chunk.steps is not None else absent(name, 0, kind, Layout.LIST) for chunk in chunks]
-    return StepValues(_concat_values(name, steps, kind), np.concatenate(counts), np.concatenate(present))
-
-
-def _concat_values(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> FeatureValues:
-    parts = [_values(chunk, kind) for chunk in chunks]
-    return FeatureValues(name, *(parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))))
-
-
-def _values(part: ColumnBuffers, kind: Kind) -> tuple[Array, Array, Array]:
-    column = widen(part, kind, Layout.LIST)
-    assert column.values is not None
-    assert column.offsets is not None
-    counts = np.diff(column.offsets).astype(np.int64)
-    present = column_mask(column)
-    if kind is not Kind.BYTES:
-        return column.values.view(_NUMBERS[kind]), counts, present
-    assert column.value_offsets is not None
-    texts = variable_width(
-        pa.binary(),
-        len(column.value_offsets) - 1,
-        nulls=0,
-        validity=None,
-        offsets=column.value_offsets,
-        values=column.values,
-    )
-    with memory_errors():
-        return texts.to_numpy(zero_copy_only=False), counts, present

@@ -1,6 +1,9 @@
 """``tf.io.parse_sequence_example`` without TensorFlow: context features and feature lists to arrays.
 
 A feature list is parsed as a batch whose records are its steps; the steps of all records are decoded as one column.
+
+Tests: tests/apps/tf_compat/test_parse_sequence_example.py; with TensorFlow:
+tests/conformance/test_parse_sequence_example.py.
 """
 
 from __future__ import annotations
@@ -12,14 +15,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tfrecord_io.apps.tf_compat.feature_values import Batch, StepValues, decode
 from tfrecord_io.apps.tf_compat.parse_example import (
-    Batch,
     Parsed,
     RaggedTensor,
     SparseTensor,
-    StepValues,
     as_payloads,
-    decode,
     feature_dtypes,
     feature_parser,
     padded_sequence,
@@ -132,25 +133,25 @@ def parse_sequence_example(
     _refuse_others(context, _IN_CONTEXT, "the context of a SequenceExample")
     _refuse_others(lists, _IN_LISTS, "a feature list")
     dtypes, list_dtypes = feature_dtypes(context), feature_dtypes(lists)
-    single = isinstance(serialized, bytes | bytearray | memoryview)
-    payloads = [bytes(serialized)] if single else as_payloads(serialized)
-    names = _check_names(example_names, len(payloads), single)
+    is_single = isinstance(serialized, bytes | bytearray | memoryview)
+    payloads = [bytes(serialized)] if is_single else as_payloads(serialized)
+    names = _check_names(example_names, len(payloads), allows_one_text=is_single)
     expansion = Expansion(limits.expansion_bytes, sum(map(len, payloads)))
     in_context = {key: feature_parser(key, feature, expansion) for key, feature in context.items()}
     in_lists = {key: _list_parser(key, feature, expansion) for key, feature in lists.items()}
     try:
-        batch = decode(payloads, dtypes, list_dtypes)
-        if single:
+        batch = decode(payloads, dtypes, list_dtypes, is_single=is_single)
+        if is_single:
             raise_first([batch.fault])
-        parsed_context, faults = parse_columns(in_context, batch, single)
-        parsed_lists, faults_of_lists = parse_columns(in_lists, batch, single)
+        parsed_context, faults = parse_columns(in_context, batch)
+        parsed_lists, faults_of_lists = parse_columns(in_lists, batch)
         raise_first([batch.fault, *faults, *faults_of_lists])
     except TFRecordError as error:
         if names is not None and error.record is not None:
             error.path = names[error.record]
         raise
     lengths: dict[str, Parsed] = {
-        key: batch.lists[key].counts[0] if single else batch.lists[key].counts
+        key: batch.lists[key].counts[0] if is_single else batch.lists[key].counts
         for key, feature in lists.items()
         if isinstance(feature, FixedLenSequenceFeature)
     }
@@ -213,17 +214,17 @@ def _refuse_others(description: Mapping[str, Feature], allowed: tuple[type, ...]
             raise SchemaError(reason, feature=name, expected=names, got=type(feature).__name__)
 
 
-def _check_names(names: Any, records: int, single: bool) -> list[str] | None:
+def _check_names(names: Any, records: int, *, allows_one_text: bool) -> list[str] | None:
     """Convert the names of records to text; ValueError if there are not as many names as records."""
     if names is None:
         return None
-    texts = [names] if single and isinstance(names, str | bytes) else list(names)
+    texts = [names] if allows_one_text and isinstance(names, str | bytes) else list(names)
     if len(texts) != records:
         raise ValueError(f"example_names= has {len(texts)} names for {records} records: pass one for each")
     return [text.decode(errors="replace") if isinstance(text, bytes) else str(text) for text in texts]
 
 
-def _list_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[Batch, bool], Parsed]:
+def _list_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[Batch], Parsed]:
     if isinstance(feature, FixedLenSequenceFeature):
         if feature.default_value is not None:
             reason = "a FixedLenSequenceFeature of a feature list is padded with 0 or b'', and takes no default_value"
@@ -235,9 +236,7 @@ def _list_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[
     return partial(_ragged_steps, name, feature)
 
 
-def _dense_steps(
-    name: str, feature: FixedLenSequenceFeature, expansion: Expansion, batch: Batch, single: bool
-) -> Array:
+def _dense_steps(name: str, feature: FixedLenSequenceFeature, expansion: Expansion, batch: Batch) -> Array:
     column = batch.lists[name]
     if not feature.allow_missing and not column.present.all():
         reason = "the record lacks the feature list, which may not be missing"
@@ -249,12 +248,12 @@ def _dense_steps(
     default = np.array([b""], object) if feature.dtype == "string" else np.zeros(1, column.values.values.dtype)
     rows = replace(column.values, counts=column.counts * size, present=column.present)
     array: Array = padded_sequence(
-        name, feature, default=default, expansion=expansion, batch=Batch({name: rows}, None), single=single
+        name, feature, default=default, expansion=expansion, batch=Batch({name: rows}, None, is_single=batch.is_single)
     )
     return array
 
 
-def _sparse_steps(name: str, batch: Batch, single: bool) -> SparseTensor:
+def _sparse_steps(name: str, batch: Batch) -> SparseTensor:
     column = batch.lists[name]
     steps = column.values
     first_step = np.cumsum(column.counts) - column.counts
@@ -262,12 +261,12 @@ def _sparse_steps(name: str, batch: Batch, single: bool) -> SparseTensor:
     within_step = np.arange(len(steps.values)) - np.repeat(steps.starts, steps.counts)
     axes = [within_record[steps.records], within_step]
     shape = [int(column.counts.max(initial=0)), int(steps.counts.max(initial=0))]
-    if not single:
+    if not batch.is_single:
         axes, shape = [column.records[steps.records], *axes], [len(column.counts), *shape]
     return SparseTensor(np.column_stack(axes), steps.values, np.array(shape))
 
 
-def _ragged_steps(name: str, feature: RaggedFeature, batch: Batch, single: bool) -> RaggedTensor:
+def _ragged_steps(name: str, feature: RaggedFeature, batch: Batch) -> RaggedTensor:
     column = batch.lists[feature.value_key or name]
     keys = [part.key for part in feature.partitions if not isinstance(part, UniformRowLength)]
     for key in keys:
@@ -278,9 +277,9 @@ def _ragged_steps(name: str, feature: RaggedFeature, batch: Batch, single: bool)
             reason = f"expected {want} steps, as many as the values of the RaggedFeature '{name}' have, got {got}"
             raise DecodeError(reason, record=record, feature=key, expected=want, got=got)
     columns = {key: batch.lists[key].values for key in (column.values.name, *keys)}
-    rows = _parse_steps(column, lambda: ragged_rows(name, feature, Batch(columns, None), single=False))
+    rows = _parse_steps(column, lambda: ragged_rows(name, feature, Batch(columns, None)))
     assert isinstance(rows, RaggedTensor)
-    if single:
+    if batch.is_single:
         return rows
     splits = row_splits_of(name, feature, column.counts)
     return RaggedTensor(rows.flat_values, (splits, *rows.nested_row_splits))

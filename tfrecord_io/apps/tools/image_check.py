@@ -1,17 +1,23 @@
-"""Check the images of files: those that are empty, broken, mislabelled, or of another size than the record states."""
+"""Check the images of files: those that are empty, broken, mislabelled, or of another size than the record states.
+
+`check_images` finds the columns of images of all files first, as a file alone may have none in its first records.
+`_faults` finds what is wrong with one image; `_ImageCheck` reads one file, and adds its problems to the result.
+
+Tests: tests/apps/tools/test_image_check.py.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.apps.tools.file_check import MOST_PROBLEMS, FileCheck, Problem
+from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
 from tfrecord_io.base import FrameOptions, ScanOptions, ordered
 from tfrecord_io.bytes import IMAGES, looks_like
 from tfrecord_io.columns import IMAGE_KEY, ImageHeader, RowFault, image_header, is_bytes, is_list_like, pillow
@@ -58,7 +64,10 @@ def check_images(
     options = options.changed(on_error=_goes_on, progress=False)
     inherited = {f.name: getattr(options, f.name) for f in fields(FrameOptions)}
     reading = ScanOptions(**inherited, record_type=record_type, sample=_SAMPLE, on_new="ignore", infer_text=False)
-    checks = [_ImageCheck(source, file, full, keeps_all) for source, file in zip(sources, files, strict=True)]
+    checks = [
+        _ImageCheck(source, file, decodes_pixels=full, problems=ProblemList(keeps_all=keeps_all))
+        for source, file in zip(sources, files, strict=True)
+    ]
     images: set[str] = set().union(*(check.find_columns(reading) for check in checks))
     scans = [check.scan for check in checks if check.scan is not None]
     if not images and scans and len(scans) == len(checks):
@@ -140,13 +149,11 @@ class _ImageCheck:
 
     source: Source
     file: FileCheck  # the result, to which problems are added
-    full: bool
-    keeps_all: bool  # whether all problems are kept
-    scan: Scan | None = None  # None: it cannot be read
+    decodes_pixels: bool  # False: only headers are read
+    problems: ProblemList  # of images, and of the reading
+    scan: Scan | None = None  # set by `find_columns`; None: the file cannot be read
     images: int = 0
     bad_images: int = 0
-    problems: list[Problem] = field(default_factory=list)  # of images, as far as they are kept
-    problem_count: int = 0
 
     def find_columns(self, options: ScanOptions) -> set[str]:
         """The columns of images of the file, and how it is read."""
@@ -177,7 +184,8 @@ class _ImageCheck:
                         path, record = reader.origin(first + row)
                         self._add(faults, path, record, column)
                     first += len(batch)
-        file = self.file.with_problems(self.problems, self.problem_count, keeps_all=self.keeps_all)
+        found = self.problems
+        file = self.file.with_problems(found.kept, found.count, keeps_all=found.keeps_all)
         return replace(file, images=self.images, bad_images=self.bad_images)
 
     def _add(self, faults: Sequence[Fault], path: str, record: int, column: str) -> None:
@@ -185,12 +193,7 @@ class _ImageCheck:
         self.bad_images += bool(faults)
         for reason, expected, got in faults:
             error = DecodeError(reason, path=path, record=record, feature=column, expected=expected, got=got)
-            self._note(Problem("images", error))
-
-    def _note(self, problem: Problem) -> None:
-        self.problem_count += 1
-        if self.keeps_all or len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(problem)
+            self.problems.add("images", error)
 
     @contextmanager
     def _errors_as_problems(self) -> Iterator[None]:
@@ -200,10 +203,10 @@ class _ImageCheck:
         except (ReplacedError, MissingDependencyError):
             raise
         except TFRecordError as error:
-            if not self.file.problem_count and not self.problem_count:
-                self._note(Problem("images", error))
+            if not self.file.problem_count and not self.problems.count:
+                self.problems.add("images", error)
         except OSError as error:
-            self._note(Problem("storage", error))
+            self.problems.add("storage", error)
 
     def _tasks(
         self, batch: pa.RecordBatch, stated: Mapping[str, Mapping[str, str]]
@@ -225,7 +228,7 @@ class _ImageCheck:
     def _check(
         self, row: int, column: str, scalar: pa.Scalar, facts: Mapping[str, Any], where: str
     ) -> tuple[int, str, list[Fault]]:
-        faults = _faults(scalar.as_py(), column, facts, full=self.full)
+        faults = _faults(scalar.as_py(), column, facts, full=self.decodes_pixels)
         return row, column, [(where + reason, expected, got) for reason, expected, got in faults]
 
 

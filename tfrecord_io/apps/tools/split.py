@@ -39,7 +39,6 @@ from tfrecord_io.write import CopiedRecords, WriteReport, record_outputs
 
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
 _MISSING = "%missing"
-_MISSING_CLI = "%missing"
 
 
 @check_keywords

@@ -12,8 +12,10 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from tfrecord_io.apps.tools.file_check import FileCheck, FileChecker, FileContents, Problem
+from tfrecord_io.apps.tools.file_check import FileChecker
+from tfrecord_io.apps.tools.file_check_result import FileCheck, Problem
 from tfrecord_io.apps.tools.image_check import check_images, refuse_files_read_once
+from tfrecord_io.apps.tools.record_check import FileContents
 from tfrecord_io.base import (
     LIMITS,
     LINE_WIDTH,

@@ -48,7 +48,7 @@ WITHOUT_CRC = (
 )
 WITHOUT_CRC_CLI = "write them anew with tfr salvage --no-check-crc SOURCE TARGET"
 NO_VALUES = "declare it with tfr.scalar(…, empty='null') to read null, or declare it as a list: tfr.list_"
-NO_VALUES_CLI = "declare it as a list: tfr.list_"
+NO_VALUES_CLI = "declare it as a list, as with --type NAME=list<int64>"
 
 
 _DAMAGE = Hint(ON_ERROR, ON_ERROR_CLI)
@@ -77,14 +77,16 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, Hint]] = {
     FaultCode.VALUE_COUNT: (
         DecodeError,
         "expected exactly 1 value, got {f.got}",
-        Hint("declare the feature as a list: tfr.list_"),
+        Hint(
+            "declare the feature as a list: tfr.list_", "declare the feature as a list, as with --type NAME=list<int64>"
+        ),
     ),
     FaultCode.NOT_TEXT: (
         DecodeError,
         "expected text, got bytes that are not text",
         Hint(
             "it was text so far; pass infer_text=False, or declare it as binary with schema=, or pass sample='all'",
-            "it was text so far; declare it as binary with --schema, or pass --sample all",
+            "it was text so far; declare it as binary with --type, or pass --sample all",
         ),
     ),
     FaultCode.NOT_UTF8: (DecodeError, "expected UTF-8, got other bytes", Hint("declare the feature as binary")),
@@ -94,7 +96,7 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, Hint]] = {
         Hint(
             "pass on_new='ignore' to leave it out, or pass sample='all', or declare it with schema= (a feature list by "
             "tfr.sequence)",
-            "pass --sample all, or declare it with --schema (a feature list by tfr.sequence)",
+            "pass --on-new ignore to leave it out, or pass --sample all",
         ),
     ),
     FaultCode.MISSING_FEATURE: (
@@ -135,12 +137,12 @@ def _is_companion(feature: str | None, plan: Plan) -> bool:
     return is_named and any(c.name == feature and c.kind is Kind.NONE for c in plan.columns)
 
 
-def other_kind_advice(expected: Kind, got: Kind, layout: Layout | None) -> str:
-    """The advice where a feature of a layout has another type than its column reads."""
-    advice = "pass schema= with a type that fits, or exclude the feature with columns="
-    if got is not Kind.BYTES or expected not in (Kind.INT64, Kind.FLOAT) or layout is not Layout.LIST:
-        return advice
-    return f"declare arrays that are stored as bytes with tfr.tensor(dtype, shape), or {advice}"
+def other_kind_hint(expected: Kind, got: Kind, layout: Layout | None) -> Hint:
+    """The hint where a feature of a layout has another type than its column reads."""
+    text = "pass schema= with a type that fits, or exclude the feature with columns="
+    if got is Kind.BYTES and expected in (Kind.INT64, Kind.FLOAT) and layout is Layout.LIST:
+        text = f"declare arrays that are stored as bytes with tfr.tensor(dtype, shape), or {text}"
+    return Hint(text, "pass --type with a type that fits, or exclude the feature with --columns")
 
 
 def wire_reason(fault: Fault, what: str = "payload") -> str:
@@ -220,7 +222,7 @@ def _special_hint(fault: Fault, plan: Plan | None, contradicts_sample: bool) -> 
             return _kind_hint(fault, plan, contradicts_sample)
         case FaultCode.VALUE_COUNT if contradicts_sample:
             text = "declare the feature as a list in {}, or pass {}"
-            return Hint(text.format("schema=", "sample='all'"), text.format("--schema", "--sample all"))
+            return Hint(text.format("schema=", "sample='all'"), text.format("--type", "--sample all"))
         case FaultCode.VALUE_COUNT if fault.got == 0:
             return Hint(NO_VALUES, NO_VALUES_CLI)
         case FaultCode.UNKNOWN_FEATURE if plan is not None and any(c.name == fault.feature for c in plan.columns):
@@ -229,8 +231,11 @@ def _special_hint(fault: Fault, plan: Plan | None, contradicts_sample: bool) -> 
                 f"feature; if it is in both, read two columns: {_two_columns(fault)}"
             )
         case FaultCode.UNKNOWN_FEATURE if not contradicts_sample:
-            text = "the embedded schema does not have it; {} reads all features of the records"
-            return Hint(text.format("schema='infer'"), text.format("--schema infer"))
+            text = "the embedded schema does not have it; "
+            return Hint(
+                f"{text}schema='infer' reads all features of the records",
+                f"{text}--columns with the names of others leaves it out",
+            )
         case FaultCode.LENGTH_TOO_LARGE if fault.got > MAX_RECORD_BYTES:
             text = f"{MAX_RECORD_BYTES} is protobuf's own limit, which cannot be raised; "
             return Hint(text + ON_ERROR, text + ON_ERROR_CLI)
@@ -245,14 +250,14 @@ def _kind_hint(fault: Fault, plan: Plan | None, contradicts_sample: bool) -> Hin
     """The hint for a feature of another feature type than expected."""
     if contradicts_sample:
         text = "the schema was fixed from a sample; pass {}, or pass {}"
-        return Hint(text.format("sample='all'", "schema="), text.format("--sample all", "--schema"))
+        return Hint(text.format("sample='all'", "schema="), text.format("--sample all", "--type"))
     if plan is not None and _is_companion(fault.feature, plan):
         tensor = printable(feature_of_companion(fault.feature or "") or "")
         text = f"it is read as a companion of the tensor '{tensor}', and had another type before; pass "
-        cli = f"{text}--schema {tensor}=binary to read the bytes without it"
+        cli = f"{text}--type {tensor}=binary to read the bytes without it"
         return Hint(f"{text}schema={ {tensor: 'binary'}!r} to read the bytes without it", cli)
     layouts = [] if plan is None else [column.layout for column in plan.columns if column.name == fault.feature]
-    return Hint(other_kind_advice(Kind(fault.expected), Kind(fault.got), layouts[0] if layouts else None))
+    return other_kind_hint(Kind(fault.expected), Kind(fault.got), layouts[0] if layouts else None)
 
 
 def not_examples(counts: RecordCounts, path: str | None, *, is_declared: bool = False) -> DecodeError | None:

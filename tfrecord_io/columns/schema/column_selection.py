@@ -255,10 +255,7 @@ def _refuse_other_units(declared: Schema, stored: Schema, selects: Callable[[str
                 f"declare {stored_type}, and cast what is read, or declare it in schema_overrides= beside "
                 "schema='infer', if the embedded schema is wrong"
             )
-            advice_cli = (
-                f"declare {stored_type}, and cast what is read, or declare it in --type beside --schema infer, "
-                "if the embedded schema is wrong"
-            )
+            advice_cli = f"declare {stored_type}, and cast what is read"
             raise SchemaError(
                 reason, feature=feature, expected=type_, got=stored_type, hint=advice, hint_cli=advice_cli
             )

@@ -187,22 +187,13 @@ def _conflict(name: str, a: Observation, b: Observation, is_a: str, is_b: str) -
 
 def contradiction(name: str, before: RecordRef, expected: str, after: RecordRef, got: str) -> SchemaError:
     """The error for a column that differs between two records; both are named."""
-    advice = f"leave it out by columns={['*', f'!{name}']!r}, or read the files separately"
-    advice_cli = f"leave it out by --columns {['*', f'!{name}']}, or read the files separately"
-    if {expected, got} == {Kind.INT64.description, Kind.FLOAT.description}:
-        advice = f"declare a type for both with schema_overrides={ {name: 'float64'}!r}, or {advice}"
-        advice_cli = f"declare a type for both with --type { {name: 'float64'} }, or {advice}"
-    elif after.path is not None:
-        advice = f"{advice}, or pass on_error='skip', which leaves out the records of the less frequent type"
-        advice_cli = f"{advice}, or pass --on-error skip, which leaves out the records of the less frequent type"
+    from tfrecord_io.columns.schema.column_advice import conflict_hints
+
+    are_numbers = {expected, got} == {Kind.INT64.description, Kind.FLOAT.description}
+    hint, hint_cli = conflict_hints(
+        name, common_type="float64" if are_numbers else None, can_skip=after.path is not None
+    )
     reason, record = f"it is {expected} in {before} and {got} in {after}", after.record if after.record >= 0 else None
     return SchemaError(
-        reason,
-        path=after.path,
-        record=record,
-        feature=name,
-        expected=expected,
-        got=got,
-        hint=advice,
-        hint_cli=advice_cli,
+        reason, path=after.path, record=record, feature=name, expected=expected, got=got, hint=hint, hint_cli=hint_cli
     )

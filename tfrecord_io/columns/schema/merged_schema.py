@@ -91,15 +91,15 @@ def prefer_read_files(every: EmbeddedSchema, read: EmbeddedSchema) -> EmbeddedSc
 
 def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.Field) -> SchemaError:
     """The error for a column whose types in two files have no type in common."""
+    from tfrecord_io.columns.schema.column_advice import conflict_hints
+
     name = other.name
     types = [value_type(f.type) for f in (before, other)]
-    advice = f"leave it out by columns={['*', f'!{name}']!r}, or read the files separately"
-    advice_cli = f"leave it out by --columns {['*', f'!{name}']}, or read the files separately"
+    common_type = None
     are_values = _encoding(before) is None and _encoding(other) is None
     if are_values and any(map(pa.types.is_integer, types)) and any(map(pa.types.is_floating, types)):
-        wide = "list<float64>" if is_list_like(before.type) or is_list_like(other.type) else "float64"
-        advice = f"declare a type for both with schema_overrides={ {name: wide}!r}, or {advice}"
-        advice_cli = f"declare a type for both with --type { {name: wide} }, or {advice}"
+        common_type = "list<float64>" if is_list_like(before.type) or is_list_like(other.type) else "float64"
+    hint, hint_cli = conflict_hints(name, common_type=common_type)
     where = printable(a.origin(name)), printable(b.origin(name))
     reason = f"its type is {before.type} in {where[0]} and {other.type} in {where[1]}"
     if before.type == other.type and stated_extension(before) != stated_extension(other):
@@ -113,8 +113,8 @@ def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.
         feature=name,
         expected=str(before.type),
         got=str(other.type),
-        hint=advice,
-        hint_cli=advice_cli,
+        hint=hint,
+        hint_cli=hint_cli,
     )
 
 

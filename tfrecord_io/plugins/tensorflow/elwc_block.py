@@ -1,4 +1,10 @@
-"""The lists of a block of records: where their contexts and examples are."""
+"""The lists of a block of records of TensorFlow Ranking (ExampleListWithContext): where their parts are.
+
+A row is made of bytes of its list alone: Examples that lie one behind the other are one Example to a parser, so a row
+is the context, one example, and an Example with the numbers of the list and the row.
+
+Tests: tests/plugins/tensorflow/test_elwc_block.py; of files: tests/plugins/tensorflow/test_from_elwc.py.
+"""
 
 from __future__ import annotations
 
@@ -21,90 +27,108 @@ _VALUE, _INT64_LIST = b"\x12", b"\x1a"  # of an entry, of a Feature
 
 @dataclass(frozen=True, slots=True)
 class ListBlock:
-    """Arrays by list, and by row: a row is an example, or a list if only contexts are read."""
+    """Where the parts of the lists of a block are; a row is an example, or a list if only contexts are read.
+
+    All arrays are int64 but those of bytes. Offsets are in `data`, if nothing else is stated.
+
+    Attributes
+    ----------
+    data : uint8 ndarray
+        The bytes of the block.
+    payloads
+        By list: where its record's payload begins.
+    part_lists, part_starts, part_lengths
+        By part of a context, as a list may have the field several times: the number of its list, and its extent.
+    contexts : uint8 ndarray
+        All parts of contexts in order, which makes one of the parts of each list, as parsers merge them.
+    context_starts, context_lengths
+        By list: the extent of its context in `contexts`.
+    context_offsets
+        By list: where its context begins in the payload; −1 unless it has exactly one part.
+    row_lists, example_starts, example_lengths
+        By row: the number of its list in the block, and the extent of its example.
+    """
 
     data: Array
-    payloads: Array  # by list: its first byte in `data`
-    parts: Array  # by part of a context, as the field may occur several times: the number of its list,
-    part_starts: Array  # and its extent in `data`
+    payloads: Array
+    part_lists: Array
+    part_starts: Array
     part_lengths: Array
-    contexts: Array  # the parts of contexts in order, as parsers merge them
-    context_starts: Array  # by list, in `contexts`
+    contexts: Array
+    context_starts: Array
     context_lengths: Array
-    context_at: Array  # by list: offset of the context in the payload; −1 unless there is exactly one
-    lists: Array  # by row: the number of its list in the block,
-    starts: Array  # its example, in `data`
-    lengths: Array
+    context_offsets: Array
+    row_lists: Array
+    example_starts: Array
+    example_lengths: Array
 
     @classmethod
     def from_frames(cls, data: Array, frames: Frames, members: Members, part: str | None, engine: Engine) -> ListBlock:
-        """The lists of `frames`, of which `part` is read."""
+        """The lists of `frames`, whose fields are `members`; of one of `PARTS` only, or of both."""
         payloads, count = frames.starts, len(frames.starts)
+        extents = (members.records, members.starts, members.lengths)
         is_context = (members.fields == CONTEXT) & (part != "examples")
-        fields = (members.records, members.starts, members.lengths)
-        part_lists, part_starts, part_lengths = (array[is_context] for array in fields)
-        contexts = engine.payloads(data, Frames(part_starts, part_lengths, 0))
+        part_lists, part_starts, part_lengths = (array[is_context] for array in extents)
+        row_lists, example_starts, example_lengths = (array[members.fields == EXAMPLES] for array in extents)
+        if part == "context":
+            row_lists, example_starts, example_lengths = np.arange(count), *np.zeros((2, count), np.int64)
         context_lengths = np.zeros(count, np.int64)
         np.add.at(context_lengths, part_lists, part_lengths)
-        context_at = np.full(count, -1, np.int64)
-        context_at[part_lists] = part_starts - payloads[part_lists]
-        context_at[np.bincount(part_lists, minlength=count) != 1] = -1
-        context_starts = np.cumsum(context_lengths) - context_lengths
-        lists, starts, lengths = (array[members.fields == EXAMPLES] for array in fields)
-        if part == "context":
-            lists, starts, lengths = np.arange(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
+        context_offsets = np.full(count, -1, np.int64)
+        context_offsets[part_lists] = part_starts - payloads[part_lists]
+        context_offsets[np.bincount(part_lists, minlength=count) != 1] = -1
         return cls(
             data=data,
             payloads=payloads,
-            parts=part_lists,
+            part_lists=part_lists,
             part_starts=part_starts,
             part_lengths=part_lengths,
-            contexts=contexts,
-            context_starts=context_starts,
+            contexts=engine.payloads(data, Frames(part_starts, part_lengths, 0)),
+            context_starts=np.cumsum(context_lengths) - context_lengths,
             context_lengths=context_lengths,
-            context_at=context_at,
-            lists=lists,
-            starts=starts,
-            lengths=lengths,
+            context_offsets=context_offsets,
+            row_lists=row_lists,
+            example_starts=example_starts,
+            example_lengths=example_lengths,
         )
 
     @property
     def rows(self) -> int:
-        return len(self.lists)
+        return len(self.row_lists)
 
     def first_row(self, at: int) -> int:
         """The number of the first row of a list in the block."""
-        return int(self.lists.searchsorted(at))
+        return int(self.row_lists.searchsorted(at))
 
     def numbers(self, first: int, part: str | None) -> Array:
-        """The features of each row with its numbers, where the block begins with the list `first` of all files."""
-        columns = {RECORD: self.lists + first}
+        """Examples with the numbers of each row, where the block begins with the list `first` of all files."""
+        columns = {RECORD: self.row_lists + first}
         if part != "context":
-            columns[POSITION] = np.arange(self.rows) - self.lists.searchsorted(self.lists)
-        return np.concatenate([_examples(name.encode(), values) for name, values in columns.items()], axis=1)
+            columns[POSITION] = np.arange(self.rows) - self.row_lists.searchsorted(self.row_lists)
+        return np.concatenate([_number_examples(name.encode(), values) for name, values in columns.items()], axis=1)
 
     def sizes(self, numbers: Array) -> Array:
         """The payload bytes of each row."""
-        return self.context_lengths[self.lists] + self.lengths + numbers.shape[1]
+        return self.context_lengths[self.row_lists] + self.example_lengths + numbers.shape[1]
 
     def frames(self, numbers: Array, rows: int, engine: Engine) -> Iterator[Array]:
-        """The first `rows` rows as framed Examples, in pieces."""
+        """The first `rows` rows as framed Examples, in pieces: each the context, the example and the numbers."""
         combined = np.concatenate([self.data, self.contexts, numbers.ravel()])
+        width = numbers.shape[1]
         for begin, end in runs_within(self.sizes(numbers)[:rows], _PIECE_BYTES):
-            part = slice(begin, end)
-            lists, width = self.lists[part], numbers.shape[1]
+            lists, examples = self.row_lists[begin:end], self.example_starts[begin:end]
             contexts = self.context_starts[lists] + len(self.data)
-            example_starts = np.arange(begin, end) * width + len(self.data) + len(self.contexts)
-            starts = np.stack([contexts, self.starts[part], example_starts], axis=1)
+            number_starts = np.arange(begin, end) * width + len(self.data) + len(self.contexts)
+            starts = np.stack([contexts, examples, number_starts], axis=1)
             widths = np.full(end - begin, width)
-            lengths = np.stack([self.context_lengths[lists], self.lengths[part], widths], axis=1)
+            lengths = np.stack([self.context_lengths[lists], self.example_lengths[begin:end], widths], axis=1)
             yield engine.frame_extents(combined, starts.ravel(), lengths.ravel(), 3)
 
 
-def _examples(name: bytes, values: Array) -> Array:
+def _number_examples(name: bytes, values: Array) -> Array:
     """Examples of a feature with a number each, not negative: uint8 [rows, bytes], as all have the same size.
 
-    >>> _examples(b"n", np.array([7])).tobytes().hex(" ")
+    >>> _number_examples(b"n", np.array([7])).tobytes().hex(" ")
     '0a 0c 0a 0a 0a 01 6e 12 05 1a 03 0a 01 07'
     """
     width = max(1, -(-int(values.max(initial=0)).bit_length() // 7))  # of all varints, that of the longest

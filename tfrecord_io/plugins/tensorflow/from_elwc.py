@@ -112,9 +112,9 @@ class _ListSplitter:
             rows, error = self._size_error(walker, block, sizes)
         self._lists += len(frames.starts)
         offsets = frames.starts + (walker.offset - HEADER_BYTES)
-        starts = block.starts[:rows] - block.payloads[block.lists[:rows]]
-        contexts, context_at = block.context_lengths, block.context_at
-        extents = (block.lists[:rows], starts, block.lengths[:rows])
+        starts = block.example_starts[:rows] - block.payloads[block.row_lists[:rows]]
+        contexts, context_at = block.context_lengths, block.context_offsets
+        extents = (block.row_lists[:rows], starts, block.example_lengths[:rows])
         self._origins.add(BlockOrigins(walker.opened.path, walker.record, offsets, contexts, context_at, *extents))
         yield from block.frames(numbers, rows, engine)
         return error
@@ -141,7 +141,7 @@ class _ListSplitter:
         """The number of rows within the limits, and the error of the next row."""
         room = self._expansion.room
         row = int(((sizes > MAX_RECORD_BYTES) | (np.cumsum(sizes) > room)).argmax())
-        at, size = int(block.lists[row]), int(np.cumsum(sizes)[row])
+        at, size = int(block.row_lists[row]), int(np.cumsum(sizes)[row])
         if sizes[row] > MAX_RECORD_BYTES:
             reason = f"an example and its context have {sizes[row]} bytes, more than a record can have"
             error = DecodeError(reason, expected=MAX_RECORD_BYTES, got=int(sizes[row]))
@@ -212,12 +212,12 @@ class FeatureNames:
         before = set(self._contexts.names), set(self._examples.names)
         faults = []
         if (fault := self._contexts.feed(block.data, block.part_starts, block.part_lengths)) is not None:
-            at, start = int(block.parts[fault.record]), int(block.part_starts[fault.record])
+            at, start = int(block.part_lists[fault.record]), int(block.part_starts[fault.record])
             faults.append(ListFault(block.first_row(at), at, _move_fault(fault, block, at, start)))
-        if (fault := self._examples.feed(block.data, block.starts, block.lengths)) is not None:
+        if (fault := self._examples.feed(block.data, block.example_starts, block.example_lengths)) is not None:
             row = fault.record
-            at = int(block.lists[row])
-            moved = _move_fault(fault, block, at, int(block.starts[row]))
+            at = int(block.row_lists[row])
+            moved = _move_fault(fault, block, at, int(block.example_starts[row]))
             faults.append(ListFault(row, at, moved, row - block.first_row(at)))
         if self._twice(self._contexts.names, self._examples.names):
             faults.append(self._first_name(block, *before))
@@ -232,9 +232,9 @@ class FeatureNames:
         """The first list with which a name is used twice, after those with the names `contexts` and `examples`."""
         for at in range(len(block.payloads)):
             block_names = [_Names(self._engine, self._limit) for _ in range(2)]
-            of_list, rows = block.parts == at, block.lists == at
+            of_list, rows = block.part_lists == at, block.row_lists == at
             block_names[0].feed(block.data, block.part_starts[of_list], block.part_lengths[of_list])
-            block_names[1].feed(block.data, block.starts[rows], block.lengths[rows])
+            block_names[1].feed(block.data, block.example_starts[rows], block.example_lengths[rows])
             contexts, examples = contexts | block_names[0].names, examples | block_names[1].names
             if twice := self._twice(contexts, examples):
                 return ListFault(block.first_row(at), at, name=min(twice))

@@ -195,7 +195,7 @@ def _walk(feature: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     if read is None:
         reason = f"the TFDS feature class {class_name} is not supported"
         advice = "pass schema='infer', or declare the columns with schema="
-        advice_cli = "pass --schema infer, or declare the columns with --schema"
+        advice_cli = "read it in Python with tfr.dataset(path, schema='infer')"
         raise SchemaError(reason, feature=position.name or None, got=class_name, hint=advice, hint_cli=advice_cli)
     yield from read(content, replace(position, depth=position.depth + 1))
 

@@ -124,7 +124,7 @@ class BoxRule:
                     reason = f"{where} is empty or beyond the image"
                     expected = f"0 <= xmin < xmax <= {width} and 0 <= ymin < ymax <= {height}"
                     advice = 'invalid_boxes="skip" or "clip" accepts it'
-                    advice_cli = '--invalid-boxes skip or "clip" accepts it'
+                    advice_cli = "--invalid-boxes skip or clip accepts it"
                     raise DecodeError(reason, path=path, expected=expected, got=box, hint=advice, hint_cli=advice_cli)
                 placed = max(box[0], 0.0), max(box[1], 0.0), min(box[2], float(width)), min(box[3], float(height))
                 if self.invalid == "skip" or not _is_inside(placed, height, width):

@@ -286,7 +286,7 @@ class AnnotatedRecords:
         try:
             header = image_header(content.to_pybytes(), path or "", self.image)
         except DecodeError as error:
-            advice = f"{error.advice}, or {_UNSEEN}" if error.advice else _UNSEEN
+            are_known = None not in (height, width)
             raise DecodeError(
                 error.reason,
                 path=path,
@@ -294,7 +294,8 @@ class AnnotatedRecords:
                 feature=self.image,
                 expected=error.expected,
                 got=error.got,
-                hint=None if None in (height, width) else advice,
+                hint=_with_alternative(error.hint, _UNSEEN) if are_known else None,
+                hint_cli=_with_alternative(error.hint_cli or error.hint, _UNSEEN_CLI) if are_known else None,
             ) from None
         stored, turned = (header.height, header.width), header.turned_size
         if not self.check_sizes:
@@ -306,9 +307,16 @@ class AnnotatedRecords:
         text += f"or {turned[1]}×{turned[0]} turned by its EXIF orientation, " if turned != stored else ""
         text += f"but the record states {width or '?'}×{height or '?'}, so its boxes may be of another image"
         feature = _HEIGHT if height not in (None, stored[0]) else _WIDTH
-        advice = f"{_UNSEEN}, or columns={[f'!{_HEIGHT}', f'!{_WIDTH}']!r} takes the size of the image"
+        excluded = [f"!{_HEIGHT}", f"!{_WIDTH}"]
         raise row_error(
-            reader, self.count, reason=text, feature=feature, advice=advice, expected=stored, got=(height, width)
+            reader,
+            self.count,
+            reason=text,
+            feature=feature,
+            advice=f"{_UNSEEN}, or columns={excluded!r} takes the size of the image",
+            advice_cli=f"{_UNSEEN_CLI}, or --columns '{','.join(excluded)}' takes the size of the image",
+            expected=stored,
+            got=(height, width),
         )
 
     def _objects(self, values: Mapping[str, Any], reader: Reader, image: str) -> list[DetectedObject]:
@@ -520,3 +528,7 @@ def pixels_of(fraction: float, size: int) -> float:
         if np.float32(rounded / size) == np.float32(fraction):
             return int(rounded) if digits == 0 else rounded
     return exact
+
+
+def _with_alternative(hint: str | None, alternative: str) -> str:
+    return f"{hint}, or {alternative}" if hint else alternative

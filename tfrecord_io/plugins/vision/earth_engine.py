@@ -420,15 +420,13 @@ def _flat(column: pa.Array, field: pa.Field, pixels: int, channels: int, reader:
     size = int(sizes[wrong])
     reason = f"a patch of {counted(size, 'value')}, and the mixer file states {pixels} pixels"
     advice = _KERNEL
-    advice_cli = _KERNEL_CLI
     if channels > 1:
         reason = f"{reason} of {channels} channels"
     elif size and not size % pixels:
         band = f"channels={ {printable(field.name): size // pixels}!r}"
         advice = f"if it is a band of arrays, pass {band}; {_KERNEL}"
-        advice_cli = f"if it is a band of arrays, pass {band}; {_KERNEL_CLI}"
     raise DecodeError(
-        reason, path=path, record=record, expected=expected, got=size, hint=advice, hint_cli=advice_cli, **where
+        reason, path=path, record=record, expected=expected, got=size, hint=advice, hint_cli=_KERNEL_CLI, **where
     )
 
 

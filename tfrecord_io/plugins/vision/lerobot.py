@@ -274,8 +274,8 @@ class _Frames(AbstractContextManager["_Frames"]):
                 texts.append(text.decode() if isinstance(text, bytes) else text or "")
             except UnicodeDecodeError as error:
                 reason = f"a task is not text: {printable(str(error), 120)}"
-                advice = "task= (--task) names the column of text with the tasks"
-                advice_cli = "--task (--task) names the column of text with the tasks"
+                advice = "task= names the column of text with the tasks"
+                advice_cli = "--task names the column of text with the tasks"
                 raise EncodeError(
                     reason, feature=self._task, record=int(records[row]), hint=advice, hint_cli=advice_cli
                 ) from None

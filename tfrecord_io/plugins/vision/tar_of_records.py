@@ -15,8 +15,8 @@ from tfrecord_io.apps.file_formats.tables.table_files import open_decompressed_f
 from tfrecord_io.base import MIB, StorageOptions
 from tfrecord_io.bytes import HEADER_BYTES, SNIFF_BYTES, Array, Stream, infer, is_record_header, open_decompressed
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
+from tfrecord_io.plugins.vision.tar_archive import TarArchive
 from tfrecord_io.plugins.vision.vision_rows import TAR
-from tfrecord_io.plugins.vision.webdataset import TarArchive
 from tfrecord_io.read import PieceStream
 from tfrecord_io.store import FileName, Kind, Origin, PackedSources, Source, find_files
 

@@ -1,11 +1,18 @@
-"""Write records as files of a folder: images, or any bytes, and a table of the other columns."""
+"""Write records as files of a folder: images, or any bytes, and a table of the other columns.
+
+`_find_layout` finds the columns with the files and their names, `_FolderFiles` names and writes the files of each
+batch, and counts those that have none, or a misleading name. The names of files are checked before they are written:
+`NewFolder` refuses those that lead out of the folder, or are taken.
+
+Tests: tests/plugins/vision/test_to_folder.py.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +22,7 @@ from pyarrow import types as t
 from tfrecord_io.apps.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.base import ExportOptions, ReadOptions, check_keywords, ordered
 from tfrecord_io.bytes import CSV, IMAGES, JSON, NPY, TIFF_MAGIC, TSV, format_of_name, load
-from tfrecord_io.columns import Projection, RawImages, RowFault, is_bytes, short_type_name
+from tfrecord_io.columns import Projection, RawImages, RowFault, declaration, is_bytes, short_type_name
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, warn
 from tfrecord_io.read import Reader, open_path, options_from_call, plan_source, unwrap_scans
 from tfrecord_io.store import (
@@ -258,7 +265,7 @@ def _write_folder(
     options = _select_columns(source, options, columns=columns, kind=kind, image=image, filename=filename)
     with ExitStack() as opened:
         reader = opened.enter_context(open_path(source, options))
-        layout = _layout(reader.schema, kind, image=image, filename=filename, table=table)
+        layout = _find_layout(reader.schema, kind, image=image, filename=filename)
         table_fields = [field for field in reader.schema if field.name not in (layout.image, layout.filename)]
         table_schema = pa.schema([pa.field(layout.filename or layout.name, pa.string()), *table_fields])
         if make_table is not None:
@@ -269,17 +276,15 @@ def _write_folder(
             output = opened.enter_context(open_output(folder.table(table), storage))
             writer = opened.enter_context(make_table(OutputStream(output), table_schema))
         threads = REMOTE_READERS if is_url(target) else options.thread_count
+        files = _FolderFiles(layout, folder, reader, table=table, threads=threads)
         for batch in reader:
-            names = _write_files(batch, layout, folder=folder, reader=reader, threads=threads)
+            names = files.write(batch)
             if writer is not None:
                 columns_of_table = [pa.array(names, pa.string()), *map(batch.column, table_schema.names[1:])]
                 writer.write_batch(pa.RecordBatch.from_arrays(columns_of_table, schema=table_schema))
-            layout.rows += len(batch)
         written = tuple(reader.schema.names)
-    layout.warn(os.fspath(target))
-    return WriteReport(
-        os.fspath(target), layout.rows, bytes=folder.bytes, compression=None, columns=written, rounded={}
-    )
+    files.warn(os.fspath(target))
+    return WriteReport(os.fspath(target), files.rows, bytes=folder.bytes, compression=None, columns=written, rounded={})
 
 
 def _select_columns(
@@ -289,7 +294,7 @@ def _select_columns(
     if columns is None:
         return options
     schema = schema_to_choose_from(source, options)
-    layout = _layout(schema, kind, image=image, filename=filename, table=None)
+    layout = _find_layout(schema, kind, image=image, filename=filename)
     projection = Projection(columns)
     projection.check(schema.names)
     needed = [layout.image] if layout.filename is None else [layout.image, layout.filename]
@@ -314,71 +319,73 @@ def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
     return scan.schema
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Layout:
     """Which columns have the files and their names."""
 
     image: str
     filename: str | None
-    table: str | None  # a name that no file may have
     name: str  # of the column of the table with the names, where records have none
     are_images: bool
     raw: RawImages | None  # of pixels, of which PNG files are made
-    rows: int = 0  # before the current batch
-    missing: int = 0  # rows without an image
-    misnamed: int = 0  # images whose name has the suffix of another format
-    first: list[str] = field(default_factory=lambda: ["", ""])  # of each of the two
-
-    def warn(self, path: str) -> None:
-        """Warn of rows that have no file, or one whose name says something else."""
-        if self.missing:
-            place = "no file" if self.table is None else f"a row in '{self.table}' and no file"
-            text = (
-                f"{self.missing:,} of {self.rows:,} records have no image, and get {place}, the first: {self.first[0]}"
-            )
-            warn(f"{printable(path)}: {text}", UserWarning)
-        if self.misnamed:
-            text = f"{self.misnamed:,} of {self.rows - self.missing:,} images have the suffix of another format, "
-            warn(f"{printable(path)}: {text}the first: {self.first[1]}", UserWarning)
 
 
-def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | None, table: str | None) -> _Layout:
-    """Find the columns."""
+def _find_layout(schema: pa.Schema, kind: _Kind, *, image: str | None, filename: str | None) -> _Layout:
+    """Find the columns with the files and their names, by what the caller stated or by their default names."""
     raw = raw_images_of(schema) if kind.are_images else {}
+    image = _image_column(schema, kind, image, raw)
+    filename = _filename_column(schema, kind, filename)
+    return _Layout(image, filename, name=kind.name, are_images=kind.are_images, raw=raw.get(image))
+
+
+def _image_column(schema: pa.Schema, kind: _Kind, image: str | None, raw: Mapping[str, RawImages]) -> str:
+    """The column of the content of files: `image`, or the only one that can be."""
     of_bytes = [field.name for field in schema if is_bytes(field.type) or field.name in raw]
-    if kind.encoded not in of_bytes and image is None and len(raw) == 1:
-        image = next(iter(raw))
     if image is None:
-        if kind.encoded not in of_bytes and len(of_bytes) != 1:
-            reason = "it is not clear which column has the files"
-            advice = f"pass {kind.keyword}=; columns of bytes: {', '.join(of_bytes) or 'none'}"
-            advice_cli = f"pass {kind.keyword}=; columns of bytes: {', '.join(of_bytes) or 'none'}"
-            raise FeatureNotFoundError(reason, expected=kind.encoded, got=of_bytes, hint=advice, hint_cli=advice_cli)
-        image = kind.encoded if kind.encoded in of_bytes else of_bytes[0]
-    elif image not in schema.names:
+        if kind.encoded in of_bytes:
+            return kind.encoded
+        if len(raw) == 1:
+            return next(iter(raw))
+        if len(of_bytes) == 1:
+            return of_bytes[0]
+        names = f"columns of bytes: {', '.join(of_bytes) or 'none'}"
+        raise FeatureNotFoundError(
+            "it is not clear which column has the files",
+            expected=kind.encoded,
+            got=of_bytes,
+            hint=f"pass {kind.keyword}=; {names}",
+            hint_cli=f"pass --files COLUMN; {names}",
+        )
+    if image not in schema.names:
         raise FeatureNotFoundError("no such column", feature=image, hint=f"it has: {', '.join(schema.names)}")
-    elif image not in of_bytes:
-        got = short_type_name(schema.field(image).type, schema.field(image).metadata)
-        is_text = t.is_string(schema.field(image).type)
-        cast = f"schema_overrides={ {printable(image): 'binary'}!r} reads text as bytes" if is_text else None
-        raise SchemaError("files are bytes", feature=image, expected="binary", got=got, hint=cast)
-    if filename is not None and filename not in schema.names:
-        if filename != kind.name:
-            advice = f"it has: {', '.join(schema.names)}; {_NUMBERED}"
-            advice_cli = f"it has: {', '.join(schema.names)}; {_NUMBERED_CLI}"
-            raise FeatureNotFoundError("no such column", feature=filename, hint=advice, hint_cli=advice_cli)
-        filename = None
-    if filename is not None and not t.is_string(schema.field(filename).type):
-        got = short_type_name(schema.field(filename).type)
+    if image not in of_bytes:
+        field = schema.field(image)
+        casts = [f"{way} reads text as bytes" for way in declaration(printable(image), "binary")]
+        hint, hint_cli = casts if t.is_string(field.type) else (None, None)
+        got = short_type_name(field.type, field.metadata)
+        raise SchemaError("files are bytes", feature=image, expected="binary", got=got, hint=hint, hint_cli=hint_cli)
+    return image
+
+
+def _filename_column(schema: pa.Schema, kind: _Kind, filename: str | None) -> str | None:
+    """The column of the names of files; None if there is none of the default name, and files are numbered."""
+    if filename is None or (filename == kind.name and filename not in schema.names):
+        return None
+    if filename not in schema.names:
+        names = f"it has: {', '.join(schema.names)}"
+        raise FeatureNotFoundError(
+            "no such column", feature=filename, hint=f"{names}; {_NUMBERED}", hint_cli=f"{names}; {_NUMBERED_CLI}"
+        )
+    if not t.is_string(type_ := schema.field(filename).type):
         raise SchemaError(
             "names of files are text",
             feature=filename,
             expected="string",
-            got=got,
+            got=short_type_name(type_),
             hint=_NUMBERED,
             hint_cli=_NUMBERED_CLI,
         )
-    return _Layout(image, filename, table=table, name=kind.name, are_images=kind.are_images, raw=raw.get(image))
+    return filename
 
 
 def raw_images_of(schema: pa.Schema) -> dict[str, RawImages]:
@@ -398,44 +405,69 @@ def image_contents(images: pa.Array, raw: RawImages | None, reader: Reader, firs
         raise fault.to_error(*reader.origin(first + fault.row)) from None
 
 
-def _write_files(
-    batch: pa.RecordBatch, layout: _Layout, folder: NewFolder, reader: Reader, threads: int
-) -> list[str | None]:
-    """Write the files of a batch; return the names of all rows, None for a row without file and name."""
-    images = batch.column(layout.image)
-    filenames = batch.column(layout.filename).to_pylist() if layout.filename is not None else [None] * len(batch)
-    names: list[str | None] = []
+class _FolderFiles:
+    """Writes the files of batches, and counts those whose names or contents are missing or misleading."""
 
-    def files() -> Iterator[NewFile]:
-        contents = image_contents(images, layout.raw, reader, layout.rows)
-        for at, (content, name) in enumerate(zip(contents, filenames, strict=True), layout.rows):
+    def __init__(self, layout: _Layout, folder: NewFolder, reader: Reader, *, table: str | None, threads: int) -> None:
+        self._layout, self._folder, self._reader = layout, folder, reader
+        self._table = table  # a name that no file may have
+        self._threads = threads
+        self.rows = 0  # of all batches
+        self.missing = 0  # rows without an image
+        self.misnamed = 0  # images whose name has the suffix of another format
+        self._first_missing = self._first_misnamed = ""  # as a warning names them
+
+    def write(self, batch: pa.RecordBatch) -> list[str | None]:
+        """Write the files of a batch; return the names of all rows, None for a row without file and name."""
+        names: list[str | None] = []
+        write_files(self._folder, self._files(batch, names), self._threads)
+        self.rows += len(batch)
+        return names
+
+    def warn(self, path: str) -> None:
+        """Warn of rows that have no file, or one whose name says something else."""
+        if self.missing:
+            place = "no file" if self._table is None else f"a row in '{self._table}' and no file"
+            text = f"{self.missing:,} of {self.rows:,} records have no image, and get {place}, the first: "
+            warn(f"{printable(path)}: {text}{self._first_missing}", UserWarning)
+        if self.misnamed:
+            text = f"{self.misnamed:,} of {self.rows - self.missing:,} images have the suffix of another format, "
+            warn(f"{printable(path)}: {text}the first: {self._first_misnamed}", UserWarning)
+
+    def _files(self, batch: pa.RecordBatch, names: list[str | None]) -> Iterator[NewFile]:
+        """The files of a batch; the name of each row is added to `names`."""
+        layout = self._layout
+        contents = image_contents(batch.column(layout.image), layout.raw, self._reader, self.rows)
+        filenames = batch.column(layout.filename).to_pylist() if layout.filename is not None else [None] * len(batch)
+        for row, (content, name) in enumerate(zip(contents, filenames, strict=True), self.rows):
             if content is None:
+                self._first_missing = self._first_missing or _record_text(self._reader, row)
+                self.missing += 1
                 names.append(name)
-                layout.first[0] = layout.first[0] or _record_text(reader, at)
-                layout.missing += 1
                 continue
             if layout.are_images and not content.size:
                 advice = "filters= leaves the record out"
-                raise row_error(reader, at, reason="it has no image bytes", feature=layout.image, advice=advice)
-            if name is None:
-                name = f"{at:08d}{file_suffix(content)}"
-            reason = (
-                "the table of the folder has this name" if name.partition("/")[0] == layout.table else name_fault(name)
+                raise row_error(self._reader, row, "it has no image bytes", feature=layout.image, advice=advice)
+            error = partial(
+                row_error, self._reader, row, feature=layout.filename, advice=_NUMBERED, advice_cli=_NUMBERED_CLI
             )
-            error = partial(row_error, reader, at, feature=layout.filename, advice=_NUMBERED)
-            if reason is not None:
-                raise error(f"the name '{printable(name)}' of a file cannot be used: {reason}")
-            if layout.are_images:
-                name = named_as_image(name, content)
-                if (suffix := _other_suffix(name, content)) is not None:
-                    layout.first[1] = layout.first[1] or f"'{printable(name)}' is {suffix}"
-                    layout.misnamed += 1
+            name = self._name(f"{row:08d}{file_suffix(content)}" if name is None else name, content, error)
             names.append(name)
-            folder.bytes += content.size
+            self._folder.bytes += content.size
             yield name, content, error
 
-    write_files(folder, files(), threads)
-    return names
+    def _name(self, name: str, content: pa.Buffer, error: Callable[[str], EncodeError]) -> str:
+        """The name of a file, with a suffix by which readers find images."""
+        is_taken = name.partition("/")[0] == self._table
+        reason = "the table of the folder has this name" if is_taken else name_fault(name)
+        if reason is not None:
+            raise error(f"the name '{printable(name)}' of a file cannot be used: {reason}")
+        if self._layout.are_images:
+            name = named_as_image(name, content)
+            if (suffix := _other_suffix(name, content)) is not None:
+                self._first_misnamed = self._first_misnamed or f"'{printable(name)}' is {suffix}"
+                self.misnamed += 1
+        return name
 
 
 NewFile = tuple[str, Any, Callable[[str], EncodeError]]
@@ -476,12 +508,15 @@ def row_error(
     feature: str | None,
     advice: str | None = None,
     *,
+    advice_cli: str | None = None,
     expected: Any = None,
     got: Any = None,
 ) -> EncodeError:
     """The error about the record of a row."""
     path, record = reader.origin(row)
-    return EncodeError(reason, path=path, record=record, feature=feature, expected=expected, got=got, hint=advice)
+    return EncodeError(
+        reason, path=path, record=record, feature=feature, expected=expected, got=got, hint=advice, hint_cli=advice_cli
+    )
 
 
 def named_as_image(name: str, content: pa.Buffer) -> str:

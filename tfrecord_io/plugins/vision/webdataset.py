@@ -1,8 +1,8 @@
 """WebDataset archives: tar files with the members of a sample in a row, under a shared name.
 
-An archive is read once, in order, whatever made it: memory is bounded by the limits below. Python's tarfile reads
-headers of any stated size, follows extension headers by recursion, and takes a damaged header for the end.
-Format: POSIX ustar and pax, and GNU's long names (https://www.gnu.org/software/tar/manual/html_node/Standard.html).
+`Archives` reads samples, in one pass over each archive (`plugins/vision/tar_archive.py`), `TarWriter` writes them.
+
+Tests: tests/plugins/vision/test_webdataset.py.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tfrecord_io.base import ProgressMeter, cached_property
 from tfrecord_io.bytes import MAX_RECORD_BYTES
 from tfrecord_io.columns import is_bytes, is_text, row_batches
 from tfrecord_io.errors import DecodeError, EncodeError, printable, warn
+from tfrecord_io.plugins.vision.tar_archive import TarArchive, member_error
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.store import FileName, Kind, Source, name_fault
 
@@ -152,11 +153,11 @@ def _samples(file: Any, path: str, options: SourceOptions) -> Generator[Sample]:
             yield sample
             sample, size = {}, 0
         if suffix in sample:
-            raise _damage_error("two members have this name", path, name)
+            raise member_error("two members have this name", path, name)
         sample.setdefault(KEY, _text(key.encode("utf-8", "surrogateescape"), path, name))
         size += member.size
         if size > MAX_RECORD_BYTES:
-            raise _damage_error(f"with it, its sample has {size} bytes, more than a record can have", path, name)
+            raise member_error(f"with it, its sample has {size} bytes, more than a record can have", path, name)
         sample[suffix] = _value(archive.read(), member, suffix, path)
         options.check_count(len(sample), path)
     if sample:
@@ -169,22 +170,22 @@ def _check_member(member: tarfile.TarInfo, suffix: str, path: str) -> None:
         kind = "hard link" if member.islnk() else "symbolic link" if member.issym() else "device or pipe"
         target = f" to '{printable(member.linkname)}'" if member.linkname else ""
         advice = "write the archive with the content of links (options dereference and hard-dereference of GNU tar)"
-        raise _damage_error(f"a {kind}{target}, not a file", path, member.name, advice)
+        raise member_error(f"a {kind}{target}, not a file", path, member.name, advice)
     if not suffix:
-        raise _damage_error("it ends with a dot, so its column has no name", path, member.name, "rename the member")
+        raise member_error("it ends with a dot, so its column has no name", path, member.name, "rename the member")
     if suffix == KEY:
         reason = f"its suffix is {KEY}, the column with the names of the samples"
-        raise _damage_error(reason, path, member.name, "rename the member")
+        raise member_error(reason, path, member.name, "rename the member")
 
 
 def _value(content: bytes, member: tarfile.TarInfo, suffix: str, path: str) -> Any:
     name, size = member.name, member.size
     if len(content) < size:
-        raise _damage_error(f"the archive ends after {len(content)} of its {size} bytes", path, name)
+        raise member_error(f"the archive ends after {len(content)} of its {size} bytes", path, name)
     if suffix in _INTEGERS:
         text = content.strip()
         if not text.removeprefix(b"-").isdigit() or len(text) > len(str(-(2**63))) or not -(2**63) <= int(text) < 2**63:
-            raise _damage_error(f"a member .{suffix} is an integer, this is not", path, name)
+            raise member_error(f"a member .{suffix} is an integer, this is not", path, name)
         return int(text)
     return _text(content, path, name) if suffix in _TEXTS else content
 
@@ -193,11 +194,7 @@ def _text(content: bytes, path: str, name: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise _damage_error("text is UTF-8, this is not", path, name) from None
-
-
-def _damage_error(reason: str, path: str, name: str, advice: str | None = None) -> DecodeError:
-    return DecodeError(f"member '{printable(name)}': {reason}", path=path, hint=advice)
+        raise member_error("text is UTF-8, this is not", path, name) from None
 
 
 def _type(name: str) -> pa.DataType:
@@ -223,7 +220,8 @@ class TarWriter(AbstractContextManager["TarWriter"]):
             if field.name != KEY:
                 _check_suffix(field)
         self._sink = sink
-        self._rows, self._last = 0, ""
+        self._rows = 0  # so far
+        self._last_key = ""
 
     def __exit__(self, kind: object, *error: object) -> None:
         if kind is None:
@@ -235,26 +233,34 @@ class TarWriter(AbstractContextManager["TarWriter"]):
         columns = [(name, _encoder(batch.schema.field(name).type), batch.column(name)) for name in names if name != KEY]
         for row, key in enumerate(keys):
             key = f"{self._rows:08d}" if key is None else _key_text(key, self._rows)
-            below = key.removeprefix("./")  # as in archives that tar makes of the folder "."
-            reason = name_fault(below) or ("its last part has a dot" if "." in key.rpartition("/")[2] else None)
-            if reason is None and key == self._last:
-                reason = "it is that of the sample before it"
-            if reason is not None:
-                reason = f"the key '{printable(key)}' cannot be used: {reason}"
-                raise EncodeError(reason, record=self._rows, feature=KEY)
+            self._check_key(key)
             present = [(name, encode, array[row]) for name, encode, array in columns if array[row].is_valid]
             values = [(name, encode(value.as_py())) for name, encode, value in present if encode]
             if not values:
                 raise EncodeError("a sample without values has no member in an archive", record=self._rows)
             for name, content in values:
-                if _META.match(f"{key}.{name}"):
-                    reason = f"'{printable(f'{key}.{name}')}' is the name of metadata, which WebDataset leaves out"
-                    raise EncodeError(reason, record=self._rows, feature=name, hint="rename the key or the column")
-                member = tarfile.TarInfo(f"{key}.{name}")
-                member.size, member.mode = len(content), 0o644
-                self._sink.write(member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
-                self._sink.write(content + bytes(-len(content) % tarfile.BLOCKSIZE))
-            self._rows, self._last = self._rows + 1, key
+                self._write_member(key, name, content)
+            self._rows, self._last_key = self._rows + 1, key
+
+    def _check_key(self, key: str) -> None:
+        """EncodeError if readers would not find the members of a key, or join them with the sample before."""
+        below = key.removeprefix("./")  # as in archives that tar makes of the folder "."
+        reason = name_fault(below) or ("its last part has a dot" if "." in key.rpartition("/")[2] else None)
+        if reason is None and key == self._last_key:
+            reason = "it is that of the sample before it"
+        if reason is not None:
+            reason = f"the key '{printable(key)}' cannot be used: {reason}"
+            raise EncodeError(reason, record=self._rows, feature=KEY)
+
+    def _write_member(self, key: str, suffix: str, content: bytes) -> None:
+        name = f"{key}.{suffix}"
+        if _META.match(name):
+            reason = f"'{printable(name)}' is the name of metadata, which WebDataset leaves out"
+            raise EncodeError(reason, record=self._rows, feature=suffix, hint="rename the key or the column")
+        member = tarfile.TarInfo(name)
+        member.size, member.mode = len(content), 0o644
+        self._sink.write(member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
+        self._sink.write(content + bytes(-len(content) % tarfile.BLOCKSIZE))
 
 
 def _key_text(key: bytes | str | int, row: int) -> str:
@@ -292,138 +298,5 @@ def _check_suffix(field: pa.Field) -> None:
         f"the name cannot be a suffix in an archive: {reason}",
         feature=name,
         hint=f"read it under a suffix with schema={column}, or exclude it with columns=",
-        hint_cli=f"read it under a suffix with --schema {column}, or exclude it with --columns",
+        hint_cli="exclude it with --columns",
     )
-
-
-MAX_HEADER_BYTES = 16 << 20  # of one extension header: a long name, or pax records with extended attributes
-_MOST_DIGITS = 20
-_CHUNK = 1 << 20
-
-_LONG = {tarfile.GNUTYPE_LONGNAME: "path", tarfile.GNUTYPE_LONGLINK: "linkpath"}
-_PAX = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE)
-_KEPT = (b"path", b"linkpath", b"size")  # of the records of pax; all others are about owners, times and access
-_SPARSE = b"GNU.sparse."
-
-
-class TarArchive:
-    """The members of the archive in a binary file, in order, with what extension headers state of them.
-
-    `read` returns the content of a member before the next one is taken. DecodeError: it is not an archive, is damaged,
-    or an extension header is larger than 16 MiB or contradicts itself.
-    """
-
-    def __init__(self, file: Any, path: str) -> None:
-        self._file, self._path = file, path
-        self.left = self._padding = 0  # of the member at hand
-        self._offset = 0
-
-    def __iter__(self) -> Iterator[tarfile.TarInfo]:
-        lasting: dict[str, str] = {}  # by global pax headers
-        next_headers: dict[str, str] = {}  # for the next member
-        while (info := self._header()) is not None:
-            if info.type in _LONG:
-                content = self._extension(info, "a long name")
-                name = content.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
-                next_headers.setdefault(_LONG[info.type], name)
-            elif info.type in _PAX:
-                next_headers = self._records(self._extension(info, "a pax header")) | next_headers
-            elif info.type == tarfile.XGLTYPE:
-                lasting |= self._records(self._extension(info, "a global pax header"))
-            else:
-                self._apply(info, lasting | next_headers)
-                next_headers = {}
-                has_content = info.isreg() or info.type not in tarfile.SUPPORTED_TYPES  # whatever size a link states
-                self._begin(info.size if has_content else 0)
-                yield info
-                self._skip()
-        if next_headers:
-            raise self._error("it ends behind the extension header of a member")
-
-    def read(self, size: int | None = None) -> bytes:
-        """The content of the member at hand, or the next `size` bytes of it, or as much as the archive has."""
-        content = self._take(self.left if size is None else min(size, self.left))
-        self.left -= len(content)
-        return content
-
-    def _take(self, size: int) -> bytes:
-        parts, wanted = [], size
-        while wanted and (part := self._file.read(min(wanted, _CHUNK))):
-            parts.append(part)
-            wanted -= len(part)
-        self._offset += size - wanted
-        return b"".join(parts)
-
-    def _begin(self, size: int) -> None:
-        self.left, self._padding = size, -size % tarfile.BLOCKSIZE
-
-    def _skip(self) -> None:
-        """Go to the next header."""
-        remaining = self.left + self._padding
-        while remaining:
-            part = self._take(min(remaining, _CHUNK))
-            if not part:
-                raise self._error(f"it ends {remaining} bytes before the next header")
-            remaining -= len(part)
-        self.left = self._padding = 0
-
-    def _header(self) -> tarfile.TarInfo | None:
-        """The next header; None at the end."""
-        at = self._offset
-        block = self._take(tarfile.BLOCKSIZE)
-        try:
-            info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
-        except tarfile.TarError as error:
-            is_end = not block or not any(block)
-            if is_end and len(block) in (0, tarfile.BLOCKSIZE) and (at or block):
-                return None
-            raise self._error(f"at byte {at}: {printable(error)}") from error
-        if info.size < 0:
-            raise _damage_error(f"its size is {info.size}", self._path, info.name)
-        return info
-
-    def _extension(self, info: tarfile.TarInfo, what: str) -> bytes:
-        """The content of an extension header, which is bounded before it is read."""
-        if info.size > MAX_HEADER_BYTES:
-            reason = f"{what} of {info.size} bytes, more than {MAX_HEADER_BYTES >> 20} MiB"
-            raise self._error(reason, expected=MAX_HEADER_BYTES, got=info.size)
-        self._begin(info.size)
-        content = self.read()
-        if len(content) < info.size:
-            raise self._error(f"{what} ends after {len(content)} of its {info.size} bytes")
-        self._skip()
-        return content
-
-    def _records(self, content: bytes) -> dict[str, str]:
-        """The records of a pax header that are about names and sizes: ``30 path=…``, each with its own length."""
-        records, begin = {}, 0
-        while begin < len(content) and content[begin]:  # some writers pad with zeros
-            space = content.find(b" ", begin, begin + _MOST_DIGITS)
-            digits = content[begin : max(space, begin)]
-            end = begin + int(digits) if digits.isdigit() else 0
-            key, equals, value = content[space + 1 : end - 1].partition(b"=")
-            if not (space < end <= len(content) and equals and content[end - 1 : end] == b"\n"):
-                raise self._error("a pax header has a record that is none")
-            if key in _KEPT:
-                records[key.decode()] = value.decode("utf-8", "surrogateescape")
-            elif key.startswith(_SPARSE):
-                records["sparse"] = ""
-            begin = end
-        return records
-
-    def _apply(self, info: tarfile.TarInfo, headers: dict[str, str]) -> None:
-        """Give a member what its extension headers state."""
-        if name := headers.get("path"):
-            info.name = name.rstrip("/")
-        info.linkname = headers.get("linkpath") or info.linkname
-        if info.type == tarfile.GNUTYPE_SPARSE or "sparse" in headers:
-            advice = "write the archive without the option sparse of GNU tar"
-            raise _damage_error("a sparse file, of which the archive has parts", self._path, info.name, advice)
-        if size := headers.get("size"):
-            if not (size.isascii() and size.isdigit() and len(size) <= _MOST_DIGITS):
-                raise _damage_error(f"its size is '{printable(size, 40)}'", self._path, info.name)
-            info.size = int(size)
-
-    def _error(self, reason: str, **numbers: Any) -> DecodeError:
-        numbers = {"expected": TAR.name, **numbers}
-        return DecodeError(f"damaged, or not a tar archive: {reason}", path=self._path, **numbers)

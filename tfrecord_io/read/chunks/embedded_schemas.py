@@ -180,7 +180,7 @@ class EmbeddedSchemaCheck:
                 record=record,
                 offset=offset,
                 hint="read the file with schema='infer', or read the files it was merged from one by one",
-                hint_cli="read the file with --schema infer, or read the files it was merged from one by one",
+                hint_cli="read the files it was merged from one by one",
             )
         embedded_here = replace(embedded, path=path, content=content)
         if self.governing is None:

@@ -214,17 +214,18 @@ class SkippedRegions(Sequence[SkippedRegion]):
         if self.total and self._receive is not None:
             self._receive(self)
         elif self.total and not self._keeps_all:
-            text = self.summary()
+            summary = self.summary()
+            verify_cli = "tfr verify --images=full" if self._images else "tfr verify"
             if self._in_memory:
-                text += "; to list them, pass a function as on_error="
+                advice = "to list them, pass a function as on_error="
             elif self._images:
-                text += "; tfr.verify(path, images='full') lists them"
+                advice = "tfr.verify(path, images='full') lists them"
             else:
-                text += "; tfr verify lists them, or see open_reader(on_error=…).report.skipped"
+                advice = "tfr verify lists them, or see open_reader(on_error=…).report.skipped"
             if issue is None:
-                warn(text, DamagedDataWarning)
+                warn(f"{summary}; {advice}", DamagedDataWarning, f"{summary}; {verify_cli} lists them")
             else:
-                issue(text)
+                issue(f"{summary}; {advice}")
 
 
 class Recovery:

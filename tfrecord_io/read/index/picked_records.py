@@ -1,6 +1,7 @@
 """Read the records that column indexes found, as if each file had no others.
 
-`picked_sources` takes what `column_search` found, and returns what is to be read of each file. The records of all files are read together by a `PickedFrames`, ahead of the reader.
+`picked_sources` takes what `column_search` found, and returns what is to be read of each file. The records of all
+files are read together by a `PickedFrames`, ahead of the reader.
 
 Tests: tests/read/index/test_column_search.py, tests/laws/test_indexed_filter_laws.py and
 tests/laws/test_indexed_bytes_laws.py.

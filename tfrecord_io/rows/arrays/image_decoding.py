@@ -384,7 +384,7 @@ class ImageDecoder:
         if not expansion.take(images * image_bytes):
             reason = f"{images} images of {self.size}, as the file declares them, take {images * image_bytes} bytes"
             advice = f"{expansion.advice(images * image_bytes)}, or declare the column with schema="
-            advice_cli = f"{expansion.advice(images * image_bytes)}, or declare the column with --schema"
+            advice_cli = f"{expansion.advice(images * image_bytes)}, or declare the column with --type"
             row = int(np.cumsum(counts).searchsorted(fitting, side="right"))
             raise RowFault(
                 min(row, len(counts) - 1),

@@ -430,7 +430,7 @@ def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> No
             continue
         if name not in types:
             advice = f"the columns are {', '.join(types)}" if types else "no record was read; pass schema="
-            advice_cli = f"the columns are {', '.join(types)}" if types else "no record was read; pass --schema"
+            advice_cli = f"the columns are {', '.join(types)}" if types else "no record was read; pass --type"
             raise FeatureNotFoundError(
                 "an option names a column that is not read", feature=name, hint=advice, hint_cli=advice_cli
             )
@@ -463,10 +463,13 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
             of_length = layout.named_by if layout.max_length is None else f"max_length={layout.max_length}"
             reason = f"{of_length or f'ragged={layout.ragged!r}'} cannot represent lists of lists"
             advice = 'pass ragged="object"' if of_length is None else "name other columns in a dict"
-            advice_cli = None
-            advice = f"exclude it with columns=, or {advice}"
-            advice_cli = f"exclude it with --columns, or {advice}"
-            raise SchemaError(reason, feature=field.name, got=str(field.type), hint=advice, hint_cli=advice_cli)
+            raise SchemaError(
+                reason,
+                feature=field.name,
+                got=str(field.type),
+                hint=f"exclude it with columns=, or {advice}",
+                hint_cli="exclude it with --columns",
+            )
 
 
 def number_columns(

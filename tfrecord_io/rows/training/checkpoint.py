@@ -1,7 +1,41 @@
 """Save the position of an iterator, with the identity of the files and options, as a dict.
 
 A state determines all batches to come. `ReadIdentity.read_state` is the way back, and refuses a state of other files or
-options.
+options. States are stored by users, so that names and forms of the layout remain; "given" is what the code calls
+`delivered`, and "held" is `waiting`. A state of version 2, after the records 0, 2, 1 and 4 of an epoch::
+
+    {
+        "version": 2,
+        "seed": 5,
+        "epoch": 0,
+        "given": 4,  # number of records of the epoch that were delivered
+        "next": 6,  # number of the record at which reading goes on, in the order of the epoch's files
+        "buffer": [3],  # numbers of the records in the shuffle buffer
+        "held": [5],  # only with `pack`: records that were taken for a row, and wait for others
+        "files": {
+            "count": 1,
+            "bytes": 825,
+            "digest": "d7ae83c8",  # of names and sizes
+            "checksums": "5a5f2c83",  # only with a manifest
+            "selections": "0e1f6c5d",  # only of lists of datasets of which some select rows
+        },
+        "options": {  # by their names, as far as the order of the records depends on them
+            "batch_size": 2,
+            "shuffle_buffer": 2,
+            "drop_last": False,
+            "worker": None,
+            "uneven": "keep",
+            "offset": 0,
+            "limit": None,
+            "bucket_by": None,  # this and the next three only where lengths of lists decide about batches
+            "bucket_sizes": None,
+            "pack": {"t": 6},
+            "max_length": None,
+            "left_out": None,  # a digest of columns and types, if damaged records are left out
+        },
+    }
+
+Tests: tests/rows/training/test_checkpoint.py and tests/rows/training/test_checkpoint_saved_states.py.
 """
 
 from __future__ import annotations
@@ -23,17 +57,15 @@ _VERSION = 2
 # Options that determine the order of the records.
 _OPTIONS = ("batch_size", "shuffle_buffer", "drop_last", "worker", "uneven")
 _OF_SELECTION = ("offset", "limit")
-_OF_ARRANGEMENT = (
-    "bucket_by",
-    "bucket_sizes",
-    "pack",
-    "max_length",
-)  # so do these, if lengths of lists decide about batches
+_OF_ARRANGEMENT = ("bucket_by", "bucket_sizes", "pack", "max_length")  # so do these, if lengths decide about batches
 _CHECKSUMS = "checksums"  # only in states of datasets with a manifest
 _SELECTIONS = "selections"  # only in states of lists of datasets of which some select rows
 _LEFT_OUT = "left_out"
+
+# Keys of a state.
+_DELIVERED = "given"
 _WAITING = "held"  # only in states with `pack`
-_KEYS = {"version", "seed", "epoch", "given", "next", "buffer", "files", "options"}
+_KEYS = {"version", "seed", "epoch", _DELIVERED, "next", "buffer", "files", "options"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +142,7 @@ class ReadIdentity:
             "version": _VERSION,
             "seed": seed,
             "epoch": position.epoch,
-            "given": position.delivered,
+            _DELIVERED: position.delivered,
             "next": position.next,
             "buffer": [int(record) for record in position.buffer],
             "files": dict(self.files),
@@ -149,7 +181,7 @@ class ReadIdentity:
         if left_out != (saved_left_out := state["options"].get(_LEFT_OUT)):
             changed = "another on_error" if None in (left_out, saved_left_out) else "other columns or types"
             raise ValueError(f"the state was made with {changed}, so other records are left out; pass the same")
-        numbers = (state["epoch"], state["given"], state["next"])
+        numbers = (state["epoch"], state[_DELIVERED], state["next"])
         return state["seed"], IteratorPosition(*numbers, state["buffer"], state.get(_WAITING, []))
 
 
@@ -173,7 +205,7 @@ def _part_of(worker: Sequence[int] | None) -> Sequence[int] | None:
 def _check_state(state: Mapping[str, Any]) -> None:
     if not isinstance(state, Mapping) or set(state) - {_WAITING} != _KEYS or state["version"] != _VERSION:
         raise ValueError("this is not a state of an iterator of this version: pass the result of state()")
-    numbers = [state[name] for name in ("seed", "epoch", "given", "next")]
+    numbers = [state[name] for name in ("seed", "epoch", _DELIVERED, "next")]
     buffer, waiting, files, options = state["buffer"], state.get(_WAITING, []), state["files"], state["options"]
     valid = all(type(n) is int and n >= 0 for n in numbers) and max(numbers[1:]) <= INT64_MAX
     valid = valid and isinstance(buffer, list) and isinstance(waiting, list)

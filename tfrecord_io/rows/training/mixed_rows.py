@@ -22,8 +22,9 @@ from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read import ReadReport
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
+from tfrecord_io.rows.training.classes import Classes
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, Share
-from tfrecord_io.rows.training.mixture import Classes, Mixture
+from tfrecord_io.rows.training.mixture import Mixture
 from tfrecord_io.rows.training.shuffle_buffer import random_stream
 
 _LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order at a time

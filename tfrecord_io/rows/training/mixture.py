@@ -1,21 +1,23 @@
 """Mixture of datasets: a source whose rows are each drawn from one dataset, by weights and a seed.
 
-The order of an epoch is a sequence of choices, one for each row, which a seed alone determines: the n-th row of the
-sequence that chooses a part is the n-th row of that part. So a position in the sequence is
-enough to go on from there, and workers share the sequence as they share the rows of files.
+The order of an epoch is a sequence of choices (`rows/training/choices.py`), one for each row: the n-th row of the
+sequence that chooses a part is the n-th row of that part. A balanced mixture chooses among groups of rows of one class
+(`rows/training/classes.py`). `Mixture` is the source, `MixtureLookup` its rows by number; epochs are those of
+`rows/training/mixed_rows.py`.
+
+Tests: tests/rows/training/test_mixture.py and tests/rows/training/test_mixed_rows.py.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import types as t
 
 from tfrecord_io.base import ALL, MIB, IterOptions, ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import Array
@@ -25,103 +27,23 @@ from tfrecord_io.columns import (
     RowFault,
     declared_shape,
     int64_array,
-    is_bytes,
     is_list_like,
-    is_text,
     leaf_fields,
     logical_name,
     offsets_of,
     selectable,
 )
-from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
+from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.read import Scan
-from tfrecord_io.rows.arrays.rows_by_number import Lookup, PartLookup
+from tfrecord_io.rows.arrays.rows_by_number import Lookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
+from tfrecord_io.rows.training.choices import Choices
+from tfrecord_io.rows.training.classes import Classes, find_classes
 from tfrecord_io.rows.training.files import source_of
 from tfrecord_io.rows.training.row_source import RowSource
-from tfrecord_io.rows.training.shuffle_buffer import random_stream, stable_argsort
 from tfrecord_io.typing import MixStop
 
-
-@dataclass(frozen=True, eq=False)
-class Classes:
-    """Groups of rows: those of one class in one dataset."""
-
-    column: str
-    parts: Array  # int64: the dataset of each group
-    # For each group: all classes have the same weight, which is divided among the datasets that have the class.
-    weights: tuple[float, ...]
-    # int64: row numbers in the datasets, one group after the other, ascending in each group.
-    rows: Array
-    bounds: Array  # int64: where each group begins in `rows`, and where the last one ends
-    lookups: tuple[PartLookup, ...]  # of the datasets
-
-    @property
-    def lengths(self) -> list[int]:
-        """The number of rows of each group."""
-        lengths: list[int] = np.diff(self.bounds).tolist()
-        return lengths
-
-    def rows_at(self, groups: Array, places: Array) -> tuple[Array, Array]:
-        """Dataset and row number of the rows at some positions of groups."""
-        return self.parts[groups], self.rows[self.bounds[groups] + places]
-
-
-def find_classes(lookups: Sequence[PartLookup], column: str, weights: Sequence[float]) -> Classes:
-    """Group the rows of datasets by the values of a column, which are read from column indexes where files have one.
-
-    FeatureNotFoundError if the column does not exist, DecodeError if a row has no value in it, SchemaError if its
-    values are not classes; ValueError without rows, or if rows have no number: a file is compressed, or a dataset has
-    an `on_error`.
-    """
-    _check_field(lookups[0].schema, column)
-    values = [_values(lookup, column) for lookup in lookups]
-    sizes = list(map(len, values))
-    joined = pa.chunked_array([chunk for of_lookup in values for chunk in of_lookup.chunks], values[0].type)
-    chunks = joined.unify_dictionaries().chunks
-    indices = np.concatenate([np.empty(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
-    # Class of each row, numbered in the order of first rows.
-    codes: Array = pa.array(indices).dictionary_encode().indices.to_numpy().astype(np.int64)
-    if not len(codes):
-        raise ValueError(f"balance={column!r}: the datasets have no rows")
-    datasets = np.repeat(np.arange(len(lookups)), sizes)
-    groups = codes * len(lookups) + datasets
-    order = np.argsort(groups, kind="stable")
-    present_groups, counts = np.unique(groups, return_counts=True)
-    classes, parts = np.divmod(present_groups, len(lookups))
-    of_parts = np.array(weights)[parts]
-    shares = of_parts / np.bincount(classes, of_parts)[classes] / (int(classes[-1]) + 1)
-    rows = order - offsets_of(np.array(sizes))[datasets[order]]
-    return Classes(
-        column, parts, weights=tuple(shares.tolist()), rows=rows, bounds=offsets_of(counts), lookups=tuple(lookups)
-    )
-
-
-def _check_field(schema: pa.Schema, column: str) -> None:
-    if column not in schema.names:
-        valid = f"valid names: {', '.join(sorted(schema.names))}"
-        raise FeatureNotFoundError("balance= names a column that does not exist", feature=column, hint=valid)
-    field = schema.field(column)
-    type_ = field.type.value_type if t.is_dictionary(field.type) else field.type
-    if not (t.is_integer(type_) or t.is_boolean(type_) or is_text(type_) or is_bytes(type_)):
-        got = logical_name(type_, field.metadata)
-        reason = f"classes are integers, bools, text or bytes, one for each row, not {got}"
-        raise SchemaError(reason, feature=column, got=str(type_), hint="name another column by balance=")
-
-
-def _values(lookup: PartLookup, column: str) -> pa.ChunkedArray:
-    """Values of a column in all rows, as dictionary arrays; DecodeError if a value is missing."""
-    values = lookup.column(column)
-    if values.null_count:
-        row = int(values.is_null().to_numpy().argmax())
-        reason, advice = "a row has no class", f'leave such rows out: filter([("{column}", "!=", None)])'
-        raise lookup.row_error(RowFault(row, reason, feature=column, hint=advice, error=DecodeError))
-    return values
-
-
 _MOST_ORDERED_BYTES = 512 * MIB  # of rows that are put in order at a time
-_CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has others
-_FIRST_COUNTED, _COUNTED = 1 << 10, 1 << 20  # choices at a time
 
 
 @dataclass(frozen=True, repr=False)
@@ -298,11 +220,8 @@ def same_columns(parts: Sequence[Any], added: str | None = None) -> tuple[Any, .
             if (difference := _difference(fields.get(name), of_part.get(name))) is not None:
                 feature, had, has = difference
                 advice = "open the datasets with the same schema=, or select the columns that they have in common"
-                advice_cli = "open the datasets with the same --schema, or select the columns that they have in common"
                 reason = f"dataset 0 has {had}, dataset {number} has {has}"
-                raise SchemaError(
-                    reason, feature=feature or name, expected=had, got=has, hint=advice, hint_cli=advice_cli
-                )
+                raise SchemaError(reason, feature=feature or name, expected=had, got=has, hint=advice)
         ordered.append(part if part.schema.names == first.schema.names else part.only(first.schema.names))
     return tuple(ordered)
 
@@ -332,84 +251,6 @@ def _describe_column(field: pa.Field) -> str:
     else:
         return text
     return f"{text} of image({', '.join(f'{name}={value!r}' for name, value in keywords.items() if value is not None)})"
-
-
-class Choices:
-    """Sequence of choices that a seed makes, one for each row of a mixture; some workers have sequences of their own.
-
-    A choice is a part, or in a balanced mixture a group of `Classes`; `stop` says where an epoch ends.
-    """
-
-    def __init__(self, weights: Sequence[float], seed: int, stop: MixStop, worker: int = 0) -> None:
-        self.count, self.stop = len(weights), stop
-        self._bounds = np.cumsum(weights)[:-1]
-        self._seed = [seed, worker, _CHOICES]
-
-    def stream(self, begin: int) -> np.random.Generator:
-        """Random numbers from position `begin` on, for `datasets`."""
-        return random_stream(*self._seed, begin=begin)
-
-    def datasets(self, numbers: Array) -> Array:
-        """Choices that random numbers make."""
-        return self._bounds.searchsorted(numbers, side="right")
-
-    def blocks(self, begin: int = 0, end: int | None = None) -> Iterator[Array]:
-        """Choices at the positions [begin, end), a block at a time."""
-        stream, at, size = self.stream(begin), begin, _FIRST_COUNTED
-        while end is None or at < end:
-            size = size if end is None else min(size, end - at)
-            yield self.datasets(stream.random(size))
-            at, size = at + size, min(2 * size, _COUNTED)
-
-    def counts(self, end: int) -> Array:
-        """Number of times each choice is made before a position."""
-        counts = np.zeros(self.count, np.int64)
-        for block in self.blocks(0, end):
-            counts += np.bincount(block, minlength=self.count)
-        return counts
-
-    def draw(self, rows: Sequence[int], begin: int = 0, end: int | None = None) -> Iterator[tuple[Array, Array]]:
-        """Choices from a position on, a block at a time, each with its ordinal: how often it was made before.
-
-        `rows`: number of rows of each choice. The epoch ends by `stop`; a choice without rows is complete from the
-        beginning (see `refuse_empty`).
-        """
-        sizes, before = np.array(rows, np.int64), self.counts(begin)
-        for block in self.blocks(begin, end):
-            if self.stop == "all" and (before >= sizes).all():
-                return
-            order = stable_argsort(block, self.count)
-            counts = np.bincount(block, minlength=self.count)
-            ordinals = np.empty(len(block), np.int64)
-            ordinals[order] = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts - before, counts)
-            before += counts
-            lacking = ordinals >= sizes[block] if self.stop == "first" else np.zeros(1, np.bool_)
-            size = int(lacking.argmax()) if lacking.any() else len(block)
-            if self.stop == "all" and (before >= sizes).all():
-                size = int(np.flatnonzero(ordinals == sizes[block] - 1)[-1]) + 1
-            yield block[:size], ordinals[:size]
-            if size < len(block):
-                return
-
-    def length(self, rows: Sequence[int]) -> int:
-        """Number of rows of an epoch, by the number of rows of each choice; TypeError if the epoch never ends."""
-        self.refuse_empty(rows)
-        return self.worker_length(rows)
-
-    def worker_length(self, rows: Sequence[int]) -> int:
-        """Number of rows of a worker, which may have no rows of some choices; TypeError if the epoch never ends."""
-        self.refuse_endless()
-        return sum(len(block) for block, _ in self.draw(rows))
-
-    def refuse_endless(self) -> None:
-        """Raise TypeError if no epoch ends."""
-        if self.stop == "never":
-            raise TypeError('the number of rows is unknown: stop="never" has no end')
-
-    def refuse_empty(self, rows: Sequence[int]) -> None:
-        """Raise ValueError for a part without rows, unless ``stop="first"`` ends the epoch there."""
-        if self.stop != "first" and 0 in rows:
-            raise ValueError(f"stop={self.stop!r}: dataset {list(rows).index(0)} of the mixture has no rows")
 
 
 class MixtureLookup(Lookup):

@@ -140,7 +140,8 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
             _check_unchanged(source.shard, error)
         if isinstance(error, TFRecordError) and not is_other_format(error):
             is_damage = error.record is not None or error.offset is not None
-            error.advice = _ADVICE if is_damage else error.advice
+            if is_damage:
+                error.set_hint(_ADVICE, _ADVICE_CLI)
         raise
     return passed
 

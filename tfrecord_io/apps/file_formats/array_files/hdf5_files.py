@@ -31,7 +31,7 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of
 from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options, column_list
 from tfrecord_io.bytes import HDF5, MAX_RECORD_BYTES, Array
-from tfrecord_io.columns import Ragged, fields_of
+from tfrecord_io.columns import Ragged, declaration, fields_of
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, needs, printable, warn
 from tfrecord_io.store import OutputStream, Source, find_files, named_temporary_folder, open_file, open_output
 from tfrecord_io.typing import FileMode
@@ -568,7 +568,7 @@ def refuse_nuls(name: str, rows: Array) -> None:
     for row, cells in enumerate(rows.reshape(len(rows), -1).tolist()):
         if any(isinstance(cell, str) and "\0" in cell for cell in cells):
             advice = f'write it as bytes (schema={{…: "binary"}}), or {EXCLUDE}'
-            advice_cli = f'write it as bytes (--schema {{…: "binary"}}), or {EXCLUDE_CLI}'
+            advice_cli = f"write it as bytes ({declaration(name, 'binary')[1]}), or {EXCLUDE_CLI}"
             raise EncodeError(
                 "a text has a NUL, which HDF5 cannot store", feature=name, record=row, hint=advice, hint_cli=advice_cli
             )

@@ -1,9 +1,13 @@
-"""Write columns of TFRecord files as ``.npy`` and ``.npz`` files, row by row."""
+"""Write columns of TFRecord files as ``.npy`` and ``.npz`` files, row by row.
+
+Tests: tests/apps/file_formats/array_files/test_to_numpy_files.py.
+"""
 
 from __future__ import annotations
 
 import math
 import os
+import shlex
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -388,41 +392,61 @@ def _blocks(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> Itera
 
 def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group: bool = False) -> Any:
     """The rows of a column as one array; of a `group`, lists remain, and bytes are objects. `row`: the first one."""
-    column = field.name
+    _refuse_missing(array, field, reader, row)
+    rows = to_rows(array, field)
+    keeps_bytes = group and is_bytes(field.type)
+    _refuse_dtype(rows.values.dtype, field, allows_objects=keeps_bytes)
+    if isinstance(rows, Ragged):
+        if keeps_bytes or (group and rows.shapes is None and is_plain(rows.values)):
+            return rows
+        values = _stack(rows, field.name, row)
+    else:
+        values = rows.values
+    if array.null_count:
+        values[np.asarray(array.is_null())] = "NaT"
+    return values
+
+
+def _refuse_missing(array: pa.Array, field: pa.Field, reader: Reader, row: int) -> None:
+    """Raise EncodeError for the first missing value; a missing time is NaT."""
     if array.null_count:
         is_nested = pa.types.is_nested(array.type) or isinstance(array.type, pa.BaseExtensionType)
         dtype = None if is_nested else numpy_dtype(array.type)
-        if dtype is None or dtype.kind not in "mM":  # missing times are NaT
+        if dtype is None or dtype.kind not in "mM":
             record = _record(reader, row + array.is_null().index(True).as_py())
             reason = "it has no value, and an array cannot mark missing values"
-            raise EncodeError(reason, feature=column, record=record, hint=_MISSING, hint_cli=_MISSING_CLI)
+            raise EncodeError(reason, feature=field.name, record=record, hint=_MISSING, hint_cli=_MISSING_CLI)
     if (missing := missing_step(array, field)) is not None:
+        record = _record(reader, row + missing)
         reason = "an item of its list has no value, and an array cannot mark missing values"
-        raise EncodeError(
-            reason, feature=column, record=_record(reader, row + missing), hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI
-        )
-    rows = to_rows(array, field)
-    if rows.values.dtype.kind == "V" or extension_of(rows.values.dtype) is not None:
-        reason = f"the file format has no {rows.values.dtype}: NumPy would store it as bytes of no type"
-        raise EncodeError(reason, feature=column, hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI)
-    if rows.values.dtype.kind == "O" and not (group and is_bytes(field.type)):
-        written = f'write_tfrecord(…, column_encoding={{"{printable(column)}": "raw"}})'
-        hint = f"NumPy's bytes of fixed width (S3) are restored of {written}" if is_bytes(field.type) else None
+        raise EncodeError(reason, feature=field.name, record=record, hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI)
+
+
+def _refuse_dtype(dtype: np.dtype[Any], field: pa.Field, *, allows_objects: bool) -> None:
+    """Raise EncodeError for values that NumPy would store without their type."""
+    hint, hint_cli = _EXCLUDE, _EXCLUDE_CLI
+    if dtype.kind == "V" or extension_of(dtype) is not None:
+        reason = f"the file format has no {dtype}: NumPy would store it as bytes of no type"
+    elif dtype.kind == "O" and not allows_objects:
         reason = f"the file format has no {field.type}: in NumPy its values are objects, which are stored as pickles"
-        raise EncodeError(reason, feature=column, hint=_EXCLUDE if hint is None else f"{_EXCLUDE}; {hint}")
-    if group and (is_bytes(field.type) or (isinstance(rows, Ragged) and rows.shapes is None and is_plain(rows.values))):
-        return rows if isinstance(rows, Ragged) else rows.values
-    if isinstance(rows, Ragged):
-        shape = rows.common_shape()
-        if shape is None and len(rows):
-            reason = f"from row {row} on, the rows have several shapes"
-            raise EncodeError(reason, feature=column, record=row, hint=_RAGGED, hint_cli=_RAGGED_CLI)
-        stacked = np.empty((0, 0), rows.values.dtype) if shape is None else rows.stack(shape)
+        if is_bytes(field.type):
+            name, restored = printable(field.name), "NumPy's bytes of fixed width (S3) are restored of"
+            hint += f'; {restored} write_tfrecord(…, column_encoding={{"{name}": "raw"}})'
+            hint_cli += f"; {restored} tfr convert --column-encoding {shlex.quote(f'{name}=raw')}"
     else:
-        stacked = rows.values
-    if array.null_count:
-        stacked[np.asarray(array.is_null())] = "NaT"
-    return stacked
+        return
+    raise EncodeError(reason, feature=field.name, hint=hint, hint_cli=hint_cli)
+
+
+def _stack(rows: Ragged, column: str, row: int) -> Array:
+    """Rows of one shape as one array; EncodeError if they have several. `row`: the first one."""
+    shape = rows.common_shape()
+    if shape is not None:
+        return rows.stack(shape)
+    if len(rows):
+        reason = f"from row {row} on, the rows have several shapes"
+        raise EncodeError(reason, feature=column, record=row, hint=_RAGGED, hint_cli=_RAGGED_CLI)
+    return np.empty((0, 0), rows.values.dtype)
 
 
 class Export:
@@ -508,7 +532,7 @@ def _check_shape(block: Array, shape: tuple[int, ...], column: str, reader: Read
     if block.shape[1:] == shape:
         return
     reason = f"from here on, the rows have the shape {block.shape[1:]}; the rows before have {shape}"
-    details: dict[str, Any] = {"expected": shape, "got": block.shape[1:], "hint": _RAGGED}
+    details: dict[str, Any] = {"expected": shape, "got": block.shape[1:], "hint": _RAGGED, "hint_cli": _RAGGED_CLI}
     raise EncodeError(reason, feature=column, record=_record(reader, row), **details)
 
 

@@ -265,7 +265,7 @@ def _json_errors(path: str, block: Block) -> Iterator[None]:
         elif "unexpected field" in text:
             reason = f"{where}a line has a field that the first lines do not have"
             advice = "declare all columns with schema=, which ignores others"
-            advice_cli = "declare all columns with --schema, which ignores others"
+            advice_cli = "declare its type with --type"
         raise DecodeError(
             reason, path=path, record=row, expected="JSON lines", hint=advice, hint_cli=advice_cli
         ) from error

@@ -7,7 +7,6 @@ some floats as infinities.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
@@ -17,7 +16,16 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.columns import Schema, apply_overrides, is_glob, is_list_like, logical_name, matches, struct_fields
+from tfrecord_io.columns import (
+    Schema,
+    apply_overrides,
+    declaration,
+    is_glob,
+    is_list_like,
+    logical_name,
+    matches,
+    struct_fields,
+)
 from tfrecord_io.errors import DecodeError, SchemaError, printable
 
 ADVICE = "declare the types of such columns with schema_overrides=, for example as text"
@@ -55,7 +63,7 @@ def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Calla
             if arrow.type != types[field.column] and not can_parse(arrow.type):
                 name = logical_name(arrow.type, arrow.metadata)
                 advice = "declare it with schema=, or declare it as text"
-                advice_cli = "declare it with --schema, or declare it as text"
+                advice_cli = "declare it as text with --type"
                 raise SchemaError(
                     f"the file format cannot hold {name}",
                     feature=field.column,
@@ -161,8 +169,8 @@ def rounding_error(path: str, row: int, name: str, type_: pa.DataType, alternati
 def text_hints(name: str, type_: pa.DataType) -> tuple[str, str]:
     """Hints to declare a column of numbers as text, in Python and for the command."""
     as_text = str(_as_text(type_)).replace("item: ", "")
-    declare = "declare the column as text with"
-    return f"{declare} schema_overrides={ {name: as_text}!r}", f"{declare} --type {shlex.quote(f'{name}={as_text}')}"
+    hint, hint_cli = (f"declare the column as text with {way}" for way in declaration(name, as_text))
+    return hint, hint_cli
 
 
 def _as_text(type_: pa.DataType) -> pa.DataType:

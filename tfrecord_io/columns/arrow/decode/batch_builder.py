@@ -235,7 +235,7 @@ class BatchBuilder:
             reason = f"the {len(self._row_bytes)} columns take {row_bytes} bytes in each row"
         reason = expansion.excess(f"{reason}, and {rows} rows take {size}")
         advice = f"{expansion.advice(size)}, or declare the columns with schema="
-        advice_cli = f"{expansion.advice(size)}, or declare the columns with --schema"
+        advice_cli = f"{expansion.advice(size)}, or declare the columns with --type"
         row = room // row_bytes
         return RowFault(
             row, reason, feature=field.name, expected=room, got=size, hint=advice, hint_cli=advice_cli, of_memory=True

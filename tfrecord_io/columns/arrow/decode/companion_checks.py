@@ -24,7 +24,6 @@ from tfrecord_io.errors import printable
 
 LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values
 _ADVICE = "read everything with read_table, or pass schema='infer' for the plain columns"
-_ADVICE_CLI = "read everything with read_table, or pass --schema infer for the plain columns"
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,11 +191,18 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
         if layout is Layout.LIST:
             return column
     if column.kind is not kind:
-        from tfrecord_io.bytes import other_kind_advice
+        from tfrecord_io.bytes import other_kind_hint
 
-        reason = f"expected {kind.description}, got {column.kind.description}"
-        reason += f"; {other_kind_advice(kind, column.kind, layout)}"
-        raise RowFault(first_valid(column), reason, expected=kind.name, got=column.kind.name, error=FeatureTypeError)
+        hint = other_kind_hint(kind, column.kind, layout)
+        raise RowFault(
+            first_valid(column),
+            f"expected {kind.description}, got {column.kind.description}",
+            expected=kind.name,
+            got=column.kind.name,
+            hint=hint.text,
+            hint_cli=hint.cli,
+            error=FeatureTypeError,
+        )
     if column.layout is Layout.SCALAR:
         return _list_single_values(column)
     return _single(column)

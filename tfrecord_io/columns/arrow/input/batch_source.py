@@ -671,7 +671,7 @@ def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
             continue
         reason = f"{who} has images of shape {shape}, but the data before it declares {form.shape}"
         advice = f'declare all in advance: schema={{"{a.name}": tfr.image((None, None, {form.shape[2]})), …}}'
-        advice_cli = f'declare all in advance: --schema {{"{a.name}": tfr.image((None, None, {form.shape[2]})), …}}'
+        advice_cli = "convert the images to one number of channels first"
         raise SchemaError(reason, feature=a.name, expected=form.shape, got=shape, hint=advice, hint_cli=advice_cli)
 
 

@@ -156,10 +156,7 @@ def _hashable(frame: pd.DataFrame, schema: pa.Schema) -> pd.DataFrame:
         except TypeError as error:
             reason = f"the pandas metadata makes it a level of the index, which cannot have values of {field.type}"
             advice = "read the file with read_table, or pass schema='infer'"
-            advice_cli = "read the file with read_table, or pass --schema infer"
-            raise SchemaError(
-                reason, feature=field.name, got=str(field.type), hint=advice, hint_cli=advice_cli
-            ) from error
+            raise SchemaError(reason, feature=field.name, got=str(field.type), hint=advice) from error
     return frame
 
 

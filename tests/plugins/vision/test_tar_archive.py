@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
-from tfrecord_io.plugins.vision.webdataset import TarArchive
+from tfrecord_io.plugins.vision.tar_archive import TarArchive
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=300).map(
     lambda name: name.strip("/") or "x"

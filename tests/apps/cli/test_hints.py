@@ -1,0 +1,86 @@
+"""Tests of the hints for the command in all modules: they have its words, and no Python."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+import tfrecord_io
+from tfrecord_io.apps.cli import tfr as command
+
+PACKAGE = Path(tfrecord_io.__file__).parent
+PYTHON = re.compile(
+    r"--schema\b(?! FILE)|--[a-z-]+ [\[{]|[=:] ?[\[{(]|\b[a-z_]+=(?:$|[\s'\",;)])|\btfr\.\w+|schema_overrides="
+)
+IN_PYTHON = "in Python"  # the command has no option for it: the hint says so
+
+
+def options_of(commands: click.Command) -> set[str]:
+    found = {name for option in commands.params for name in (*option.opts, *option.secondary_opts)}
+    if isinstance(commands, click.Group):
+        context = click.Context(commands)
+        for name in commands.list_commands(context):
+            below = commands.get_command(context, name)
+            assert below is not None
+            found |= options_of(below)
+    return found
+
+
+def assigned_hints(tree: ast.AST) -> Iterator[ast.expr]:
+    """The values of keywords and variables whose names end in "cli"."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            yield from (node.value for target in node.targets if is_hint(getattr(target, "id", "")))
+        elif isinstance(node, ast.AugAssign | ast.keyword):
+            name = getattr(node.target, "id", "") if isinstance(node, ast.AugAssign) else node.arg
+            if is_hint(name or ""):
+                yield node.value
+
+
+def is_hint(name: str) -> bool:
+    return name.lower().endswith("_cli")
+
+
+def literal_text(node: ast.expr) -> str:
+    """The text of a literal, with the expressions in an f-string as they stand there."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(map(literal_text, node.values))
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return "\N{HORIZONTAL ELLIPSIS}"
+
+
+def hints() -> dict[str, str]:
+    """The literal texts of hints for the command, by the place where each stands."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for value in assigned_hints(ast.parse(path.read_text("utf-8"))):
+            literals = [n for n in ast.walk(value) if isinstance(n, ast.JoinedStr | ast.Constant)]
+            for literal in literals:
+                found[f"{path.relative_to(PACKAGE)}:{literal.lineno}:{literal.col_offset}"] = literal_text(literal)
+    return found
+
+
+def test_hints_for_the_command_are_not_in_python() -> None:
+    texts = hints()
+    assert len(texts) > 100
+    assert {place: text for place, text in texts.items() if PYTHON.search(text) and IN_PYTHON not in text} == {}
+
+
+@pytest.mark.plugins("vision", "tensorflow")  # which add options
+def test_hints_for_the_command_name_options_that_exist() -> None:
+    options = options_of(command)
+    named = {place: set(re.findall(r"--[a-z][a-z0-9-]*", text)) - options for place, text in hints().items()}
+    assert {place: missing for place, missing in named.items() if missing} == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["--columns ['*', '!x']", "--type {'x': 'int64'}", "columns=['x']", "pass schema=", "tfr.list_()"]
+)
+def test_python_is_recognized(text: str) -> None:
+    assert PYTHON.search(text)

@@ -1,0 +1,167 @@
+"""Decode the features of serialized Examples and SequenceExamples: the values of each, and their number by record.
+
+`decode` makes a `Batch` of payloads, by the dtypes of the features that are wanted.
+
+Tests: tests/apps/tf_compat/test_feature_values.py; by descriptions: tests/apps/tf_compat/test_parse_example.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.bytes import (
+    Array,
+    ColumnBuffers,
+    Kind,
+    Layout,
+    Plan,
+    PlanColumn,
+    RecordType,
+    Text,
+    get_engine,
+    not_examples,
+    to_error,
+)
+from tfrecord_io.columns import KINDS, absent, column_mask, memory_errors, runs_within, variable_width, widen
+from tfrecord_io.errors import DecodeError, TFRecordError
+
+_CHUNK_BYTES = 1 << 30  # of payloads, so that no column overflows its 32-bit offsets
+# The exact types: where np.int64 is long, an array of long long prints as another dtype.
+_NUMBERS: dict[Kind, type] = {Kind.INT64: np.int64, Kind.FLOAT: np.float32}
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureValues:
+    """Values of one feature in all records."""
+
+    name: str
+    values: Array  # int64, float32 or object (bytes)
+    counts: Array  # int64: number of values of each record
+    present: Array  # bool: True if a record has the feature, with a type
+
+    @property
+    def starts(self) -> Array:
+        """Index of the first value of each record."""
+        return np.cumsum(self.counts) - self.counts
+
+    @property
+    def records(self) -> Array:
+        """Record of each value."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    def refuse_records(
+        self, bad: Array, expected: Any, got: Array | None = None, reason: str = "expected {} values, got {}"
+    ) -> None:
+        """Raise DecodeError for the first bad record; `reason` is a format string for what it expected and got."""
+        if np.any(bad):
+            record = int(bad.argmax())
+            want = int(expected[record]) if isinstance(expected, np.ndarray) else expected
+            have = int((self.counts if got is None else got)[record])
+            raise DecodeError(reason.format(want, have), record=record, feature=self.name, expected=want, got=have)
+
+
+@dataclass(frozen=True, slots=True)
+class StepValues:
+    """Values of one feature list in all records."""
+
+    values: FeatureValues  # here a step counts as a record
+    counts: Array  # int64: number of steps of each record
+    present: Array  # bool: True if a record has the feature list
+
+    @property
+    def records(self) -> Array:
+        """Record of each step."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Features of all records, or of the records before a fault."""
+
+    columns: dict[str, FeatureValues]
+    fault: TFRecordError | None
+    lists: dict[str, StepValues] = field(default_factory=dict)  # the feature lists of SequenceExamples
+    is_single: bool = False  # it is one record, whose results have no batch axis
+
+
+def decode(
+    payloads: Sequence[bytes],
+    dtypes: Mapping[str, str],
+    lists: Mapping[str, str] | None = None,
+    *,
+    is_single: bool = False,
+) -> Batch:
+    """Decode features of dtype int64, float32 or string, up to the first record that is damaged or has another kind.
+
+    With `lists`, the dtypes of feature lists, records are SequenceExamples, and `dtypes` those of their contexts.
+    """
+    columns = [PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in dtypes.items()]
+    columns += [
+        PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO, steps=True) for name, dtype in (lists or {}).items()
+    ]
+    record_type = RecordType.EXAMPLE if lists is None else RecordType.SEQUENCE_EXAMPLE
+    plan = Plan(
+        tuple(columns), unknown="skip", check_crc=False, record_type=record_type, names_in_both=True, typed_empties=True
+    )
+    engine = get_engine()
+    decoder = engine.decoder(plan)
+    parts: list[Sequence[ColumnBuffers]] = []
+    fault: TFRecordError | None = None
+    runs = runs_within(np.fromiter(map(len, payloads), np.int64, len(payloads)), _CHUNK_BYTES)
+    for begin, end in [*runs] or [(0, 0)]:
+        progress = decoder.feed(engine.frame(payloads[begin:end]))
+        parts.append(decoder.take())
+        if progress.fault is not None:
+            fault = to_error(progress.fault, record=begin)
+            fault.offset = fault.records_intact = fault.advice = None  # they make sense for files only
+            break
+    if lists is None:
+        fault = fault or not_examples(decoder.counts, None, is_declared=True)
+    chunks = dict(zip(columns, zip(*parts, strict=True), strict=True))
+    return Batch(
+        {c.name: _concat_values(c.name, part, c.kind) for c, part in chunks.items() if not c.steps},
+        fault,
+        {c.name: _concat_steps(c.name, part, c.kind) for c, part in chunks.items() if c.steps},
+        is_single=is_single,
+    )
+
+
+def _concat_steps(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> StepValues:
+    counts, present = [], []
+    for chunk in chunks:
+        offsets = chunk.offsets if chunk.is_list else None  # None: no record has the feature list
+        counts.append(np.zeros(chunk.rows, np.int64) if offsets is None else np.diff(offsets).astype(np.int64))
+        present.append(np.zeros(chunk.rows, bool) if offsets is None else column_mask(chunk))
+    steps = [chunk.steps if chunk.steps is not None else absent(name, 0, kind, Layout.LIST) for chunk in chunks]
+    return StepValues(_concat_values(name, steps, kind), np.concatenate(counts), np.concatenate(present))
+
+
+def _concat_values(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> FeatureValues:
+    parts = [_values(chunk, kind) for chunk in chunks]
+    return FeatureValues(name, *(parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))))
+
+
+def _values(part: ColumnBuffers, kind: Kind) -> tuple[Array, Array, Array]:
+    column = widen(part, kind, Layout.LIST)
+    assert column.values is not None
+    assert column.offsets is not None
+    counts = np.diff(column.offsets).astype(np.int64)
+    present = column_mask(column)
+    if kind is not Kind.BYTES:
+        return column.values.view(_NUMBERS[kind]), counts, present
+    assert column.value_offsets is not None
+    texts = variable_width(
+        pa.binary(),
+        len(column.value_offsets) - 1,
+        nulls=0,
+        validity=None,
+        offsets=column.value_offsets,
+        values=column.values,
+    )
+    with memory_errors():
+        return texts.to_numpy(zero_copy_only=False), counts, present
