@@ -234,7 +234,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         (
             "arrow/encodings/npy.py",  # an encoding of tensors
-            "arrow/input/batch_source.py",  # a form of Hugging Face's datasets
+            "arrow/input/from_hugging_face.py",  # a form of Hugging Face's datasets
             "cli/common_options.py",  # forms of a schema
             "cli/schema_text.py",
             "file_formats/array_files/open_array.py",  # members of an archive

@@ -24,7 +24,7 @@ from tfrecord_io.arrow.casts import has_all
 from tfrecord_io.arrow.encode.encode_columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
 from tfrecord_io.arrow.image_encoding import arrays_schema
-from tfrecord_io.arrow.input.batch_source import BatchSource, fitting, open_input
+from tfrecord_io.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.arrow.input.from_arrays import check_name, map_types
 from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.background import Task, ordered
@@ -243,7 +243,7 @@ class Writer(PublishingWriter):
         progress = ProgressMeter(options.progress, total, "rows", self._rows) if options.progress else None
         with (
             progress or nullcontext(),
-            closing(self._write_pieces(fitting(source, encoder.plan.schema, "the data"), encoder)) as written,
+            closing(self._write_pieces(source.fit_to(encoder.plan.schema, "the data"), encoder)) as written,
         ):
             for part in written:
                 self._rows += part.piece.records
