@@ -234,7 +234,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         (
             "columns/arrow/encodings/npy.py",  # an encoding of tensors
-            "columns/arrow/input/batch_source.py",  # a form of Hugging Face's datasets
+            "columns/arrow/input/from_hugging_face.py",  # a form of Hugging Face's datasets
             "apps/cli/common_options.py",  # forms of a schema
             "apps/cli/schema_text.py",
             "apps/file_formats/array_files/open_array.py",  # members of an archive

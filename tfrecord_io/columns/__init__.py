@@ -86,7 +86,6 @@ _HOMES = {
     "png_chunks": "arrow.image_header",  # The type of each chunk of a PNG, and where type and content begin and end
     "tiff_form": "arrow.image_header",  # The height, width, channels and bits that the header of a TIFF states
     "BatchSource": "arrow.input.batch_source",  # A schema and its batches, which can be iterated over once
-    "fitting": "arrow.input.batch_source",  # `source`, which `who` names
     "open_input": "arrow.input.batch_source",  # Open any tabular input
     "use_plain_layouts": "arrow.input.batch_source",  # Replace views and run-ends of data by plain layouts
     "check_name": "arrow.input.from_arrays",  # Refuse a column's name that has a lone surrogate

@@ -80,7 +80,6 @@ from tfrecord_io.columns.arrow.image_header import pillow as pillow
 from tfrecord_io.columns.arrow.image_header import png_chunks as png_chunks
 from tfrecord_io.columns.arrow.image_header import tiff_form as tiff_form
 from tfrecord_io.columns.arrow.input.batch_source import BatchSource as BatchSource
-from tfrecord_io.columns.arrow.input.batch_source import fitting as fitting
 from tfrecord_io.columns.arrow.input.batch_source import open_input as open_input
 from tfrecord_io.columns.arrow.input.batch_source import use_plain_layouts as use_plain_layouts
 from tfrecord_io.columns.arrow.input.from_arrays import check_name as check_name
@@ -488,7 +487,6 @@ __all__ = [
     "fields_of",
     "fill_in_types",
     "first_refused",
-    "fitting",
     "fixed_part",
     "flat_values",
     "fold",

@@ -62,7 +62,6 @@ from tfrecord_io.columns import (
     empty_batch,
     encode_columns,
     encoding_of,
-    fitting,
     has_all,
     map_types,
     open_input,
@@ -268,7 +267,7 @@ class Writer(PublishingWriter):
         progress = ProgressMeter(options.progress, total, "rows", self._rows) if options.progress else None
         with (
             progress or nullcontext(),
-            closing(self._write_pieces(fitting(source, encoder.plan.schema, "the data"), encoder)) as written,
+            closing(self._write_pieces(source.fit_to(encoder.plan.schema, "the data"), encoder)) as written,
         ):
             for part in written:
                 self._rows += part.piece.records

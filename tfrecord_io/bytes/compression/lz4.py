@@ -47,9 +47,11 @@ class Lz4(FramedCodec):
 
 
 class _Parts(FrameParts):
-    _after_block = 0  # bytes of its checksum
+    def __init__(self, codec: FramedCodec) -> None:
+        super().__init__(codec)
+        self._after_block = 0  # bytes of the checksum of each block
 
-    def header(self, rest: memoryview) -> int:
+    def header_length(self, rest: memoryview) -> int:
         flags = rest[4]
         if flags & _DICTIONARY:
             raise Damage("the lz4 frame needs a dictionary, which is not supported")
@@ -57,7 +59,7 @@ class _Parts(FrameParts):
         self._after_block = 4 if flags & _BLOCK_CHECKSUM else 0
         return 7 + (8 if flags & _SIZE else 0)
 
-    def block(self, rest: memoryview) -> tuple[int, bool]:
+    def block_length(self, rest: memoryview) -> tuple[int, bool]:
         if len(rest) < 4:
             return 0, False
         size = int.from_bytes(rest[:4], "little")

@@ -6,7 +6,10 @@ headers of its own in between, which cut such inner data. So data is read from a
 the end of the file, or for longer than inner data can be (`Codec.certain_bytes`).
 
 The streams of `tfrecord_io.bytes.compression.stream` end at damage. This one leaves out what cannot be read: records
-are truncated there, as where bytes of a plain file are lost.
+are truncated there, as where bytes of a plain file are lost. `RecoveringStream` overrides how a stream ends; `_Search`
+goes through the places behind the damage, and reads from each by a `_Trial`.
+
+Tests: tests/bytes/compression/test_recovering_stream.py, and the suite of codecs in tfrecord_io/testing.
 """
 
 from __future__ import annotations
@@ -51,9 +54,9 @@ class Gap:
 class _Place:
     """Where data may begin."""
 
-    offset: int
+    offset: int  # in the compressed file
     new_member: Callable[..., Decompressor]
-    inside: bool  # of a member
+    is_inside: bool  # of a member, whose header is not read
 
 
 class RecoveringStream(DecompressedStream):
@@ -70,12 +73,12 @@ class RecoveringStream(DecompressedStream):
         self.gaps: list[Gap] = []
         self._asks = asks
         self._damage: str | None = None  # the reason, until it is passed
-        self._search = _Search(source, codec)
+        self._bytes_left = _MOST_TRIED
 
-    def _end(self, reason: str) -> None:
+    def _end_at_damage(self, reason: str) -> None:
         self._damage = reason
         if self._asks:
-            super()._end(reason)
+            super()._end_at_damage(reason)
         else:
             self.pass_damage()
 
@@ -84,9 +87,7 @@ class RecoveringStream(DecompressedStream):
         if self._damage is None:
             self._ended |= isinstance(self._error, CompressionError)  # more than `max_ratio` was refused
             return None
-        begin = self.raw_offset
-        in_header = self._member is None or (self._member_begin or (0, 0))[0] == begin
-        place = self._search.find(begin, in_header, (self._member_begin or (0, 0))[0])
+        begin, place = self.raw_offset, self._find_place()
         if place is None:
             self._ended = True
             end = begin + self._rest_of_file(begin)
@@ -94,16 +95,33 @@ class RecoveringStream(DecompressedStream):
             end = place.offset
             self._source.rewind(end)
             self._data, self._member = b"", None
-            if place.inside:
+            if place.is_inside:
                 self._resume(end, place.new_member)
         gap = Gap(begin, end, self.offset, self._damage)
         self.gaps.append(gap)
         self._damage = self._error = None
         return None if place is None else gap
 
-    def _refuse(self, error: CompressionError) -> None:
+    def _find_place(self) -> _Place | None:
+        """The first certain place behind the damage."""
+        begin, member_begin = self.raw_offset, 0 if self._member_begin is None else self._member_begin[0]
+        if not self._source.rewind(member_begin):
+            return None
+        search = _Search(
+            self._source,
+            self._codec,
+            begin,
+            in_header=self._member is None or member_begin == begin,
+            certain_bytes=self._codec.certain_bytes(self._source.read()),
+            bytes_left=self._bytes_left,
+        )
+        place = search.find()
+        self._bytes_left = search.bytes_left
+        return place
+
+    def _end_at_ratio(self, error: CompressionError) -> None:
         if self._asks:
-            super()._refuse(error)
+            super()._end_at_ratio(error)
         begin = self.raw_offset
         self._ended = True
         end = begin + self._rest_of_file(begin)
@@ -122,44 +140,47 @@ class RecoveringStream(DecompressedStream):
 
 
 class _Search:
-    """Finds places from which data can be read."""
+    """Finds a place from which data can be read, from byte `begin` of the file on.
 
-    def __init__(self, source: PlainStream, codec: Codec) -> None:
+    If that is `in_header`, a member begins there.
+    """
+
+    def __init__(
+        self, source: PlainStream, codec: Codec, begin: int, *, in_header: bool, certain_bytes: int, bytes_left: int
+    ) -> None:
         self._source, self._codec = source, codec
-        self._bytes_left = _MOST_TRIED
+        self._begin, self._in_header = begin, in_header
+        self._certain_bytes = certain_bytes  # see `Codec.certain_bytes`
+        self.bytes_left = bytes_left  # that may be decompressed to look for places
 
-    def find(self, begin: int, in_header: bool, member: int) -> _Place | None:
-        """The first certain place from byte `begin` of the file on; `in_header`: a member begins there.
-
-        The last member began at the byte `member`.
-        """
-        if not self._source.rewind(member):
-            return None
-        self._certain_bytes = self._codec.certain_bytes(self._source.read())
-        for place, head in self._places(begin, in_header):
-            if self._bytes_left <= 0:
+    def find(self) -> _Place | None:
+        """The first certain place; None if there is none, or none before so many bytes were decompressed."""
+        for place, head in self._places():
+            if self.bytes_left <= 0:
                 break
             if self._is_valid(place, head) and self._is_certain(place):
                 return place
         return None
 
-    def _places(self, begin: int, in_header: bool) -> Iterator[tuple[_Place, bytes]]:
+    def _places(self) -> Iterator[tuple[_Place, bytes]]:
         """Places that look like the start of data, and the bytes there."""
-        codec = self._codec
+        codec, begin, in_header = self._codec, self._begin, self._in_header
         behind_header = begin + codec.header_bytes if in_header and codec.header_bytes else -1
         for offset, data in self._windows(begin):
-            last = len(data) < _WINDOW_BYTES
+            is_last = len(data) < _WINDOW_BYTES
             if offset <= behind_header < offset + len(data):
-                yield _Place(behind_header, codec.resume, True), data[behind_header - offset :][:_LOOK_BYTES]
+                head = data[behind_header - offset :][:_LOOK_BYTES]
+                yield _Place(behind_header, codec.resume, is_inside=True), head
             for match in codec.resumption.finditer(data):
-                if match.start() >= len(data) - _OVERLAP and not last:
+                if match.start() >= len(data) - _OVERLAP and not is_last:
                     break  # it is at the start of the next window
-                inside = match.lastgroup == "block"
-                at, new = (match.end(), codec.resume) if inside else (match.start(), codec.decompressor)
-                if inside or offset + at > begin or not in_header:
-                    yield _Place(offset + at, new, inside), data[at : at + _LOOK_BYTES]
+                is_inside = match.lastgroup == "block"
+                at, new = (match.end(), codec.resume) if is_inside else (match.start(), codec.decompressor)
+                if is_inside or offset + at > begin or not in_header:
+                    yield _Place(offset + at, new, is_inside), data[at : at + _LOOK_BYTES]
 
     def _windows(self, begin: int) -> Iterator[tuple[int, bytes]]:
+        """The file from `begin` on, in pieces that overlap, each with its offset."""
         while self._source.rewind(begin):
             parts, size = [], 0
             while size < _WINDOW_BYTES and (part := self._source.read()):
@@ -174,7 +195,7 @@ class _Search:
         """True if the first bytes are valid, by decompressing them."""
         member = place.new_member()
         try:
-            self._bytes_left -= len(member.decompress(head, _STEP))
+            self.bytes_left -= len(member.decompress(head, _STEP))
         except Damage:
             return False
         return True
@@ -187,7 +208,7 @@ class _Search:
         while trial.readinto(buffer):
             if trial.raw_offset - place.offset >= self._certain_bytes:
                 return True
-        self._bytes_left -= trial.offset if trial.is_damaged else 0
+        self.bytes_left -= trial.offset if trial.is_damaged else 0
         return not trial.is_damaged
 
 
@@ -197,8 +218,8 @@ class _Trial(DecompressedStream):
     def __init__(self, source: PlainStream, codec: Codec, place: _Place) -> None:
         super().__init__(source, codec)
         self.is_damaged = False
-        if place.inside:
+        if place.is_inside:
             self._resume(place.offset, place.new_member)
 
-    def _handle(self, damage: Damage) -> None:
+    def _handle_damage(self, damage: Damage) -> None:
         self._ended = self.is_damaged = True

@@ -124,7 +124,12 @@ class PlainStream:
 
 
 class DecompressedStream:
-    """The uncompressed bytes of the members of a file, one after the other."""
+    """The uncompressed bytes of the members of a file, one after the other.
+
+    Three methods say what happens at an error, and are what `tfrecord_io.bytes.compression.recovering_stream`
+    overrides: `_handle_damage`, which calls `_end_at_damage` once all bytes before the damage were returned, and
+    `_end_at_ratio`.
+    """
 
     def __init__(self, source: PlainStream, codec: Codec, max_ratio: float | None = None) -> None:
         self.offset = 0
@@ -155,7 +160,7 @@ class DecompressedStream:
                 try:
                     out = self._next(_STEP)
                 except Damage as damage:
-                    self._handle(damage)
+                    self._handle_damage(damage)
                     continue
                 if out and self._max_ratio is not None:
                     self._check_ratio(len(out), self._max_ratio)
@@ -182,7 +187,7 @@ class DecompressedStream:
             advice = "pass a larger tfr.dataset(…, limits=tfr.Limits(decompression_ratio=…)) if you trust the file"
             advice_cli = "pass a larger --max-decompression-ratio if you trust the file"
             ratio = total / max(used, 1)
-            self._refuse(
+            self._end_at_ratio(
                 CompressionError(
                     reason,
                     path=self._source.path,
@@ -194,7 +199,7 @@ class DecompressedStream:
                 )
             )
 
-    def _refuse(self, error: CompressionError) -> None:
+    def _end_at_ratio(self, error: CompressionError) -> None:
         """End the stream, as the data decompresses to too many times its size."""
         self._error = error
         raise error
@@ -245,12 +250,12 @@ class DecompressedStream:
         self._member = self._new_member()
         return self._member
 
-    def _handle(self, damage: Damage) -> None:
+    def _handle_damage(self, damage: Damage) -> None:
         """Return the bytes before the damage first, which are decompressed again if they were lost."""
         if not (damage.lossy and self._replay()):
-            self._end(damage.reason)
+            self._end_at_damage(damage.reason)
 
-    def _end(self, reason: str) -> None:
+    def _end_at_damage(self, reason: str) -> None:
         """End the stream with an error, as no byte before the damage is left."""
         reason = f"{reason} (byte {self.raw_offset} of the compressed file)"
         self._error = CompressionError(

@@ -65,9 +65,11 @@ class ZstdCompressor:
 class _Parts(FrameParts):
     """See RFC 8878, section 3.1.1."""
 
-    _window = 0
+    def __init__(self, codec: FramedCodec) -> None:
+        super().__init__(codec)
+        self._window = 0  # bytes that the library has to keep, as the header says
 
-    def header(self, rest: memoryview) -> int:
+    def header_length(self, rest: memoryview) -> int:
         flags = rest[4]
         one_segment = flags >> 5 & 1  # no window size, but always a content size
         self.has_checksum = bool(flags >> 2 & 1)
@@ -85,7 +87,7 @@ class _Parts(FrameParts):
         advice = "compress it again without --long, or with at most --long=27"
         return f"a zstd window of {self._window} bytes, over the limit of {_MOST_WINDOW}; {advice}"
 
-    def block(self, rest: memoryview) -> tuple[int, bool]:
+    def block_length(self, rest: memoryview) -> tuple[int, bool]:
         if len(rest) < _BLOCK_HEADER_BYTES:
             return 0, False
         header = int.from_bytes(rest[:_BLOCK_HEADER_BYTES], "little")

@@ -1,4 +1,16 @@
-"""Decode only the records that can pass a filter: its columns first, then all columns of those records."""
+"""Decode only the records that can pass a filter: its columns first, then all columns of those records.
+
+A `FilteringDecoder` has two decoders of the engine, and takes the records of a block some at a time, in one of two
+ways:
+
+    in one go     `_main` decodes all columns of all records
+    in two steps  `_filter` decodes the columns of the filter, `Prefilter.may_pass` says which records can pass, and
+                  `_main` decodes all columns of these
+
+`DecodingChoice` chooses the way that takes less time.
+
+Tests: tests/bytes/engine/test_filtering_decoder.py and tests/bytes/engine/test_filtering_decoder_decoding_choice.py.
+"""
 
 from __future__ import annotations
 
@@ -119,13 +131,15 @@ class FilteringDecoder:
         self._main = engine.decoder(replace(plan, max_expansion=None))
         self._stopped: Decoder | None = None  # before a record with an embedded schema
         self._names: dict[FeatureName, None] = {}
-        self._start()
-        self.counts = RecordCounts()
-
-    def _start(self) -> None:
-        self.rows = self.value_bytes = 0
+        self.rows = 0  # this and the next three are of the rows since the columns were taken
+        self.value_bytes = 0
         self._kept: list[Array | range] = []  # numbers of rows
         self._lengths: list[Array] = []
+        self.counts = RecordCounts()
+
+    def _forget_rows(self) -> None:
+        self.rows = self.value_bytes = 0
+        self._kept, self._lengths = [], []
 
     @property
     def kept(self) -> Array | None:
@@ -173,14 +187,14 @@ class FilteringDecoder:
         self._stopped.accept_embedded()
 
     def take_columns(self) -> Mapping[str, ColumnBuffers]:
-        self._start()
+        self._forget_rows()
         return self._main.take_columns()
 
     def complete(self) -> None:
         self._main.complete()
 
     def clear(self) -> None:
-        self._start()
+        self._forget_rows()
         self.counts = RecordCounts()
         self._stopped = None
         self._main.clear()
@@ -199,7 +213,7 @@ class FilteringDecoder:
         if first < last and not self._main.append(part._main, first, last, size):
             return False
         self._kept.append(
-            kept[first:last] + (self.rows - begin) if last - first < end - begin else self._next(end - begin)
+            kept[first:last] + (self.rows - begin) if last - first < end - begin else self._next_rows(end - begin)
         )
         self.rows += end - begin
         self.value_bytes += payload_bytes
@@ -257,7 +271,7 @@ class FilteringDecoder:
         def feed(decoder: EngineDecoder) -> Progress:
             return decoder.feed(block, at, max_records=most, max_bytes=decoder.value_bytes + left, final=final)
 
-        step = self._decode_filtered(feed, block, at) if in_two_steps else self._whole(feed)
+        step = self._decode_in_two_steps(feed, block, at) if in_two_steps else self._decode_whole(feed)
         return step if size is None else step._replace(is_partial=True)
 
     def _step_of_file(self, file: FileView, at: int, end: int, left: int) -> int:
@@ -277,7 +291,7 @@ class FilteringDecoder:
             )
             return Progress(0, consumed)
 
-        step = self._decode_filtered(feed, file.memory, at % PAGE) if in_two_steps else self._whole(feed)
+        step = self._decode_in_two_steps(feed, file.memory, at % PAGE) if in_two_steps else self._decode_whole(feed)
         return step.consumed
 
     def _next_length(self, block: Array, at: int) -> int:
@@ -293,7 +307,7 @@ class FilteringDecoder:
             self._names.update(dict.fromkeys(new))
             other.know(new)
 
-    def _whole(self, feed: Callable[[EngineDecoder], Progress]) -> _Step:
+    def _decode_whole(self, feed: Callable[[EngineDecoder], Progress]) -> _Step:
         """Decode records in one go."""
         main = self._main
         counts, rows, size = main.counts, main.rows, main.value_bytes
@@ -308,7 +322,7 @@ class FilteringDecoder:
         self._stopped = main if progress.embedded else None
         return _Step(progress.records, progress.consumed, fault, progress.embedded)
 
-    def _decode_filtered(self, feed: Callable[[EngineDecoder], Progress], block: Array, at: int) -> _Step:
+    def _decode_in_two_steps(self, feed: Callable[[EngineDecoder], Progress], block: Array, at: int) -> _Step:
         """Decode the columns of the filter, then all columns of the records that may pass; the first record is `at`."""
         first = self._filter
         counts, was_sequence = first.counts, first.sequence
@@ -326,7 +340,7 @@ class FilteringDecoder:
         if passing:
             choice.of_columns = (main.column_bytes - column_bytes) / passing
         if fault is not None:
-            return self._up_to(
+            return self._count_before(
                 fault, block, at=at, kept=kept, lengths=lengths[: fault.record], was_sequence=was_sequence
             )
         self._count(rows, size, counts=first.counts - counts, lengths=lengths, kept=kept)
@@ -348,8 +362,10 @@ class FilteringDecoder:
             self._main.accept_embedded()  # they were checked with the columns of the filter
         return None
 
-    def _up_to(self, fault: Fault, block: Array, at: int, kept: Array, lengths: Array, was_sequence: bool) -> _Step:
-        """Count the records before one that passes and is faulty."""
+    def _count_before(
+        self, fault: Fault, block: Array, at: int, kept: Array, lengths: Array, was_sequence: bool
+    ) -> _Step:
+        """Count the records before one that passes and is faulty: the filter's columns of these are decoded again."""
         rows = len(lengths)
         type_ = RecordType.SEQUENCE_EXAMPLE if was_sequence else self._filter.plan.record_type
         again = self._engine.decoder(replace(self._filter.plan, record_type=type_, stop_at_embedded=False))
@@ -361,15 +377,17 @@ class FilteringDecoder:
         consumed = size + rows * FRAME_BYTES
         return _Step(rows, consumed, replace(fault, offset=at + consumed))
 
-    def _next(self, rows: int) -> range:
+    def _next_rows(self, rows: int) -> range:
+        """The numbers of the next rows."""
         return range(self.rows, self.rows + rows)
 
     def _count(
         self, rows: int, size: int, counts: RecordCounts, lengths: Array | None, kept: Array | None = None
     ) -> None:
+        """Count records that were decoded, and `size` payload bytes; `kept` are those with columns, None: all."""
         if lengths is not None and self._plan.keep_lengths:
             self._lengths.append(lengths)
-        self._kept.append(self._next(rows) if kept is None or len(kept) == rows else kept + self.rows)
+        self._kept.append(self._next_rows(rows) if kept is None or len(kept) == rows else kept + self.rows)
         self.rows += rows
         self.value_bytes += size
         self.counts += counts

@@ -1,6 +1,9 @@
 """Find the filesystem of a path: the local one, without fsspec, or any that fsspec supports.
 
-fsspec is imported only for a URL or a `filesystem`: its import takes longer than reading a small file.
+`locate` is asked for each path that is read or written. fsspec is imported only for a URL or a `filesystem`: its import
+takes longer than reading a small file.
+
+Tests: tests/store/filesystem/test_locate.py, and tests/end_to_end/test_stores.py with a server of each store.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from tfrecord_io.base import StorageOptions, did_you_mean
 from tfrecord_io.errors import MissingDependencyError, for_cli, missing_error, printable
@@ -24,19 +27,37 @@ if TYPE_CHECKING:
 
 IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(://|::)")  # a single letter is a name, or a drive
-_NO_BUCKET = r"(?:^|::)(?:s3a?|gc?s|az|abfss?)://(?:/|$)"
-_ONE_SLASH = re.compile(r"(s3a?|gc?s|az|abfss?|https?|hf|memory):/(?!/)")
-_S3 = "s3a?://"
-_CHAINED_S3 = re.compile("::(s3a?)://")
 _NO_HADOOP = re.compile("Unable to load lib(?P<library>jvm|hdfs)|Prior attempt to load libhdfs failed")
 _hadoop_failure: list[str] = []  # the library that pyarrow did not load when it first tried, and why
-_BUCKETS = "s3://bucket/name, gs://bucket/name, az://container/name"
-_EXTRAS = {
-    **dict.fromkeys(("s3", "s3a"), "s3"),
-    **dict.fromkeys(("gs", "gcs"), "gcs"),
-    **dict.fromkeys(("az", "abfs", "abfss"), "azure"),
+
+
+class _Protocol(NamedTuple):
+    """What is known here of the URLs of one protocol; others are fsspec's alone."""
+
+    extra: str = ""  # the extra of this package that installs what it needs,
+    package: str = ""  # or the package
+    has_bucket: bool = False  # after the slashes a bucket or container is named
+
+
+_S3 = _Protocol(extra="s3", has_bucket=True)
+_GOOGLE = _Protocol(extra="gcs", has_bucket=True)
+_AZURE = _Protocol(extra="azure", has_bucket=True)
+_HTTP = _Protocol(package="aiohttp")
+_PROTOCOLS = {
+    "s3": _S3,
+    "s3a": _S3,
+    "gs": _GOOGLE,
+    "gcs": _GOOGLE,
+    "az": _AZURE,
+    "abfs": _AZURE,
+    "abfss": _AZURE,
+    "http": _HTTP,
+    "https": _HTTP,
+    "hf": _Protocol(package="huggingface_hub"),
+    "memory": _Protocol(),
 }
-_PACKAGES = {"http": "aiohttp", "https": "aiohttp", "hf": "huggingface_hub"}
+_WITH_BUCKET = "|".join(protocol for protocol, row in _PROTOCOLS.items() if row.has_bucket)
+_NO_BUCKET = rf"(?:^|::)(?:{_WITH_BUCKET})://(?:/|$)"
 
 
 def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileSystem, str]:
@@ -47,44 +68,16 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     path has a lone surrogate, a ValueError.
     """
     text = path_text(path)
-    try:
-        os.fsencode(text)  # a name whose bytes are not UTF-8 has surrogates, too, which stand for them (PEP 383)
-    except UnicodeEncodeError:
-        reason = "the path has a lone surrogate, which no file name can have: pass the name as os.listdir gives it"
-        if not re.search("[\ud800-\udfff]", text):
-            reason = f"the system's encoding, {sys.getfilesystemencoding()}, lacks a letter of it: set PYTHONUTF8=1"
-        raise ValueError(f"'{printable(text)}': {reason}") from None
+    _check_letters(text)
     if storage.filesystem is not None:
         if storage.storage_options:
             raise ValueError("storage_options= is for URLs, and has no effect with filesystem=")
         fsspec_filesystem = _as_fsspec(storage.filesystem)
         return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text), text)
     if is_url(text):
-        if re.search(_NO_BUCKET, text):
-            raise ValueError(f"'{printable(text)}' names no bucket: expected {_BUCKETS}")
-        if re.match(_S3, text) and "?versionId=" in text:
-            how = "fsspec.filesystem('s3', version_aware=True).open(path, version_id=…)"
-            raise ValueError(f"'{printable(text)}': no URL is that of one version of an object: pass the file {how}")
-        from tfrecord_io.store.filesystem.os_errors import answer_to, refused_option
-        from tfrecord_io.store.filesystem.retries import s3_options
-
-        options = storage.storage_options or {}
-        try:
-            url_options = s3_options(options) if re.match(_S3, text) else dict(options)
-            for protocol in _CHAINED_S3.findall(text):
-                url_options[protocol] = s3_options(url_options.get(protocol) or {})
-            # Some connect here; of a chained URL, the file that another one is in is opened.
-            fsspec_filesystem, name = answer_to(partial(_open_url, text, url_options), text)
-            return _wrap(fsspec_filesystem, name, text)
-        except MissingDependencyError:
-            raise
-        except ImportError as error:
-            raise _missing(text, error) from error
-        except ValueError as error:
-            raise _refused_url(text, error) or error from error
-        except TypeError as error:
-            raise refused_option(error, storage.storage_options or {}, text) or error from error
-    if _ONE_SLASH.match(text) and not os.path.lexists(text.partition("/")[0]):
+        return _locate_url(text, storage.storage_options or {})
+    protocol, slash, _ = text.partition(":/")
+    if slash and protocol in _PROTOCOLS and not os.path.lexists(text.partition("/")[0]):
         reason = "a URL has two slashes after its protocol, of which pathlib.Path keeps one"
         raise ValueError(f"'{printable(text)}': {reason}: pass it as text")
     if storage.storage_options and not storage.of_both:
@@ -94,6 +87,54 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         text = os.path.expanduser(text)
     # One slash at the end: below "d//" the system lists "d//a", and a walk of "d/" would take it for another file.
     return LocalFileSystem(), re.sub("(?<=[^/])/+$", "/", system.current.plain_name(text))
+
+
+def _check_letters(text: str) -> None:
+    """Raise ValueError for a path that no file name of this system can be."""
+    try:
+        os.fsencode(text)  # a name whose bytes are not UTF-8 has surrogates, too, which stand for them (PEP 383)
+    except UnicodeEncodeError:
+        reason = "the path has a lone surrogate, which no file name can have: pass the name as os.listdir gives it"
+        if not re.search("[\ud800-\udfff]", text):
+            reason = f"the system's encoding, {sys.getfilesystemencoding()}, lacks a letter of it: set PYTHONUTF8=1"
+        raise ValueError(f"'{printable(text)}': {reason}") from None
+
+
+def _locate_url(url: str, options: Mapping[str, Any]) -> tuple[FileSystem, str]:
+    """The filesystem of a URL, and the name there; see `locate`."""
+    is_s3 = _protocol(url) is _S3
+    if re.search(_NO_BUCKET, url):
+        buckets = "s3://bucket/name, gs://bucket/name, az://container/name"
+        raise ValueError(f"'{printable(url)}' names no bucket: expected {buckets}")
+    if is_s3 and "?versionId=" in url:
+        how = "fsspec.filesystem('s3', version_aware=True).open(path, version_id=…)"
+        raise ValueError(f"'{printable(url)}': no URL is that of one version of an object: pass the file {how}")
+    from tfrecord_io.store.filesystem.os_errors import answer_to, refused_option
+    from tfrecord_io.store.filesystem.retries import s3_options
+
+    try:
+        url_options = s3_options(options) if is_s3 else dict(options)
+        for link in url.split("::")[1:]:
+            if _protocol(link) is _S3:
+                protocol = link.partition("://")[0]
+                url_options[protocol] = s3_options(url_options.get(protocol) or {})
+        # Some connect here; of a chained URL, the file that another one is in is opened.
+        fsspec_filesystem, name = answer_to(partial(_open_url, url, url_options), url)
+        return _wrap(fsspec_filesystem, name, url)
+    except MissingDependencyError:
+        raise
+    except ImportError as error:
+        raise _missing(url, error) from error
+    except ValueError as error:
+        raise _refused_url(url, error) or error from error
+    except TypeError as error:
+        raise refused_option(error, options, url) or error from error
+
+
+def _protocol(link: str) -> _Protocol | None:
+    """What is known of the protocol that a URL, or a part of a chained one, begins with."""
+    protocol, slashes, _ = link.partition("://")
+    return _PROTOCOLS.get(protocol) if slashes else None
 
 
 def path_text(path: str | os.PathLike[str]) -> str:
@@ -165,13 +206,12 @@ def _plain_file_names(url: str) -> str:
 
 def _missing(url: str, error: ImportError) -> MissingDependencyError:
     """The error that names what to install for a URL; each part of a chained URL has a protocol."""
-    parts = [part.partition("://")[0] for part in url.split("::")]
-    protocol = next((part for table in (_EXTRAS, _PACKAGES) for part in parts if part in table), None)
-    if protocol is None:
+    protocols = [part.partition("://")[0] for part in url.split("::")]
+    rows = [(name, row) for name in protocols if (row := _PROTOCOLS.get(name)) and (row.extra or row.package)]
+    if not rows:
         return MissingDependencyError(str(error), path=url)
-    return missing_error(
-        error, _EXTRAS.get(protocol, ""), f"{protocol}://", requirement=_PACKAGES.get(protocol, ""), path=url
-    )
+    protocol, row = next((found for found in rows if found[1].extra), rows[0])
+    return missing_error(error, row.extra, f"{protocol}://", requirement=row.package, path=url)
 
 
 def _refused_url(url: str, error: ValueError) -> ValueError | None:

@@ -1,4 +1,10 @@
-"""Compact lists of sources for pickling: what several files have in common is stored once."""
+"""Compact lists of sources for pickling: what several files have in common is stored once.
+
+`PackedSources.pack` makes a `_Row` of each source and stores the rows column by column; `unpack` makes the sources of
+them again.
+
+Tests: tests/store/paths/test_packed_sources.py.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,7 @@ import pickle
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfrecord_io.errors import hide_secrets, secret_url
 from tfrecord_io.store.filesystem.google import is_encoded
@@ -17,9 +22,63 @@ from tfrecord_io.store.read.source import INCOMPLETE, ManifestShard, ManifestVer
 _SEPARATOR = "\0"  # not in a path
 _VERSION_KEYS = ("generation", "ETag", "etag")  # of fsspec, by which object stores answer for one version only
 _ONLY_VERSION = "="  # of a name that is given once: a key and a value of no characters
-_SOURCE = attrgetter("size", "local", "span", "partitions", "file_bytes", "records")
-_SHARD = attrgetter("records", "crc32c", "staged", "watched")
-_NO_SHARD: tuple[Any, ...] = (None,) * 5
+
+
+class _Row(NamedTuple):
+    """What is stored of one source, besides its path, and its name in a filesystem."""
+
+    size: int | None
+    local: bool
+    span: tuple[int, int] | None
+    partitions: tuple[tuple[str, str | None], ...]
+    file_bytes: int | None
+    records: int | None
+    filesystem: int | None  # its number in `PackedSources.filesystems`; None of a local file
+    version: str  # of the object, as `_version` returns it
+    object_size: int | None  # of the object that a source with a span and a version is a piece of
+    manifest: int | None  # its number in `PackedSources.manifests`; None if no manifest states anything of the file
+    shard_records: int | None = None  # this and all below: what the manifest states
+    shard_crc32c: int | None = None
+    shard_staged: str | None = None
+    shard_watched: bool | None = None
+
+    @classmethod
+    def of(cls, source: Source, filesystem: int | None, manifest: int | None) -> _Row:
+        version, shard = _version(source), source.shard
+        row = cls(
+            size=source.size,
+            local=source.local,
+            span=source.span,
+            partitions=source.partitions,
+            file_bytes=source.file_bytes,
+            records=source.records,
+            filesystem=filesystem,
+            version=version,
+            object_size=source.info["size"] if source.info and version and source.span is not None else None,
+            manifest=manifest,
+        )
+        if shard is None:
+            return row
+        return row._replace(
+            shard_records=shard.records,
+            shard_crc32c=shard.crc32c,
+            shard_staged=shard.staged,
+            shard_watched=shard.watched,
+        )
+
+    def shard(self, manifests: Sequence[ManifestVersion]) -> ManifestShard | None:
+        """What the manifest states of the file."""
+        if self.manifest is None:
+            return None
+        assert self.shard_records is not None
+        return ManifestShard(
+            manifests[self.manifest],
+            records=self.shard_records,
+            bytes=self.size if self.span is None and self.size is not None else 0,
+            crc32c=self.shard_crc32c,
+            staged=self.shard_staged,
+            watched=bool(self.shard_watched),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +126,7 @@ class PackedSources:
     filesystems: tuple[Any, ...]
     manifests: tuple[ManifestVersion, ...]
     derived: dict[int, tuple[Any, Any]]  # what their content and its origin are, of some
-    columns: bytes  # of all else, pickled and compressed: equal values are next to each other
+    columns: bytes  # of the `_Row`s, pickled and compressed: equal values are next to each other
 
     @classmethod
     def pack(cls, sources: Sequence[Source]) -> PackedSources:
@@ -82,14 +141,13 @@ class PackedSources:
             if source.pipe is not None:
                 reason = "a read of a pipe cannot be pickled, as only this process has its data: save it to a file"
                 raise TypeError(f"{hide_secrets(source.path)}: {reason}")
-            place, version, statements = None, _version(source), _NO_SHARD
+            filesystem = manifest = None
             if (remote := source.remote) is not None:
-                place, _ = filesystems.setdefault(id(remote[0]), (len(filesystems), remote[0]))
+                filesystem, _ = filesystems.setdefault(id(remote[0]), (len(filesystems), remote[0]))
                 names.append(remote[1])
-            if (shard := source.shard) is not None:
-                statements = (manifests.setdefault(shard.manifest, len(manifests)), *_SHARD(shard))
-            whole = source.info["size"] if source.info is not None and version and source.span is not None else None
-            rows.append((place, version, whole, *_SOURCE(source), *statements))
+            if source.shard is not None:
+                manifest = manifests.setdefault(source.shard.manifest, len(manifests))
+            rows.append(_Row.of(source, filesystem, manifest))
         return cls(
             paths=_PackedText.pack([source.path for source in sources]),
             names=_PackedText.pack(names),
@@ -102,32 +160,26 @@ class PackedSources:
     def unpack(self) -> tuple[Source, ...]:
         """The sources."""
         names = iter(self.names.texts())
-        rows = zip(*pickle.loads(zlib.decompress(self.columns)), strict=True)
+        rows = map(_Row._make, zip(*pickle.loads(zlib.decompress(self.columns)), strict=True))
         sources = []
         for at, (path, row) in enumerate(zip(self.paths.texts(), rows, strict=True)):
-            place, version, whole, size, local, span, partitions, file_bytes, records, manifest, count, *statements = (
-                row
-            )
-            file_size = size if span is None and size is not None else 0
-            shard = None if manifest is None else ManifestShard(self.manifests[manifest], count, file_size, *statements)
-            info = _description(version, size if whole is None else whole)
-            fsspec, name = (None, None) if place is None else (self.filesystems[place], next(names))
-            path = path if place is None else secret_url(path)
+            is_local = row.filesystem is None
             derived, origin = self.derived.get(at, (None, None))
-            origins = {"origin": origin, "derived": derived, "file_bytes": file_bytes, "records": records}
             sources.append(
                 Source(
-                    path=path,
-                    size=size,
-                    local=local,
-                    _fsspec=fsspec,
-                    _name=name,
-                    _file=None,
-                    span=span,
-                    shard=shard,
-                    partitions=partitions,
-                    info=info,
-                    **origins,
+                    path=path if is_local else secret_url(path),
+                    size=row.size,
+                    local=row.local,
+                    _fsspec=None if row.filesystem is None else self.filesystems[row.filesystem],
+                    _name=None if is_local else next(names),
+                    span=row.span,
+                    shard=row.shard(self.manifests),
+                    partitions=row.partitions,
+                    info=_description(row.version, row.size if row.object_size is None else row.object_size),
+                    origin=origin,
+                    derived=derived,
+                    file_bytes=row.file_bytes,
+                    records=row.records,
                 )
             )
         return tuple(sources)

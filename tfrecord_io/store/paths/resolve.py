@@ -5,6 +5,10 @@ name that has a manifest; braces; a shard spec ``name@8`` or ``name@*``; a glob.
 order, those of a list in the given order. A shard family must be complete, unless its files are listed one by one; of a
 glob, all shards must exist that it matches. A directory without names of TFRecord files is read if some of its files
 begin with a record. Next to files with such names, those are not read; in a local directory a warning names them.
+
+`resolve_inputs` looks each path up by a `_Search`, whose `entries` tries the forms in this order, a method for each.
+
+Tests: tests/store/paths/test_resolve.py, and test_resolve_….py beside it.
 """
 
 from __future__ import annotations
@@ -14,11 +18,10 @@ import fnmatch
 import functools
 import glob
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 from tfrecord_io.base import DEFAULT_STORAGE, RECORD_SUFFIXES, StorageOptions, and_more
@@ -34,9 +37,7 @@ from tfrecord_io.store.read.source import Source, source_of, source_of_file_obje
 _LOOKUPS = 3
 _BYTES_LIKE = (bytes, bytearray, memoryview)
 _FORMS = "a file, a directory, a glob, {a,b}, {000..999} and name@8 were tried"
-_RANGE = re.compile(r"(-?[0-9]+)\.\.(-?[0-9]+)")
-_MOST = 1_000_000
-_MAX_DEPTH = 100
+_MOST_SHARDS = 1_000_000  # that are looked up by their names on a web server
 _Shards = list[tuple[Entry, ShardName]]
 _MOST_NAMED = 10  # families in a message
 _MOST_MATCHED = 1_000_000  # names of shards that are compared with a pattern
@@ -81,44 +82,19 @@ def resolve_inputs(
     >>> [os.path.basename(source.path) for source in resolve_inputs(folder)]
     ['a-00000-of-00002', 'a-00001-of-00002']
     """
-
-    parsed: dict[str, tuple[bytes, Manifest | None]] = {}  # folders of one dataset have the same manifest
-
-    def resolve(path: str | os.PathLike[str], *, complete: bool) -> list[Source]:
-        fs, name = locate(path, storage)
-        is_directory = not isinstance(fs, LocalFileSystem) and os.fspath(path).endswith("/")
-
-        for attempt in range(_LOOKUPS):
-            manifests = Manifests(fs, check_sizes, manifest_faults, parsed=parsed)
-            search = _Search(
-                fs,
-                manifests,
-                allow_missing=allow_missing_shards,
-                complete=complete,
-                is_directory=is_directory,
-                other_formats=other_formats,
-            )
-            try:
-                entries = search.entries(name)
-                break
-            except (OSError, ValueError):  # a writer may be replacing the dataset of a manifest: look it up again
-                if not manifests.datasets or attempt == _LOOKUPS - 1:
-                    raise
-        sources = search.sources(name, entries)
-        if missing is not None:
-            missing.extend(map(fs.display_path, manifests.missing))
-        if manifests.unnamed:
-            left_out = {fs.display_path(file): manifest for file, manifest in manifests.unnamed.items()}
-            if unnamed is None:
-                _warn_of_unnamed(left_out)
-            else:
-                unnamed.update(left_out)
-        return sources
-
+    lookup = _Lookup(
+        storage,
+        allow_missing_shards=allow_missing_shards,
+        check_sizes=check_sizes,
+        other_formats=other_formats,
+        manifest_faults=manifest_faults,
+        unnamed=unnamed,
+        missing=missing,
+    )
     if hasattr(path, "read") and not _is_dataset(path):
         return [_file_object(path, storage)]
     if isinstance(path, (str, os.PathLike)):
-        return resolve(path, complete=not allow_missing_shards)
+        return lookup.sources(path, complete=not allow_missing_shards)
     if hasattr(path, "__arrow_c_stream__"):
         raise TypeError(f"expected a path, got data (a {type(path).__name__}), which write_tfrecord takes")
     if isinstance(path, _BYTES_LIKE) or not isinstance(path, Iterable):
@@ -134,7 +110,7 @@ def resolve_inputs(
         elif hasattr(item, "read"):
             sources.append(_file_object(item, storage))
         elif isinstance(item, (str, os.PathLike)):
-            sources.extend(resolve(item, complete=False))
+            sources.extend(lookup.sources(item, complete=False))
         else:
             raise _no_path("a list of paths holds str, PathLike or binary file objects", item)
     if not sources:
@@ -165,6 +141,52 @@ def _warn_of_unnamed(files: Mapping[str, str]) -> None:
     shown = ", ".join(f"'{printable(name)}'" for name in names[:_MOST_NAMED]) + and_more(len(names) - _MOST_NAMED)
     manifest = printable(files[names[0]])
     warn(f"not read, as the manifest of the dataset, '{manifest}', does not name them: {shown}", UserWarning)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """The options of one call of `resolve_inputs`, and what it finds besides the files; see there."""
+
+    storage: StorageOptions
+    allow_missing_shards: bool
+    check_sizes: bool
+    other_formats: bool
+    manifest_faults: list[CorruptRecordError] | None
+    unnamed: dict[str, str] | None
+    missing: list[str] | None
+    # Folders of one dataset have the same manifest.
+    parsed: dict[str, tuple[bytes, Manifest | None]] = field(default_factory=dict)
+
+    def sources(self, path: str | os.PathLike[str], *, complete: bool) -> list[Source]:
+        """The files that one path means; if `complete`, no shard may be missing."""
+        fs, name = locate(path, self.storage)
+        is_directory = not isinstance(fs, LocalFileSystem) and os.fspath(path).endswith("/")
+        for attempt in range(_LOOKUPS):
+            manifests = Manifests(fs, self.check_sizes, self.manifest_faults, parsed=self.parsed)
+            search = _Search(
+                fs,
+                manifests,
+                allow_missing=self.allow_missing_shards,
+                complete=complete,
+                is_directory=is_directory,
+                other_formats=self.other_formats,
+            )
+            try:
+                entries = search.entries(name)
+                break
+            except (OSError, ValueError):  # a writer may be replacing the dataset of a manifest: look it up again
+                if not manifests.datasets or attempt == _LOOKUPS - 1:
+                    raise
+        sources = search.sources(name, entries)
+        if self.missing is not None:
+            self.missing.extend(map(fs.display_path, manifests.missing))
+        if manifests.unnamed:
+            left_out = {fs.display_path(file): manifest for file, manifest in manifests.unnamed.items()}
+            if self.unnamed is None:
+                _warn_of_unnamed(left_out)
+            else:
+                self.unnamed.update(left_out)
+        return sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +223,10 @@ class _Search:
         return sources
 
     def entries(self, name: str) -> list[Entry]:
+        """The entries of the files that a name means, by the first rule of the module's docstring that matches."""
         if name.endswith("/") and not self.fs.can_list:
             self.fs.listing(name)  # raises
-        names = expand_braces(name)
+        names = _expand(name)
         spec = ShardSpec.parse(name)
         is_store = is_remote(self.fs) and self.fs.is_object_store
         is_pattern = names == [name] and spec is None and has_magic(self.fs, name)
@@ -224,8 +247,10 @@ class _Search:
         stem, count, _ = spec or (name, None, False)
         if (spec is None or names != [name]) and is_dataset(self.fs, stem):
             return self._spec(name, stem, count)
-        if names == [name]:
-            return self._pattern(name)
+        return self._pattern(name) if names == [name] else self._expanded(name, names)
+
+    def _expanded(self, name: str, names: Sequence[str]) -> list[Entry]:
+        """The files of all `names` that the braces of `name` expand to."""
         by_name: dict[str, Entry] = {}
         for expanded, entry in zip(names, self.fs.entries(names), strict=True):
             try:
@@ -271,39 +296,16 @@ class _Search:
         everything = [entry for entry in self.manifests.listed.values() if is_wanted(entry.name)]
         files = record_files(listing)
         self.manifests.check(files, is_wanted, complete=self.complete)
-        remaining: list[Entry] = []
-        if not files and self.other_formats:
-            from tfrecord_io.bytes import format_of_records
-
-            names = ((e, e.basename) for e in other_files(listing))
-            files = [e for e, base in names if format_of_records(base, CODECS.without_suffix(base)) is not None]
-        elif files:
+        if files:
             self._warn_of_ignored(directory, listing, everything)
-        if not files:
-            from tfrecord_io.store.paths.sniff_files import files_with_records
-
-            files = files_with_records(self.fs, remaining := other_files(listing))
+        else:
+            files = self._files_by_content(listing)
         if not files and (manifests := self.manifests.empty_manifests(below)):
             if not self.manifests.without_rows:
                 raise _nothing(self.fs, directory, "the dataset has no rows yet: its manifest names no file")
             return manifests
         if not files:
-            suffixes = " ".join(RECORD_SUFFIXES)
-            text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
-            from tfrecord_io.store.paths.sniff_files import MOST_SNIFFED
-
-            if len(remaining) > MOST_SNIFFED:
-                text += f"; its {len(remaining)} other files were not inspected, as there are more than {MOST_SNIFFED}"
-            from tfrecord_io.store.paths.similar_files import files_below
-
-            below = files_below(self.fs, directory, everything)
-            if below:
-                text += f"; {below}"
-            elif everything:
-                entries = f"{len(everything)} other {'entry' if len(everything) == 1 else 'entries'}"
-                text += f"; it has {entries}, which a glob can name"
-                text += "; tfr.convert makes TFRecord files of other formats"
-            raise _nothing(self.fs, directory, text)
+            raise self._no_records(directory, listing, everything)
         by_folder: dict[str, list[Entry]] = {}
         for entry in files:
             by_folder.setdefault(entry.parent, []).append(entry)
@@ -314,6 +316,38 @@ class _Search:
 
             warn_of_splits(self.fs, directory, files, listing)
         return self._sort(files, complete=self.complete)
+
+    def _files_by_content(self, listing: Sequence[Entry]) -> list[Entry]:
+        """The files of a directory without names of TFRecord files: of other formats, or that begin with a record."""
+        files: list[Entry] = []
+        if self.other_formats:
+            from tfrecord_io.bytes import format_of_records
+
+            names = ((e, e.basename) for e in other_files(listing))
+            files = [e for e, base in names if format_of_records(base, CODECS.without_suffix(base)) is not None]
+        if not files:
+            from tfrecord_io.store.paths.sniff_files import files_with_records
+
+            files = files_with_records(self.fs, other_files(listing))
+        return files
+
+    def _no_records(self, directory: str, listing: Sequence[Entry], everything: Sequence[Entry]) -> FileNotFoundError:
+        """The error of a directory in which no file has records."""
+        from tfrecord_io.store.paths.similar_files import files_below
+        from tfrecord_io.store.paths.sniff_files import MOST_SNIFFED
+
+        suffixes, uninspected = " ".join(RECORD_SUFFIXES), len(other_files(listing))
+        text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
+        if uninspected > MOST_SNIFFED:
+            text += f"; its {uninspected} other files were not inspected, as there are more than {MOST_SNIFFED}"
+        below = files_below(self.fs, directory, everything)
+        if below:
+            text += f"; {below}"
+        elif everything:
+            entries = f"{len(everything)} other {'entry' if len(everything) == 1 else 'entries'}"
+            text += f"; it has {entries}, which a glob can name"
+            text += "; tfr.convert makes TFRecord files of other formats"
+        return _nothing(self.fs, directory, text)
 
     def _apply_manifests(
         self, list_files: Callable[[], Iterable[Entry]], wanted: Callable[[str], bool], *, whole: bool = False
@@ -362,22 +396,14 @@ class _Search:
             warn(f"{printable(self.fs.display_path(directory))}: {text}", UserWarning)
 
     def _glob(self, pattern: str) -> list[Entry]:
+        """The files that match a pattern, and their manifests, if these are of exactly this name."""
         everything: list[Entry] = []
         is_hidden, parts = FileName.of_path(pattern).is_hidden, pattern.split("/")
         named: set[str] = set()
         literal = literal_prefix(self.fs, pattern)
 
         def list_files() -> list[Entry]:
-            everything[:] = self.fs.glob(pattern, literal)
-            folders = [
-                entry.name
-                for entry in everything
-                if entry.directory and FileName.parse(entry.basename).kind is Kind.RECORDS
-            ]
-            if folders and is_remote(self.fs) and self.fs.is_object_store:
-                # fsspec has a folder for an object that is one, too, as "a" by the key "a/b".
-                objects = existing_files(self.fs, folders)
-                everything[:] = [objects.get(entry.name, entry) for entry in everything]
+            everything[:] = self._matches_of(pattern, literal)
             named.update(entry.name for entry in everything)
             above = self._manifests_above(pattern, {e.parent for e in everything if not e.directory})
             return [*everything, *self._manifests_of(pattern, literal, everything), *above]
@@ -406,6 +432,16 @@ class _Search:
             clause = clause or "".join(f"; {files}" for files in filter(None, [files_next_to(self.fs, pattern)]))
             raise _nothing(self.fs, pattern, "no file matches the pattern" + clause)
         return self._sort(files, complete=self.complete, wanted=functools.partial(fnmatch.fnmatchcase, pat=parts[-1]))
+
+    def _matches_of(self, pattern: str, literal: int) -> list[Entry]:
+        """What matches a pattern, whose first `literal` characters have no magic; objects rather than their folders."""
+        entries = self.fs.glob(pattern, literal)
+        folders = [e.name for e in entries if e.directory and FileName.parse(e.basename).kind is Kind.RECORDS]
+        if not folders or not (is_remote(self.fs) and self.fs.is_object_store):
+            return entries
+        # fsspec has a folder for an object that is one, too, as "a" by the key "a/b".
+        objects = existing_files(self.fs, folders)
+        return [objects.get(entry.name, entry) for entry in entries]
 
     def _clause_about_unnamed(self) -> str:
         """A clause about existing files left out by their manifest."""
@@ -459,17 +495,22 @@ class _Search:
         self.manifests.check([e for e, _ in fitting], is_wanted, complete=not self.allow_missing)
         if not fitting:
             counts = sorted({"*" if s.count is None else str(s.count) for _, s in shards}, key=natural_key)
-            from tfrecord_io.store.paths.similar_files import similar_files
-
-            clause = f"there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else similar_files(self.fs, stem)
-            clause += self._clause_about_unnamed()
-            text = f"no shards such as '{ShardName.make(base, 0, count or 8)}'"
-            raise _nothing(self.fs, name, "; ".join(filter(None, [text, clause])))
+            raise self._no_shards(name, stem, count, counts)
         ranked = [(e, s.id, s.stems.index(base)) for e, s in fitting]
         best = min(rank for _, _, rank in ranked)
         family = [e for e, id, rank in ranked if rank == best or id]
         self._check_single_family(family, name)
         return self._sort(family, complete=not self.allow_missing)
+
+    def _no_shards(self, name: str, stem: str, count: int | None, counts: Sequence[str]) -> FileNotFoundError:
+        """The error of a spec without shards; `counts` are those of its stem that there are."""
+        from tfrecord_io.store.paths.similar_files import similar_files
+
+        base = stem.rpartition("/")[2]
+        clause = f"there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else similar_files(self.fs, stem)
+        clause += self._clause_about_unnamed()
+        text = f"no shards such as '{ShardName.make(base, 0, count or 8)}'"
+        return _nothing(self.fs, name, "; ".join(filter(None, [text, clause])))
 
     def _looked_up(self, name: str, stem: str, count: int | None) -> list[Entry]:
         """Look up the manifest of ``name@8`` and its possible shards, in the most exact existing form of names."""
@@ -485,9 +526,9 @@ class _Search:
                 raise _nothing(self.fs, name, f"no shard such as '{ShardName.make(stem.rpartition('/')[2], 0, count)}'")
             return manifests
         assert count is not None
-        if count > _MOST:
+        if count > _MOST_SHARDS:
             shown = hide_secrets(self.fs.display_path(name))
-            raise ValueError(f"'{shown}': expected at most {_MOST:,} shards on a web server")
+            raise ValueError(f"'{shown}': expected at most {_MOST_SHARDS:,} shards on a web server")
         entries = self.fs.entries([*map(form.sibling, ShardName.numbers_of({present}, count))])
         return [*manifests, *(entry for entry in entries if entry is not None)]
 
@@ -574,6 +615,15 @@ def _literal(fs: FileSystem, name: str, names: list[str]) -> Entry | None:
         return None
 
 
+def _expand(name: str) -> list[str]:
+    """The names that the braces of a name expand to; without braces, the name itself."""
+    if "{" not in name:
+        return [name]
+    from tfrecord_io.store.paths.expand_braces import expand_braces
+
+    return expand_braces(name)
+
+
 def has_magic(fs: FileSystem, name: str) -> bool:
     """True if a name is a pattern; in a web address a question mark is literal."""
     return glob.has_magic(name if fs.can_list else name.replace("?", ""))
@@ -581,81 +631,6 @@ def has_magic(fs: FileSystem, name: str) -> bool:
 
 def _nothing(fs: FileSystem, name: str, text: str) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, text, fs.display_path(name))
-
-
-def expand_braces(text: str) -> list[str]:
-    """Expand the braces of a pattern.
-
-    Braces nest. A pair with neither a comma nor a range, and a single brace, are literal text. More than a million
-    results, or choices that are nested more than 100 deep, are a ValueError.
-
-    >>> expand_braces("{train,test}-{08..10}")
-    ['train-08', 'train-09', 'train-10', 'test-08', 'test-09', 'test-10']
-    """
-    return _expand(text, _pairs(text), begin=0, end=len(text), depth=0) if "{" in text else [text]
-
-
-def _pairs(text: str) -> dict[int, tuple[int, list[int]]]:
-    """Matching braces: for each opening one the position of its partner, and of the commas at its own level."""
-    pairs: dict[int, tuple[int, list[int]]] = {}
-    begins: list[tuple[int, list[int]]] = []
-    for at, character in enumerate(text):
-        if character == "{":
-            begins.append((at, []))
-        elif character == "}" and begins:
-            begin, commas = begins.pop()
-            pairs[begin] = at, commas
-        elif character == "," and begins:
-            begins[-1][1].append(at)
-    return pairs
-
-
-def _expand(text: str, pairs: dict[int, tuple[int, list[int]]], begin: int, end: int, depth: int) -> list[str]:
-    """Expand the braces between two positions, which split no pair."""
-    if depth > _MAX_DEPTH:
-        raise ValueError(f"the braces of this pattern are nested more than {_MAX_DEPTH} deep")
-    paths, literal, at = [""], begin, text.find("{", begin, end)
-    while at >= 0:
-        choices = _choices(text, pairs, at, depth) if at in pairs else None
-        if choices is not None:
-            if len(paths) * len(choices) > _MOST:
-                raise _too_many()
-            prefix = text[literal:at]
-            paths = [path + prefix + choice for path in paths for choice in choices]
-            at = pairs[at][0]
-            literal = at + 1
-        at = text.find("{", at + 1, end)
-    behind = text[literal:end]
-    return [path + behind for path in paths]
-
-
-def _choices(text: str, pairs: dict[int, tuple[int, list[int]]], begin: int, depth: int) -> list[str] | None:
-    """The alternatives of the pair of braces at `begin`; None if the braces are literal text."""
-    end, commas = pairs[begin]
-    match = _RANGE.fullmatch(text, begin + 1, end)
-    if match is not None:
-        return list(_count(match[1], match[2]))
-    if not commas:
-        return None
-    choices: list[str] = []
-    for a, b in pairwise([begin, *commas, end]):
-        choices += _expand(text, pairs, begin=a + 1, end=b, depth=depth + 1)
-        if len(choices) > _MOST:
-            raise _too_many()
-    return choices
-
-
-def _too_many() -> ValueError:
-    return ValueError(f"the braces of this pattern expand to more than {_MOST:,} paths")
-
-
-def _count(first: str, last: str) -> Iterator[str]:
-    a, b = int(first), int(last)
-    if abs(b - a) >= _MOST:
-        raise _too_many()
-    padded = any(len(t.lstrip("-")) > 1 and t.lstrip("-")[0] == "0" for t in (first, last))
-    width = max(len(first), len(last)) if padded else 0
-    return (f"{i:0{width}d}" for i in range(a, b + (1 if b >= a else -1), 1 if b >= a else -1))
 
 
 def _families(files: Sequence[Entry]) -> Iterable[_Shards]:

@@ -263,12 +263,7 @@ def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
     if (tree := field_layout(field)) is not None:
         restore = _features_maker(field, tree, dictionaries)
     elif is_any_tensor(field.value):
-        from tfrecord_io.columns.arrow.decode.tensor_column import TensorColumn
-
-        (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
-        tensors = TensorColumn(field.feature, field.tensor, field.encoding)
-        is_list = field.part == FEATURE_LIST
-        restore = partial(_steps, field, leaf, tensors, checks) if is_list else _Leaf(leaf, tensors.array, checks).array
+        restore = _tensors(field, checks)
     else:
         restore = _plain(field, dictionaries, checks)
     if tree is None or isinstance(tree, PlainStruct | PlainLists):
@@ -281,6 +276,17 @@ def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
         return restore
     default = field.default_array()
     return lambda columns, rows: fill(restore(columns, rows), default)
+
+
+def _tensors(field: Field, checks: Companions | None) -> Maker:
+    from tfrecord_io.columns.arrow.decode.companion_checks import Companions
+    from tfrecord_io.columns.arrow.decode.tensor_column import TensorColumn
+
+    tensors, own = TensorColumn(field.feature, field.tensor, field.encoding), checks or Companions.NONE
+    (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
+    if field.part == FEATURE_LIST:
+        return partial(_steps, field, leaf, tensors, own)
+    return _Leaf(leaf, tensors.array, own).array
 
 
 def _stated_shapes(field: Field) -> Companions | None:
@@ -331,9 +337,7 @@ def _plain(field: Field, dictionaries: Dictionaries, companions: Companions | No
     return restore
 
 
-def _steps(
-    field: Field, leaf: Leaf, tensors: TensorColumn, own: Companions | None, columns: Columns, rows: int
-) -> pa.Array:
+def _steps(field: Field, leaf: Leaf, tensors: TensorColumn, own: Companions, columns: Columns, rows: int) -> pa.Array:
     return _Leaf(leaf, partial(feature_list_array, field.type, tensors.steps(columns, own))).array(columns, rows)
 
 
@@ -386,7 +390,7 @@ def _part(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
     child = pa.field("", field.type)
     for name in leaf.path:
         child = child.type.field(name)
-    companions = Companions(leaf.feature) if leaf.companions else None
+    companions = Companions(leaf.feature) if leaf.companions else Companions.NONE
     return _Leaf(leaf, TensorColumn(leaf.feature, child.with_type(leaf.type), leaf.encoding).array, companions).array
 
 

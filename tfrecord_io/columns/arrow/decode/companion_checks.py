@@ -1,15 +1,16 @@
 """Check the companion features of raw bytes, ``x/shape`` and ``x/dtype``, against their column, all rows at once.
 
 `Companions` finds the two columns; `CompanionColumns` returns the shapes of rows, or raises the RowFault of the first
-bad row.
+bad row. A column without companions has `Companions.NONE`, whose columns state nothing and refuse nothing.
 
 Tests: tests/columns/arrow/decode/test_batch_builder_types.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,8 @@ _ADVICE = "read everything with read_table, or pass schema='infer' for the plain
 class Companions:
     """The companions of a feature."""
 
+    NONE: ClassVar[Companions]
+
     feature: str
     inferred_from: bool = False  # the column was inferred from them: each row has both or neither
     shape_source: ShapeSource | None = None  # features of another program in the place of companions
@@ -42,6 +45,20 @@ class Companions:
             _as(columns.get(shape), shape, rows=rows, kind=Kind.INT64, layout=Layout.LIST),
             _as(columns.get(dtype), dtype, rows=rows, kind=Kind.BYTES, layout=Layout.SCALAR),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _NoCompanions(Companions):
+    """In the place of the companions of a feature that has none, whatever the features named like them are."""
+
+    def columns(self, columns: Mapping[str, ColumnBuffers], rows: int) -> CompanionColumns:
+        shape, dtype = companions(self.feature)
+        return CompanionColumns(
+            self, absent(shape, rows, Kind.INT64, Layout.LIST), absent(dtype, rows, Kind.BYTES, Layout.SCALAR)
+        )
+
+
+Companions.NONE = _NoCompanions("")
 
 
 def _as(column: ColumnBuffers | None, name: str, rows: int, kind: Kind, layout: Layout) -> ColumnBuffers:
@@ -71,11 +88,16 @@ class CompanionColumns:
                 reason = f"'{companion}' is missing" if mask[row] else f"'{companion}' occurs without '{name}'"
                 raise RowFault(row, f"{reason}, unlike in the records before; {_ADVICE}")
 
-    def refuse_counts(self, mask: Array, shape: Shape, counts: Array) -> None:
-        """Refuse rows without as many values as features other than companions state; companions may be missing."""
+    def refuse_counts(self, mask: Array, shape: Shape, count: Callable[[], Array]) -> None:
+        """Refuse rows without as many values as features other than companions state; companions may be missing.
+
+        `count` returns how many each row has.
+        """
 
     def refuse_dtype(self, mask: Array, element: Dtype, sizes: Array) -> None:
         """Refuse rows that state another dtype."""
+        if is_nothing(self.dtype):
+            return
         has = mask & column_mask(self.dtype)
         if not has.any() or (has.all() and _all_equal(self.dtype, element.name.encode())):
             return
@@ -91,6 +113,8 @@ class CompanionColumns:
 
         One that is not a shape, is not `shape`, or does not have as many values as the row, is a RowFault.
         """
+        if is_nothing(self.shape):
+            return None, None
         has = mask & column_mask(self.shape)
         if not has.any():
             return None, None

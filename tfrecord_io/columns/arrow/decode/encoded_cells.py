@@ -1,4 +1,23 @@
-"""Columns of numbers, lists, text and bytes, by their encoding; and the decoding of cells that tensors share."""
+r"""Columns of numbers, lists, text and bytes, by their encoding; and the decoding of cells that tensors share.
+
+A cell is what a feature has for one row. The encoding of the column says what it looks like:
+
+    feature of the row            encoding        column          row of the column
+    ----------------------------  --------------  --------------  -----------------------------------------
+    bytes  [b"\x01\x00"]          raw             int16           1
+    bytes  [b"\x01\x00\x02\x00"]  raw             list<int16>     [1, 2]
+    bytes  [b"\x01\x00\x02"]      raw             list<int16>     a RowFault: no whole number of values
+    bytes  [a TensorProto]        tensor_proto    list<string>    ["a", "b"]
+    int64  [1, 2]                 list            list<int16>     [1, 2], as `leaf_restore` of lists.py makes it
+    bytes, or int64               wire            list<int16>     as of raw or list, by the type that the row has
+    (none)                        any             any             null
+
+`value_restore` chooses how; `_cell_restore` makes the arrays of encodings whose cells are one bytes value each. Cells
+of tensors look alike: `decode_cells` returns their values and sizes, of which tensor_column.py makes tensors.
+
+Tests: tests/columns/arrow/decode/test_encoded_cells_tensor_column.py and
+tests/columns/arrow/decode/test_batch_builder_types.py.
+"""
 
 from __future__ import annotations
 
@@ -86,9 +105,9 @@ def _cell_restore(leaf: Leaf, encoding: TensorEncoding, dictionary: pa.Array | N
     shape: Shape = (None,) if is_list else ()
     decode: Callable[[ColumnBuffers, Array], tuple[Array, pa.Array]]
     if is_text_or_bytes(type_):
-        decode = partial(_text, encoding, type_, shape)
+        decode = partial(_decode_text, encoding, type_, shape)
     else:
-        decode = partial(_numbers, encoding, element_of(type_), type_, shape)
+        decode = partial(_decode_numbers, encoding, element_of(type_), type_, shape)
 
     def restore(column: ColumnBuffers) -> pa.Array:
         if is_nothing(column):
@@ -128,7 +147,7 @@ def _nulls(rows: int, type_: pa.DataType, no_values: pa.Array) -> pa.Array:
     )
 
 
-def _numbers(
+def _decode_numbers(
     encoding: TensorEncoding, element: Dtype, type_: pa.DataType, shape: Shape, column: ColumnBuffers, mask: Array
 ) -> tuple[Array, pa.Array]:
     cells = decode_cells(encoding, column, mask=mask, element=element, shape=shape)
@@ -144,7 +163,7 @@ def _numbers(
     return cells.sizes // width, number_array(type_, cells.data)
 
 
-def _text(
+def _decode_text(
     encoding: TensorEncoding, type_: pa.DataType, shape: Shape, column: ColumnBuffers, mask: Array
 ) -> tuple[Array, pa.Array]:
     offsets, data = slots(column)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import NoReturn
 
@@ -88,8 +88,9 @@ class StatedShapes(Companions):
 class StatedColumns(CompanionColumns):
     """The shapes and dtypes of some rows, as `StatedShapes` found them."""
 
-    def refuse_counts(self, mask: Array, shape: Shape, counts: Array) -> None:
+    def refuse_counts(self, mask: Array, shape: Shape, count: Callable[[], Array]) -> None:
         """Refuse rows whose shape is not stated, does not have as many values as the row, or is not `shape`."""
+        counts = count()
         if self._are_uniform(shape, counts):
             return
         if np.any(bad := mask & ~column_mask(self.shape)):

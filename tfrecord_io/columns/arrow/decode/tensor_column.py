@@ -1,5 +1,8 @@
 """Build columns of tensors: the bytes or values of a feature, and of its companions, become an Arrow tensor array.
 
+`TensorColumn.array` decodes the cells of all rows by the column's encoding, checks them against the column's dtype and
+shape and against what the companions state, and builds the array; `steps` does so for the steps of a feature list.
+
 Tests: tests/columns/arrow/decode/test_encoded_cells_tensor_column.py.
 """
 
@@ -38,11 +41,11 @@ class TensorColumn:
         self._feature = feature
         self._size = size_of(self._shape)
 
-    def steps(self, columns: Mapping[str, ColumnBuffers], checks: Companions | None) -> Restore:
+    def steps(self, columns: Mapping[str, ColumnBuffers], checks: Companions) -> Restore:
         """How the steps of a feature list become tensors; their companions are feature lists of the same lengths."""
         column = columns.get(self._feature)
         offsets = None if column is None else column.offsets
-        if checks is not None and (source := checks.shape_source) is not None:
+        if (source := checks.shape_source) is not None:
             from tfrecord_io.columns.arrow.decode.stated_shapes import step_columns
 
             stated = {} if column is None or offsets is None else step_columns(columns, source, column)
@@ -54,25 +57,24 @@ class TensorColumn:
                 continue
             if np.array_equal(companion.offsets, offsets):
                 step_companions[name] = companion.steps
-        return lambda steps: self.array(steps, None if checks is None else checks.columns(step_companions, steps.rows))
+        return lambda steps: self.array(steps, checks.columns(step_companions, steps.rows))
 
-    def array(self, column: ColumnBuffers, companion: CompanionColumns | None = None) -> pa.Array:
+    def array(self, column: ColumnBuffers, companion: CompanionColumns) -> pa.Array:
         """The column of decoded rows; one without such a tensor, or whose companions contradict it, is a RowFault."""
         if column.others:
             return from_kinds(column, lambda part: self.array(part, companion))
         nothing = is_nothing(column)
         mask = np.zeros(column.rows, bool) if nothing else column_mask(column)
-        if companion is not None:
-            companion.refuse_strays(mask)
+        companion.refuse_strays(mask)
         if nothing and not column.rows:
             return pa.nulls(0, self._type)
         if nothing:
-            return self._build_array(DecodedCells(np.empty(0, np.uint8), np.empty(0, np.int64)), mask, None)
+            unstated = Companions.NONE.columns({}, column.rows)
+            return self._build_array(DecodedCells(np.empty(0, np.uint8), np.empty(0, np.int64)), mask, unstated)
         encoding = self._encoding.for_kind(column.kind, self._element)
-        if companion is not None:
-            companion.refuse_counts(mask, self._shape, self._counts(column))
+        companion.refuse_counts(mask, self._shape, lambda: self._counts(column))
         cells = decode_cells(encoding, column, mask=mask, element=self._element, shape=self._shape)
-        if companion is not None and column.kind is Kind.BYTES:
+        if column.kind is Kind.BYTES:
             companion.refuse_dtype(mask, self._element, scatter(cells.sizes, mask))
         self._refuse_sizes(cells, mask, companion)
         return self._build_array(cells, mask, companion)
@@ -86,7 +88,7 @@ class TensorColumn:
         assert offsets is not None
         return np.diff(offsets)
 
-    def _refuse_sizes(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> None:
+    def _refuse_sizes(self, cells: DecodedCells, mask: Array, companion: CompanionColumns) -> None:
         """Refuse bytes that are not a whole number of values, or not as many as the shape has."""
         part = fixed_part(self._shape) * self._element.itemsize
         bad = cells.sizes != part if self._size is not None or not part else cells.sizes % part != 0
@@ -99,14 +101,13 @@ class TensorColumn:
         begin = int(cells.sizes[:at].sum())
         kind, advice = kind_of_bytes(cells.data[begin : begin + size].tobytes())
         reason += f"; {f'they look like {kind}' if kind else _hint(size, self._shape)}"
-        reason += "" if companion is None else companion.description(row)
+        reason += companion.description(row)
         raise RowFault(row, reason, expected=part if self._size is not None else expected, got=size, hint=advice)
 
-    def _build_array(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> pa.Array:
+    def _build_array(self, cells: DecodedCells, mask: Array, companion: CompanionColumns) -> pa.Array:
         shapes: Array | tuple[int, ...]
         if is_fixed_shape_tensor(self._type):
-            if companion is not None:
-                companion.shapes(mask, self._shape, scatter(cells.sizes // max(self._element.itemsize, 1), mask))
+            companion.shapes(mask, self._shape, scatter(cells.sizes // max(self._element.itemsize, 1), mask))
             shapes = self._shape  # type: ignore[assignment]  # no dimension is unknown
         else:
             shapes = self._shapes(cells, mask, companion)
@@ -114,14 +115,12 @@ class TensorColumn:
         tensors = TensorValues(self._element, cells.data, offsets=offsets_of(cells.sizes), shapes=shapes, valid=valid)
         return tensor_array(tensors, len(mask), self._type)
 
-    def _shapes(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> Array:
+    def _shapes(self, cells: DecodedCells, mask: Array, companion: CompanionColumns) -> Array:
         """The shape of each tensor: stated by its bytes, by its companion, or derived from its length."""
         if cells.shapes is not None:
             return cells.shapes
         counts = cells.sizes // self._element.itemsize
-        by_feature = has = None
-        if companion is not None:
-            by_feature, has = companion.shapes(mask, self._shape, scatter(counts, mask))
+        by_feature, has = companion.shapes(mask, self._shape, scatter(counts, mask))
         if by_feature is not None and has is not None and has[mask].all():
             return by_feature[mask]
         unknown = self._shape.count(None)

@@ -1,6 +1,9 @@
 """Open any tabular input as a stream of record batches of one schema.
 
-`open_input` takes the data of a write call and returns a `BatchSource`; what is no table raises TypeError.
+`open_input` takes the data of a write call and returns a `BatchSource`; what is no table raises TypeError. By way of
+`_open`, which tries the forms in order, it goes to one function for each form, `_source_of_…` here or in ``from_….py``.
+
+Tests: tests/columns/arrow/input/test_batch_source.py, and a file for each ``from_….py``.
 """
 
 from __future__ import annotations
@@ -11,62 +14,42 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import LIMITS
-from tfrecord_io.bytes import dtype_name, find_element
 from tfrecord_io.columns.arrow.buffers import value_bytes
 from tfrecord_io.columns.arrow.casts import plain_layout, unify_table
 from tfrecord_io.columns.arrow.flatten import loses
 from tfrecord_io.columns.arrow.image_encoding import declare_images, encoded_images, image_encodings
 from tfrecord_io.columns.arrow.input.from_arrays import (
+    class_name,
     fields_of,
     imported_module,
     is_frame,
     is_single,
     is_sparse_matrix,
-    no_arrow_form,
     refuse_duckdb_types,
-    refuse_polars_types,
     table_of_arrays,
     table_of_rows,
 )
 from tfrecord_io.columns.arrow.input.schema_cast import refuse_missing
-from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows
-from tfrecord_io.columns.schema.column_features import (
-    encoding_of,
-    needs_nesting,
-    nested_handed,
-    nested_restored_field,
-    set_encoding,
-)
-from tfrecord_io.columns.schema.embedded import embedded_schema, equal_types
-from tfrecord_io.columns.schema.extension_types import name_with_extension, stated_extensions
-from tfrecord_io.columns.schema.image_form import ImageForm
-from tfrecord_io.columns.schema.merged_schema import common_field, lacks_only_values, lacks_type
-from tfrecord_io.columns.schema.tensor_types import NESTED, element_and_shape, is_any_tensor, tensor_field
-from tfrecord_io.columns.schema.type_names import logical_name
+from tfrecord_io.columns.schema.column_features import encoding_of, needs_nesting, nested_handed, set_encoding
+from tfrecord_io.columns.schema.tensor_types import NESTED
 from tfrecord_io.columns.schema.types import (
-    UnsupportedType,
     drop_run_ends,
     has_required_parts,
     is_deep,
     is_list_like,
     replace_fields,
     uncommon,
-    value_type,
 )
-from tfrecord_io.errors import EncodeError, SchemaError, printable
-
-if TYPE_CHECKING:
-    from tfrecord_io.columns.arrow.input.from_xarray import LabelledColumns
+from tfrecord_io.errors import EncodeError
 
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
-_STREAMED_ROWS = 1000  # of a stream of Hugging Face datasets, which writes its own files in batches of so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +75,15 @@ class BatchSource:
             None if part is None else lambda begin, end: convert(cut(part(begin, end), PART_BYTES), row_base + begin)
         )
         return BatchSource(schema, convert(self.batches, row_base), self.rows, parts)
+
+    def fit_to(self, first: pa.Schema, who: str) -> BatchSource:
+        """This source, which `who` names, converted to the schema of the data before it, or a SchemaError."""
+        if self.schema.equals(first, check_metadata=True):
+            return self
+        from tfrecord_io.columns.arrow.input.fit_to_first import conversion_to_first
+
+        convert = conversion_to_first(self.schema, first, who)
+        return self if convert is None else self.map_batches(first, lambda batches, _: convert(batches), 0)
 
 
 Convert = Callable[[Iterator[pa.RecordBatch], int], Iterator[pa.RecordBatch]]
@@ -189,50 +181,49 @@ def _open_table(data: Any, options: _InputOptions, row_base: int) -> BatchSource
 
 
 def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
+    """The batches of a table, or of an iterable of tables; anything else is a TypeError that says what to pass."""
     if isinstance(data, type):
         raise TypeError(f"expected a table, got the class {data.__module__}.{data.__qualname__}: pass an object of it")
     table = data
     try:
-        table = _plain(data)
-        labelled = None
-        if imported_module("xarray") is not None:
-            from tfrecord_io.columns.arrow.input.from_xarray import labelled_rows
-
-            labelled = labelled_rows(table, options.record_dim)
-        source = (
-            _source_of_single_table(table, options, row_base)
-            if labelled is None
-            else _source_of_labelled(labelled, options, row_base)
-        )
+        table = _known_form(data)
+        source = _source_of_xarray(table, options, row_base)
+        if source is None:
+            source = _source_of_single_table(table, options, row_base)
+            if source is not None and options.record_dim is not None:
+                raise TypeError(f"record_dim= is for objects of xarray, and this is {class_name(data)}")
     except EncodeError as error:
         if _is_row(data):
             error.advice = "a row of a DataFrame has its dtypes as a DataFrame: pass df.iloc[[0]] instead of df.iloc[0]"
         raise
-    if source is not None and labelled is None and options.record_dim is not None:
-        raise TypeError(f"record_dim= is for objects of xarray, and this is {_type_name(data)}")
     if source is not None:
         return source if options.conform is None else options.conform(source, row_base)
-    if hasattr(data, "__array__") and hasattr(data, "dtype"):
-        if not data.ndim:
-            raise TypeError(f"expected a table, got a single value of dtype {data.dtype}")
-        what = "an ndarray" if isinstance(data, np.ndarray) else _type_name(data)
-        what = f"{what} of shape {tuple(data.shape)} and dtype {data.dtype} is one column and has no name"
-        raise TypeError(f"{what}: pass a dict, {{'x': array}}")
-    if hasattr(data, "toarray") and hasattr(data, "shape"):
-        if is_sparse_matrix(data):
-            raise TypeError(f"{_type_name(data)} is one column and has no name: pass a dict, {{'x': matrix}}")
-        raise TypeError(f"{_type_name(data)} is a sparse matrix, not a table: pass {{'x': matrix.toarray()}}")
+    _refuse_single_columns(data)
     if callable(getattr(data, "read", None)):  # its lines are no rows, also if it is at its end and has none
-        raise TypeError(f"expected a table, got a file object, {_type_name(data)}: pass tfr.dataset(file)")
+        raise TypeError(f"expected a table, got a file object, {class_name(data)}: pass tfr.dataset(file)")
     if isinstance(table, Iterable) and not isinstance(table, (str, bytes, bytearray, memoryview)):
         try:
             return _source_of_iterable(iter(table), options, row_base)
         except _NoTableError as error:
-            raise _NoTableError(_type_name(data), error.data) from None
+            raise _NoTableError(class_name(data), error.data) from None
     if callable(getattr(data, "SerializeToString", None)):
         advice = "write its bytes, SerializeToString(), with tfr.RecordWriter"
-        raise TypeError(f"{_type_name(data)} is one message, not a table: {advice}")
-    raise _NoTableError(_type_name(data))
+        raise TypeError(f"{class_name(data)} is one message, not a table: {advice}")
+    raise _NoTableError(class_name(data))
+
+
+def _refuse_single_columns(data: Any) -> None:
+    """Refuse an array and a sparse matrix, which are one column without a name."""
+    if hasattr(data, "__array__") and hasattr(data, "dtype"):
+        if not data.ndim:
+            raise TypeError(f"expected a table, got a single value of dtype {data.dtype}")
+        what = "an ndarray" if isinstance(data, np.ndarray) else class_name(data)
+        what = f"{what} of shape {tuple(data.shape)} and dtype {data.dtype} is one column and has no name"
+        raise TypeError(f"{what}: pass a dict, {{'x': array}}")
+    if hasattr(data, "toarray") and hasattr(data, "shape"):
+        if is_sparse_matrix(data):
+            raise TypeError(f"{class_name(data)} is one column and has no name: pass a dict, {{'x': matrix}}")
+        raise TypeError(f"{class_name(data)} is a sparse matrix, not a table: pass {{'x': matrix.toarray()}}")
 
 
 _RECORDS = "tfr.RecordWriter writes records of bytes"
@@ -274,28 +265,34 @@ def _source_of_single_table(data: Any, options: _InputOptions, row_base: int) ->
         return _source_of_table(pa.Table.from_batches([data]))
     if isinstance(getattr(data, "schema", None), pa.Schema) and hasattr(data, "read_next_batch"):
         return _source_of_reader(data, options)
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return _source_of_capsules(data)
+    return None
+
+
+def _source_of_capsules(data: Any) -> BatchSource:
+    """The batches of an object of any library that exports an Arrow stream, or an Arrow array of structs."""
+    is_stream = hasattr(data, "__arrow_c_stream__")
     try:
-        if hasattr(data, "__arrow_c_stream__"):
+        if is_stream:
             rows = _length(data)
             reader = pa.RecordBatchReader.from_stream(data)
             return _source_of_stream(reader.schema, reader, rows)
-        if hasattr(data, "__arrow_c_array__"):
-            batch = _batch_of_structs(data)
-            return BatchSource(batch.schema, cut([batch]), batch.num_rows)
+        batch = _batch_of_structs(data)
+        return BatchSource(batch.schema, cut([batch]), batch.num_rows)
     except pa.ArrowInvalid as error:
-        form = "stream" if hasattr(data, "__arrow_c_stream__") else "array"
+        form = "stream" if is_stream else "array"
         if "format string" in str(error):  # of a type that pyarrow does not have, such as 128-bit integers of Polars
-            reason = f"{_type_name(data)} has a column of a type that pyarrow does not read ({error}): cast it"
+            reason = f"{class_name(data)} has a column of a type that pyarrow does not read ({error}): cast it"
         elif "Cannot import" not in str(error):  # an error of what makes the stream, such as a damaged file
             raise
         else:
-            reason = f"{_type_name(data)} gives an Arrow {form}, but not of a table: pass a table with this as a column"
+            reason = f"{class_name(data)} gives an Arrow {form}, but not of a table: pass a table with this as a column"
         raise TypeError(reason) from error
     except OverflowError as error:  # of pandas, for Python's integers
-        reason = f"{_type_name(data)} has an integer that its Arrow stream cannot have: {error}"
+        reason = f"{class_name(data)} has an integer that its Arrow stream cannot have: {error}"
         advice = "pass the frame of the library itself, whose error names the column, or convert the column to text"
         raise EncodeError(reason, expected="-2**63 to 2**63 - 1", hint=advice) from error
-    return None
 
 
 def _batch_of_structs(data: Any) -> pa.RecordBatch:
@@ -331,10 +328,10 @@ def _length(data: Any) -> int | None:
         return None
 
 
-def _plain(data: Any) -> Any:
+def _known_form(data: Any) -> Any:
     """Inputs of other libraries, and rows, as a table that `_source_of_single_table` knows; anything else as it is."""
-    modules = ("pandas", "polars", "pyarrow.dataset", "duckdb", "narwhals")
-    pandas, polars, datasets, duckdb, narwhals = map(imported_module, modules)
+    modules = ("pandas", "polars", "pyarrow.dataset", "duckdb", "narwhals", "datasets")
+    pandas, polars, arrow_dataset, duckdb, narwhals, hugging_face = map(imported_module, modules)
     if narwhals is not None and isinstance(data, narwhals.LazyFrame | narwhals.DataFrame | narwhals.Series):
         data = data.to_native()
         if pandas is not None and isinstance(data, pandas.DataFrame | pandas.Series):
@@ -346,107 +343,20 @@ def _plain(data: Any) -> Any:
             raise TypeError("a pandas.Series without a name: pass series.to_frame('x'), with the name of its column")
         return data.to_frame()
     if polars is not None and isinstance(data, polars.Series | polars.DataFrame | polars.LazyFrame):
+        from tfrecord_io.columns.arrow.input.from_polars import table_of_polars
+
         return table_of_polars(data)
     if duckdb is not None and isinstance(data, duckdb.DuckDBPyRelation):
         for name, type_ in zip(data.columns, data.types, strict=True):
             refuse_duckdb_types(name, type_)
-    if datasets is not None and isinstance(data, datasets.Dataset | datasets.Scanner):
-        return (data.scanner() if isinstance(data, datasets.Dataset) else data).to_reader()
-    hugging_face = imported_module("datasets")
-    if hugging_face is not None and isinstance(data, hugging_face.Dataset | hugging_face.IterableDataset):
-        return _batches_of_hugging_face(data)
-    if hugging_face is not None and isinstance(data, hugging_face.DatasetDict | hugging_face.IterableDatasetDict):
-        which = f"write one of them, such as data[{next(iter(data))!r}]" if data else "and this one has none"
-        raise TypeError(f"{_type_name(data)} is a dict of datasets, not a table: {which}")
+    if arrow_dataset is not None and isinstance(data, arrow_dataset.Dataset | arrow_dataset.Scanner):
+        return (data.scanner() if isinstance(data, arrow_dataset.Dataset) else data).to_reader()
+    hugging_face_classes = ("Dataset", "IterableDataset", "DatasetDict", "IterableDatasetDict")
+    if hugging_face is not None and isinstance(data, tuple(getattr(hugging_face, c) for c in hugging_face_classes)):
+        from tfrecord_io.columns.arrow.input.from_hugging_face import tables_of_hugging_face
+
+        return tables_of_hugging_face(data)
     return data
-
-
-def _batches_of_hugging_face(data: Any) -> Any:
-    """A Dataset or an IterableDataset of Hugging Face datasets as a stream of tables.
-
-    The metadata of its schema describes the features, such as the names of labels. They are unknown after a ``map``,
-    say. Of rows that Python code makes, datasets makes a table each, whose types differ where a value is missing.
-    """
-    features = data.features
-    if features is None:
-        return map(_table_of_examples, _join_dicts(_examples(data)))
-    is_stream, rows = not hasattr(data, "data"), _STREAMED_ROWS
-    if not is_stream:  # in memory, or in a mapped file
-        rows = min(LIMITS.batch_rows, max(1, LIMITS.batch_bytes * len(data.data) // max(data.data.nbytes, 1)))
-    makes_rows = is_stream and not data._ex_iterable.iter_arrow
-    tables = _tables_of_features(data) if makes_rows else data.with_format("arrow").iter(batch_size=rows)
-    # A table of rows in another order has a chunk for each of them.
-    batches = chain.from_iterable(table.combine_chunks().to_batches() for table in tables)
-    fields = [_array_field(field, features[field.name]) for field in features.arrow_schema]
-    schema = pa.schema(fields, features.arrow_schema.metadata)
-    return pa.RecordBatchReader.from_batches(schema, _lists_to_tensors(batches, schema))
-
-
-def _array_field(field: pa.Field, feature: Any) -> pa.Field:
-    """The field of a column of Hugging Face datasets; of an ``Array2D`` to ``Array5D`` of one shape that of tensors."""
-    shape = getattr(feature, "shape", (None,))  # which datasets stores as lists of any length
-    element = None if None in shape else find_element(feature.dtype)
-    return field if element is None else tensor_field(field.name, element, shape)
-
-
-def _lists_to_tensors(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    rows = 0
-    for batch in batches:
-        columns = batch.columns
-        for at, field in enumerate(schema):
-            if is_any_tensor(field.type):
-                lists = columns[at].storage
-                with errors_of_rows(rows):
-                    columns[at] = tensor_cast(lists, field.with_type(lists.type), field)
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
-        rows += batch.num_rows
-
-
-def _examples(data: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a dataset of Hugging Face without features, with bytes for images."""
-    convert = imported_module("datasets.features.features").cast_to_python_objects
-    return map(partial(convert, only_1d_for_numpy=True), data.with_format(None))
-
-
-def _tables_of_features(data: Any) -> Iterator[pa.Table]:
-    """The rows of an IterableDataset as tables with its features."""
-    cast, missing = imported_module("datasets.table").cast_table_to_features, dict.fromkeys(data.features)
-    module = imported_module("datasets.features.features")
-    # Of JSON, whose values may have any types: an Arrow column of them changes them.
-    encoded = {name: f for name, f in data.features.items() if module.require_decoding(f, ignore_decode_attribute=True)}
-    examples = (
-        row | {name: module.encode_nested_example(f, row.get(name), level=1) for name, f in encoded.items()}
-        for row in _examples(data.cast(None))
-    )
-    begin = 0
-    while rows := list(islice(examples, _STREAMED_ROWS)):
-        rows[0] = missing | rows[0]
-        with errors_of_rows(begin):
-            yield cast(_table_of_dicts(rows), data.features)
-        begin += len(rows)
-
-
-def _table_of_dicts(rows: list[dict[str, Any]]) -> pa.Table:
-    """The table of dicts, one for each row; EncodeError for an integer beyond int64."""
-    try:
-        return pa.Table.from_pylist(rows)
-    except OverflowError:
-        for name in rows[0]:
-            values = [row.get(name) for row in rows]
-            try:
-                pa.array(values)
-            except OverflowError:
-                raise no_arrow_form(name, values) from None
-        raise
-
-
-def _table_of_examples(rows: Sequence[Mapping[Any, Any]]) -> pa.Table:
-    columns = table_of_arrays(table_of_rows(rows))
-    return pa.Table.from_batches(columns.batches(LIMITS.batch_bytes), columns.schema)
-
-
-def _type_name(data: Any) -> str:
-    return f"{type(data).__module__}.{type(data).__qualname__}"
 
 
 def _source_of_reader(data: Any, options: _InputOptions) -> BatchSource:
@@ -477,8 +387,18 @@ def _source_of_columns(data: Any, options: _InputOptions, row_base: int) -> Batc
     return BatchSource(schema, cut(columns.batches(LIMITS.batch_bytes)), table.num_rows, part)
 
 
-def _source_of_labelled(rows: LabelledColumns, options: _InputOptions, row_base: int) -> BatchSource:
-    """The rows of objects of xarray, block by block. Columns of objects are converted at once: all decide the type."""
+def _source_of_xarray(data: Any, options: _InputOptions, row_base: int) -> BatchSource | None:
+    """The rows of objects of xarray, block by block; None if `data` is not one.
+
+    Columns of objects are converted at once: all decide the type.
+    """
+    if imported_module("xarray") is None:
+        return None
+    from tfrecord_io.columns.arrow.input.from_xarray import labelled_rows
+
+    rows = labelled_rows(data, options.record_dim)
+    if rows is None:
+        return None
     whole = _source_of_columns(rows.objects, options, row_base)
     objects = pa.Table.from_batches([b.replace_schema_metadata() for b in whole.batches] or [], whole.schema)
 
@@ -551,7 +471,9 @@ def _one_dictionary(table: pa.Table) -> pa.Table:
 
 def _source_of_iterable(items: Iterator[Any], options: _InputOptions, row_base: int) -> BatchSource:
     """The batches of all items; without any, a table without rows and columns."""
-    items = _join_rows(items)
+    from tfrecord_io.columns.arrow.input.row_batches import join_rows
+
+    items = join_rows(items)
     first = next((_open(item, options, row_base) for item in items), None)
     if first is None:
         return BatchSource(pa.schema([]), iter(()), 0)
@@ -560,7 +482,7 @@ def _source_of_iterable(items: Iterator[Any], options: _InputOptions, row_base: 
     def open_following() -> Iterator[BatchSource]:
         for number, item in enumerate(items, 1):
             who = f"item {number} of the input" if not isinstance(item, list) else f"the data from row {rows} on"
-            yield fitting(_open_table(item, options, rows), schema, who)
+            yield _open_table(item, options, rows).fit_to(schema, who)
 
     following_sources = open_following()
     while first.rows == 0 and (following := next(following_sources, None)) is not None:
@@ -575,147 +497,6 @@ def _source_of_iterable(items: Iterator[Any], options: _InputOptions, row_base: 
     return BatchSource(schema, all_batches())
 
 
-def _join_rows(items: Iterator[Any]) -> Iterator[Any]:
-    """Join dicts of one row each to lists of limited size with the same columns; other items stay as they are."""
-    for first in items:
-        if isinstance(first, Mapping) and any(map(is_single, first.values())):
-            yield from _join_dicts(chain([first], items))
-            continue
-        if isinstance(first, Mapping) and first and all(isinstance(value, list | tuple) for value in first.values()):
-            raise TypeError(
-                "a dict among several whose values are all lists may be a row with lists or a table with columns: "
-                "pass pyarrow.Table.from_pylist(rows) for rows, or a pandas.DataFrame(columns) for each table"
-            )
-        yield first
-
-
-def _join_dicts(items: Iterable[Any]) -> Iterator[list[Mapping[Any, Any]]]:
-    """Dicts, one for each row, in lists of limited size, with the same columns."""
-    rows, size, names = list[Any](), 0, dict[Any, None]()
-    for row in items:
-        if not isinstance(row, Mapping):
-            raise TypeError(f"row {len(rows)} after the first dict is {_type_name(row)}: expected dicts, one a row")
-        rows.append(row)
-        size += sum(map(_value_bytes, row.values()))
-        if len(rows) >= LIMITS.batch_rows or size >= LIMITS.batch_bytes:
-            yield [names | rows[0], *rows[1:]]
-            names = names or dict.fromkeys(chain.from_iterable(rows))
-            rows, size = [], 0
-    if rows:
-        yield [names | rows[0], *rows[1:]]
-
-
-def _value_bytes(value: Any) -> int:
-    """The bytes of a value of a row, about."""
-    if isinstance(value, np.ndarray):
-        return value.nbytes
-    if isinstance(value, str | bytes):
-        return len(value)
-    items = list(value.values()) if isinstance(value, Mapping) else value
-    if not isinstance(items, list | tuple):
-        return 8
-    is_nested = bool(items) and isinstance(items[0], Mapping | list | tuple | np.ndarray | str | bytes)
-    return sum(map(_value_bytes, items)) if is_nested or isinstance(value, Mapping) else 8 * len(items)
-
-
-def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
-    """`source`, which `who` names, converted to the schema `first` of the data before it, or a SchemaError.
-
-    Offsets of another width and views make no difference. A column of nulls fits any type, as pandas does not store
-    which; so do fields and items that are null throughout. Tensors of one shape fit those whose shapes vary.
-    """
-    schema = source.schema
-    if equal_types(schema, first):
-        _refuse_images(schema, first, who)
-        return source
-    if schema.names != first.names:
-        differing = sorted(set(schema.names) ^ set(first.names))
-        what = f"differs in the column '{printable(differing[0])}'" if differing else "has its columns in another order"
-        raise SchemaError(f"{who} {what}: expected the columns of the data before it")
-    changed = [at for at, (a, b) in enumerate(zip(schema, first, strict=True)) if not _is_same(a, b)]
-    for a, b in ((schema.field(at), first.field(at)) for at in changed):
-        if (lacks_only_values(a.type, b.type) and _fits_extensions(a, b)) or tensors_fit(a, b):
-            continue
-        expected, got = (name_with_extension(logical_name(f.type, f.metadata), f) for f in (b, a))
-        reason = f"{who} has another type than the data before it: expected {expected}, got {got}"
-        raise SchemaError(reason, feature=a.name, expected=expected, got=got, hint=_how_to_fit(a, b))
-    if not changed:
-        _refuse_images(schema, first, who)
-        return source
-
-    def fill_batches(batches: Iterator[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            columns = list(batch.columns)
-            for at in changed:
-                columns[at] = _fill_column(columns[at], batch.schema.field(at), first.field(at))
-            yield pa.RecordBatch.from_arrays(columns, names=first.names)
-
-    return source.map_batches(first, fill_batches, 0)
-
-
-def _fits_extensions(own: pa.Field, field: pa.Field) -> bool:
-    """True if both name the same extension types, or `own` lacks some in parts that are null throughout."""
-    extensions, first_extensions = stated_extensions(own), stated_extensions(field)
-    return extensions.items() <= first_extensions.items() if lacks_type(own.type) else extensions == first_extensions
-
-
-def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
-    """Refuse images of another shape than the data before them declares."""
-    for a, b in zip(own, first, strict=True):
-        form = ImageForm.from_metadata(b.metadata, b.name) if a.metadata != b.metadata else None
-        if form is None or form.shape is None or form.resize is not None:
-            continue
-        form_of_images = ImageForm.from_metadata(a.metadata, a.name)
-        shape = None if form_of_images is None else form_of_images.shape
-        if shape is None or all(axis in (None, size) for axis, size in zip(form.shape, shape, strict=True)):
-            continue
-        reason = f"{who} has images of shape {shape}, but the data before it declares {form.shape}"
-        advice = f'declare all in advance: schema={{"{a.name}": tfr.image((None, None, {form.shape[2]})), …}}'
-        advice_cli = "convert the images to one number of channels first"
-        raise SchemaError(reason, feature=a.name, expected=form.shape, got=shape, hint=advice, hint_cli=advice_cli)
-
-
-def _fill_column(column: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
-    if pa.types.is_null(column.type):
-        return pa.nulls(len(column), field.type)
-    if lacks_type(column.type):
-        return column.cast(field.type)
-    return tensor_cast(column, own, field) if tensors_fit(own, field) else column
-
-
-def _is_same(a: pa.Field, b: pa.Field) -> bool:
-    """True if the values of two fields are stored and read back alike."""
-    return (a.type == b.type and a.metadata == b.metadata) or equal_types(
-        _embedded_schema_of(a), _embedded_schema_of(b)
-    )
-
-
-def _embedded_schema_of(field: pa.Field) -> pa.Schema:
-    try:
-        return embedded_schema(pa.schema([nested_restored_field(field)]))
-    except UnsupportedType as error:
-        raise EncodeError(error.reason, feature=error.feature, hint=error.advice) from error
-
-
-def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
-    """Advice on two types that differ."""
-    if is_any_tensor(a.type) and is_any_tensor(b.type):
-        (element_a, axes_a), (element_b, axes_b) = element_and_shape(a), element_and_shape(b)
-        numbers = element_a.dtype.kind + element_b.dtype.kind
-        if len(axes_a) == len(axes_b) and (element_a == element_b or set(numbers) <= set("biuf")):
-            free = tuple(x if x == y else None for x, y in zip(axes_a, axes_b, strict=True))
-            is_same = element_a == element_b
-            dtype = element_a.dtype if is_same else np.result_type(element_a.dtype, element_b.dtype)
-            declared = f"tfr.tensor('{dtype_name(dtype)}', {free})"
-            return f"declare the type of all in advance: schema={{'{a.name}': {declared}, ...}}"
-    are_floats = pa.types.is_integer(value_type(b.type)) and pa.types.is_floating(value_type(a.type))
-    is_wider = lacks_type(b.type) or (are_floats and is_list_like(a.type) == is_list_like(b.type))
-    of_all = a if is_wider else common_field(b, a)
-    if of_all is not None and of_all.type != b.type:  # a cast would change values
-        return f"declare the type of all in advance with schema=: {logical_name(of_all.type, of_all.metadata)}"
-    return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
-
-
 def cut(batches: Iterable[pa.RecordBatch], most_bytes: int | None = None) -> Iterator[pa.RecordBatch]:
     """Slices of limited size, so that copies of converted values need little memory."""
     most_bytes = LIMITS.batch_bytes if most_bytes is None else most_bytes
@@ -726,35 +507,3 @@ def cut(batches: Iterable[pa.RecordBatch], most_bytes: int | None = None) -> Ite
             rows = max(1, min(rows, -(-batch.num_rows // heavy)))
         for begin in range(0, batch.num_rows, rows):
             yield batch.slice(begin, rows) if rows < batch.num_rows else batch
-
-
-def table_of_polars(data: Any) -> Any:
-    """A Series or DataFrame as a DataFrame; a LazyFrame as an iterator of frames, which may be larger than memory.
-
-    A query with a Categorical column is collected: its categories are known at the end.
-    """
-    pl = imported_module("polars")
-    if isinstance(data, pl.Series):
-        if not data.name:
-            raise TypeError("a polars.Series without a name: pass series.to_frame('x'), with the name of its column")
-        data = data.to_frame()
-    schema = data.collect_schema()
-    for name, dtype in schema.items():
-        refuse_polars_types(name, dtype)
-    if isinstance(data, pl.DataFrame):
-        return data
-    return data.collect() if any(map(_has_categories, schema.dtypes())) else _frames(data, schema)
-
-
-def _frames(query: Any, schema: Any) -> Iterator[Any]:
-    pl = imported_module("polars")
-    yield pl.DataFrame(schema=schema)  # the types, also where the query has no rows
-    has_errors = tuple(map(int, pl.__version__.split(".")[:2])) >= (1, 37)  # before, batches end where a query fails
-    yield from query.collect_batches(lazy=True) if has_errors else [query.collect()]
-
-
-def _has_categories(dtype: Any) -> bool:
-    pl = imported_module("polars")
-    if isinstance(dtype, pl.Struct):
-        return any(_has_categories(field.dtype) for field in dtype.fields)
-    return _has_categories(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else dtype == pl.Categorical

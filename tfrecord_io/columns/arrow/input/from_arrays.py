@@ -281,7 +281,7 @@ def _ndarray(values: Any) -> np.ndarray[Any, Any]:
     try:
         array = np.from_dlpack(values) if is_exchanged else np.asarray(values)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:  # such as for tensors that need gradients
-        kind, cause = f"{type(values).__module__}.{type(values).__qualname__}", str(error).rstrip(".")
+        kind, cause = class_name(values), str(error).rstrip(".")
         reason = f"this {kind} does not become an array of NumPy: {printable(cause, 300)}"
         raise EncodeError(reason, hint="pass an array of NumPy") from error
     if not array.ndim:
@@ -343,6 +343,11 @@ def tensors_of(values: Any, nan_to_null: bool, encoding: str | None) -> Tensors 
 def imported_module(name: str) -> Any:
     """The module, if it has been imported: otherwise no value is of its types. An import under way is waited for."""
     return importlib.import_module(name) if sys.modules.get(name) is not None else None
+
+
+def class_name(value: Any) -> str:
+    """The full name of the class of a value, for messages."""
+    return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def _is_series(values: Any) -> bool:
@@ -651,7 +656,7 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
     """The error for values that Arrow cannot hold, with their types."""
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and not isinstance(values, np.ndarray) and not _is_series(values):
-        reason = f"a column is an array of NumPy or a list, not {type(values).__module__}.{type(values).__qualname__}"
+        reason = f"a column is an array of NumPy or a list, not {class_name(values)}"
         dense = next((method for method in ("toarray", "todense") if hasattr(values, method)), None)  # of sparse ones
         advice = (
             "convert it with numpy.asarray" if dense is None else f"pass its {dense}(), or a matrix of scipy.sparse"

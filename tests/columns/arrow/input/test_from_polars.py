@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.columns.arrow.input.batch_source import table_of_polars
+from tfrecord_io.columns.arrow.input.from_polars import table_of_polars
 
 POLARS = tuple(map(int, pl.__version__.split(".")[:2]))
 

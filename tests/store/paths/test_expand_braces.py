@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.store.paths.resolve import expand_braces
+from tfrecord_io.store.paths.expand_braces import expand_braces
 
 words = st.text("ab", min_size=1, max_size=3)
 
