@@ -27,9 +27,8 @@ from base64 import b64encode
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from operator import sub
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -56,8 +55,7 @@ _INTEGERS = {1: pa.int8(), 2: pa.int16(), 4: pa.int32(), 8: pa.int64()}  # by by
 _VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkShape:
+class ChunkShape(NamedTuple):
     """The properties of a chunk that are known before it is unpacked."""
 
     rows: int
@@ -293,8 +291,7 @@ def _describe_field(field: pa.Field) -> list[Any]:
 # Reading ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
+class _Chunk(NamedTuple):
     """Where a chunk is."""
 
     offset: int
@@ -303,8 +300,7 @@ class _Chunk:
     shape: ChunkShape
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(NamedTuple):
     """The chunks of some records: of their sizes, then of the columns."""
 
     rows: int

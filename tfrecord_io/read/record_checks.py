@@ -6,9 +6,9 @@ And the declared columns that no record has: which they are, and which names wer
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -175,8 +175,7 @@ def _first_names(sources: Sequence[Source], options: ScanOptions, wanted: Collec
     return names | parts
 
 
-@dataclass(frozen=True, slots=True)
-class SidecarSchema:
+class SidecarSchema(NamedTuple):
     """The description of a dataset, or of several that have the same schema, in the directories of their files."""
 
     schema: Schema

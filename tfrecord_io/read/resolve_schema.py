@@ -539,8 +539,7 @@ class _Planner:
         resolved = ResolvedSchema(declared, "embedded", assumptions.record_type, embedded)
         known = Scan(self.sources, self.options, self.selection, resolved, partitions=self._partitions)
         known_plan = known.settings.plan
-        plan = replace(
-            known_plan,
+        plan = known_plan._replace(
             columns=(
                 *(column for column in known_plan.columns if column.name not in untyped),
                 *self._declared_columns(assumptions.declared),

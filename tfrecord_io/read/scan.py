@@ -603,7 +603,7 @@ class EarlyFilter:
             return settings
         assert self.scan.row_filter is not None
         choice = DecodingChoice(copies=not self.scan.row_filter.is_hint)
-        return replace(settings, prefilter=Prefilter(frozenset(names), self.may_pass, choice))
+        return settings._replace(prefilter=Prefilter(frozenset(names), self.may_pass, choice))
 
 
 _PICKLED = [f.name for f in fields(Scan) if f.name not in ("sources", "picked", "left_out", "compiled")]

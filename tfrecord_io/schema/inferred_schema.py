@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -21,8 +21,7 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """Evidence of records about one feature."""
 
     kind: str = "none"  # "int64", "float", "bytes", or "none" if no record has values

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import pyarrow as pa
 
@@ -22,8 +22,7 @@ from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaRevision:
+class SchemaRevision(NamedTuple):
     """A record's embedded schema that the plan does not cover."""
 
     embedded: EmbeddedSchema  # covers both the plan and the record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Decoder, FeatureName, FileView
@@ -229,8 +229,8 @@ class FileDecoder(Segments[DecodedPart]):
         limit = settings.plan.max_expansion
         if ahead and limit is not None:
             if self._limited is None or self._limited[0] is not settings:  # decoders are used again by these settings
-                plan = replace(settings.plan, max_expansion=limit // self._pool.most_ahead)
-                self._limited = settings, replace(settings, plan=plan)
+                plan = settings.plan._replace(max_expansion=limit // self._pool.most_ahead)
+                self._limited = settings, settings._replace(plan=plan)
             settings = self._limited[1]
         path, number, names = self.position.path, self.position.number, () if self.in_parts else self._known.names
         return DecodedPart(path, number, settings=settings, decoders=self._decoders, names=tuple(names))
@@ -246,7 +246,7 @@ def _measure(windows: FileWindows, settings: DecodeSettings, begin: int) -> tupl
 
     To copy long values takes as long as to decode them.
     """
-    decoder = replace(settings, prefilter=None).decoder()
+    decoder = settings._replace(prefilter=None).decoder()
     with windows.buffer() as buffer:
         try:
             data, _ = windows.window(buffer, begin, windows.size, settings.plan.max_record_bytes)
