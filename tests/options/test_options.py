@@ -19,7 +19,8 @@ from records import example, int64s, written
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.options.arrays import ArrayOptions, IterOptions
 from tfrecord_io.options.did_you_mean import OTHER_NAMES, meant_keywords
-from tfrecord_io.options.write import SalvageOptions, WriteOptions
+from tfrecord_io.options.transfer import SalvageOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.storage.read.source import MOST_MANIFEST_BYTES
 from tfrecord_io.typing import UNSET
 

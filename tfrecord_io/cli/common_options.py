@@ -20,7 +20,7 @@ from tfrecord_io.cli.command_group import tfr
 from tfrecord_io.compression import CODECS, INFER, PLAIN
 from tfrecord_io.options import Limits, ReadOptions
 from tfrecord_io.options.condition_text import parse_filters
-from tfrecord_io.options.write import CopyOptions
+from tfrecord_io.options.transfer import CopyOptions
 from tfrecord_io.registry import listed
 from tfrecord_io.typing import FileMode, RecordTypeName, WriteMode
 

@@ -20,8 +20,6 @@ from tfrecord_io.compression import CODECS
 from tfrecord_io.display import counted, did_you_mean
 from tfrecord_io.errors import SchemaError, hide_secrets, printable
 from tfrecord_io.options import FrameOptions, StorageOptions
-from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import record_sources, resolve_selection
 from tfrecord_io.storage.filesystem.interface import FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.file_names import FileName, Kind
@@ -31,7 +29,7 @@ from tfrecord_io.storage.read.source import Source, source_of
 if TYPE_CHECKING:
     from tfrecord_io.format.format_registry import Format
     from tfrecord_io.options.split_slices import Split
-    from tfrecord_io.options.write import CopyOptions
+    from tfrecord_io.options.transfer import CopyOptions
     from tfrecord_io.schema.formats.tfds_info import TfdsInfo, TfdsSplit
 
 _VERSION = r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})"
@@ -56,6 +54,9 @@ def resolve_sources(
     the dataset has no such split, or not these rows, or has several configurations; SchemaError if its
     ``dataset_info.json`` is damaged.
     """
+    from tfrecord_io.read.scan import Scan
+    from tfrecord_io.read.sources import resolve_selection
+
     path, options = resolve_selection(path, options)
     if isinstance(path, Scan):
         return _dataset_sources([path], options, as_they_are)
@@ -74,7 +75,7 @@ def find_sources(
     split: Any = options.split
     storage = storage or options.storage
     is_list = isinstance(path, list | tuple)
-    has_datasets = is_list and any(isinstance(item, Scan) for item in path)  # which have splits of their own
+    has_datasets = is_list and _has_datasets(path)  # which have splits of their own
     if has_datasets:
         path = _dataset_sources(path, options, as_they_are)
     is_resolved = is_list and all(isinstance(item, Source) for item in path)
@@ -91,9 +92,17 @@ def find_sources(
     return _split_sources(path, split, storage, options.allow_missing_shards)
 
 
+def _has_datasets(parts: Sequence[Any]) -> bool:
+    from tfrecord_io.read.scan import Scan
+
+    return any(isinstance(part, Scan) for part in parts)
+
+
 def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_they_are: bool) -> list[Any]:
     """The files of the datasets in a list, and what else is in it."""
-    from tfrecord_io.options.write import CopyOptions
+    from tfrecord_io.options.transfer import CopyOptions
+    from tfrecord_io.read.scan import Scan
+    from tfrecord_io.read.sources import record_sources
 
     sources: list[Any] = []
     for part in parts:

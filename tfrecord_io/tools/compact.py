@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.options import MIB
-from tfrecord_io.options.write import CopyOptions
+from tfrecord_io.options.transfer import CopyOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.sources import one_path, storage_of
 from tfrecord_io.typing import UNSET, IndexLike, OpenedDataset, Path, ProgressLike, StorageLike, Unset

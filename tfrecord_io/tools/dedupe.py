@@ -12,7 +12,7 @@ import pyarrow as pa
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import INT64_MAX, MIB, check_integer, check_names
-from tfrecord_io.options.write import CopyOptions
+from tfrecord_io.options.transfer import CopyOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.tools.row_hashes import HASH, row_hashes, run_starts
 from tfrecord_io.tools.split_assignment import LEFT_OUT, each_key, write_labelled

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
-from tfrecord_io.options.write import SalvageOptions
+from tfrecord_io.options.transfer import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.recovery import SkippedRegion, regions_table

@@ -27,7 +27,7 @@ from tfrecord_io.errors import (
 from tfrecord_io.format.feature_types import RecordType
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.options import ALL, FrameOptions, ScanOptions, StorageOptions
-from tfrecord_io.options.write import SalvageOptions
+from tfrecord_io.options.transfer import SalvageOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.recovery import MOST_REGIONS, Recovery, SkippedRegion

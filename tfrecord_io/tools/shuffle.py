@@ -20,7 +20,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import printable
 from tfrecord_io.options import INT64_MAX, MIB, check_integer
-from tfrecord_io.options.write import CopyOptions
+from tfrecord_io.options.transfer import CopyOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import LEAVES_OUT
 from tfrecord_io.tools.split import exact_fraction

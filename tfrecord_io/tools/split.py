@@ -16,7 +16,7 @@ from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import for_cli
 from tfrecord_io.options import check_integer
-from tfrecord_io.options.write import CopyOptions
+from tfrecord_io.options.transfer import CopyOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.paths.file_names import FileName, ShardName, ShardSpec

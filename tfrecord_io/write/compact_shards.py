@@ -14,7 +14,7 @@ from tfrecord_io.compression import CODECS
 from tfrecord_io.display import counted
 from tfrecord_io.errors import printable
 from tfrecord_io.options import check_integer
-from tfrecord_io.options.write import CopyOptions
+from tfrecord_io.options.transfer import CopyOptions
 from tfrecord_io.storage.paths.manifest import NO_CONTENT, ManifestFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.write.output_file import OutputFile

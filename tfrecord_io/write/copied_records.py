@@ -23,7 +23,8 @@ from tfrecord_io.index.find_index import find_indexes
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import ALL, MIB, ScanOptions
 from tfrecord_io.options.limits import too_large
-from tfrecord_io.options.write import CopyOptions, WriteOptions
+from tfrecord_io.options.transfer import CopyOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.count_frames import count_each

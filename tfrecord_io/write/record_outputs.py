@@ -9,7 +9,7 @@ from typing import Any
 
 from tfrecord_io.display import and_more
 from tfrecord_io.errors import add_remark, printable
-from tfrecord_io.options.write import CopyOptions
+from tfrecord_io.options.transfer import CopyOptions
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.storage.paths.resolve_output import check_outside, directory_of_folders
 from tfrecord_io.storage.write.atomic import new_parent

@@ -23,7 +23,7 @@ from tfrecord_io.format.dtypes import extension_of, is_text_dtype
 from tfrecord_io.format.npy_header import header
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.limits import Expansion
-from tfrecord_io.options.write import ExportOptions
+from tfrecord_io.options.transfer import ExportOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_scan

@@ -23,7 +23,7 @@ from tfrecord_io.file_formats.tables.left_out_files import warn_of_left_out
 from tfrecord_io.format.format_registry import Format, load
 from tfrecord_io.options import DEFAULT_LIMITS, DEFAULT_STORAGE, Limits, ReadOptions, StorageOptions
 from tfrecord_io.options.filters import condition_of
-from tfrecord_io.options.write import ExportOptions
+from tfrecord_io.options.transfer import ExportOptions
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path

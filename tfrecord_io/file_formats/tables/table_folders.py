@@ -31,7 +31,8 @@ from tfrecord_io.file_formats.tables.table_files import (
 from tfrecord_io.format.format_registry import ARROW, PARQUET, Format, load
 from tfrecord_io.options import MIB, StorageOptions
 from tfrecord_io.options.options_base import Options, check_mode
-from tfrecord_io.options.write import ExportOptions, WriteOptions
+from tfrecord_io.options.transfer import ExportOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.schema.column_selection import Projection

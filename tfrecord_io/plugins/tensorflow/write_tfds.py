@@ -19,7 +19,8 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.options.options_base import check_integer, check_mode
-from tfrecord_io.options.write import ExportOptions, WriteOptions
+from tfrecord_io.options.transfer import ExportOptions
+from tfrecord_io.options.write import WriteOptions
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns

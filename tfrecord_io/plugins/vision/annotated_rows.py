@@ -14,7 +14,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.image_header import ImageHeader, image_header
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
 from tfrecord_io.format.companions import stated_by
-from tfrecord_io.options.write import ExportOptions
+from tfrecord_io.options.transfer import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import FRACTIONS, LABEL, OBJECT, StatedClass, classes_of, is_fraction
 from tfrecord_io.plugins.vision.to_folder import (
     file_suffix,

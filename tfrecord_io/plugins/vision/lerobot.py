@@ -38,7 +38,7 @@ from tfrecord_io.errors import (
 )
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import MIB, check_integer
-from tfrecord_io.options.write import ExportOptions
+from tfrecord_io.options.transfer import ExportOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.explode import RECORD, STEP, explode, step_columns
 from tfrecord_io.read.open_scan import open_path

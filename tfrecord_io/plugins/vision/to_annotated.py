@@ -19,7 +19,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.image_header import image_header
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.options.options_base import check_choice
-from tfrecord_io.options.write import ExportOptions
+from tfrecord_io.options.transfer import ExportOptions
 from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass, remove_orientation
 from tfrecord_io.plugins.vision.annotated_rows import (
     NUMBERS,

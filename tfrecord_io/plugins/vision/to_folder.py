@@ -21,7 +21,7 @@ from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.format.foreign_files import IMAGES, TIFF_MAGIC
 from tfrecord_io.format.format_registry import CSV, JSON, NPY, TSV, format_of_name, load
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.options.write import ExportOptions
+from tfrecord_io.options.transfer import ExportOptions
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.open_scan import open_path
 from tfrecord_io.read.reader import Reader
