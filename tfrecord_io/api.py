@@ -20,13 +20,8 @@ from tfrecord_io.options import DEFAULT_STORAGE, ReadOptions
 from tfrecord_io.options.read import DatasetOptions
 from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.open_scan import open_path
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.resolve_source import Files
-from tfrecord_io.read.scan import Scan, unwrap_scans
+from tfrecord_io.read.scan_holder import ScanHolder, unwrap_scans
 from tfrecord_io.registry import FRAMES, find_point
-from tfrecord_io.schema.schema import Schema
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -143,6 +138,8 @@ def read_tfrecord(
     SchemaError
         Records or files contradict each other, or an entry of `columns` matches nothing.
     """
+    from tfrecord_io.read.open_scan import open_path  # a program that only writes does not need it
+
     options = options_from_call(
         ReadOptions,
         read_tfrecord,
@@ -200,6 +197,8 @@ def read_table(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`.
     """
+    from tfrecord_io.read.open_scan import open_path  # a program that only writes does not need it
+
     options = options_from_call(
         ReadOptions,
         read_table,
@@ -231,7 +230,7 @@ def open_reader(
     progress: ProgressLike | Unset = UNSET,
     batch_size: int | Unset = UNSET,
     batch_bytes: int | Unset = UNSET,
-) -> Reader:
+) -> results.Reader:
     """Open TFRecord files as a stream of Arrow record batches with one schema, in bounded memory.
 
     >>> import tfrecord_io as tfr
@@ -269,6 +268,8 @@ def open_reader(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`; the iterator raises them after all rows before the damage.
     """
+    from tfrecord_io.read.open_scan import open_path  # a program that only writes does not need it
+
     options = options_from_call(
         DatasetOptions,
         open_reader,
@@ -475,7 +476,8 @@ def write_tfrecord(
         if point is not None:
             report: WriteReport = point.load()(data, path, options)
             return report
-    if isinstance(scan := unwrap_scans(data), Scan):
+    if isinstance(data, ScanHolder):
+        scan = unwrap_scans(data)
         origin = scan.origin
         whole, storage = (None, DEFAULT_STORAGE) if origin is None else (origin.path, origin.options.storage)
         check_outside(whole, storage, target=path, storage=options.storage, sources=scan.sources)
@@ -618,8 +620,11 @@ def infer_schema(
         As in `read_tfrecord`.
     """
     from tfrecord_io.arrow.buffers import cut_columns
+    from tfrecord_io.read.resolve_schema import plan_scan
+    from tfrecord_io.read.resolve_source import Files
     from tfrecord_io.read.suggest_types import SAMPLE_ROWS, suggest_types
     from tfrecord_io.schema.inferred_schema import InferredSchema
+    from tfrecord_io.schema.schema import Schema
 
     asked = options_from_call(
         ReadOptions,

@@ -28,6 +28,8 @@ from tfrecord_io.read.chunks.embedded_schemas import (
 )
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
+from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
+from tfrecord_io.read.scan_holder import unwrap_scans as unwrap_scans
 from tfrecord_io.schema.column_features import shown_type
 from tfrecord_io.schema.column_selection import Projection, overridden_by
 from tfrecord_io.schema.embedded import EmbeddedSchema
@@ -671,19 +673,3 @@ def _mark_unindexed(scans: Sequence[Any]) -> list[Any]:
         else replace(scan, may_be_indexed=False)
         for scan in scans
     ]
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ScanHolder:
-    """Base class of datasets and their pieces, which hold a scan, and show public names only."""
-
-    _held: Any
-
-
-def unwrap_scans(source: Any) -> Any:
-    """Take the scans out of datasets and pieces, alone or in a list; return any other source as it is."""
-    if isinstance(source, ScanHolder):
-        return source._held
-    if isinstance(source, list | tuple) and any(isinstance(part, ScanHolder) for part in source):
-        return [unwrap_scans(part) for part in source]
-    return source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -14,11 +15,7 @@ from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
-from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.open_scan import count_scan
-from tfrecord_io.read.report import end_read
-from tfrecord_io.read.resolve_source import resolve_source
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.dataset_splits import find_sources, resolve_sources
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.typing import UNSET, InputPath, OnError, Path, ProgressLike, StorageLike, Unset
 
@@ -82,12 +79,19 @@ def count(
         progress=progress,
     )
     reads_all = bool(check_crc)
-    found = resolve_source(source, options)
-    if isinstance(found, Scan) and (found.chooses_rows or found.chooses_columns):
-        found = replace(found.with_selection(columns=None), selected=None)
-        if index is None and not reads_all and options.damage.is_strict:
-            return count_scan(found)
-    sources = resolve_sources(found, options) if isinstance(found, Scan) else found.sources
+    if isinstance(source, str | os.PathLike):
+        sources: Sequence[Source] = find_sources(source, options)
+    else:
+        from tfrecord_io.read.open_scan import count_scan  # a path needs nothing that decodes records
+        from tfrecord_io.read.resolve_source import resolve_source
+        from tfrecord_io.read.scan import Scan
+
+        found = resolve_source(source, options)
+        if isinstance(found, Scan) and (found.chooses_rows or found.chooses_columns):
+            found = replace(found.with_selection(columns=None), selected=None)
+            if index is None and not reads_all and options.damage.is_strict:
+                return count_scan(found)
+        sources = resolve_sources(found, options) if isinstance(found, Scan) else found.sources
     recovery = recovery_of(options.on_error, sources)
     record_counts = KnownCounts(options)
     if index is not None and (reads_all or not record_counts.may_be_plain):
@@ -119,6 +123,8 @@ def count(
             for number in numbers:
                 counted += number
         except TFRecordError as error:
+            from tfrecord_io.read.report import end_read
+
             end_read(error, options.on_error)
             counted += error.records_intact or 0
     if recovery is not None:

@@ -35,11 +35,11 @@ from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.options.limits import Expansion
 from tfrecord_io.options.on_damage import on_damage
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_batches import AnyBatchBuilder
+    from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 
 MOST_REGIONS = 1000  # that are kept
 _NAMED_FILES = 3  # in a warning
