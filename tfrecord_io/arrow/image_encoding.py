@@ -24,7 +24,7 @@ from tfrecord_io.options import cpu_count
 from tfrecord_io.schema.field_makers import image, tensor
 from tfrecord_io.schema.image_form import CHANNELS, ImageForm, image_form
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_types import IMAGE_ENCODINGS, element_and_shape, is_any_tensor
+from tfrecord_io.schema.tensor_types import element_and_shape, image_encodings, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_bytes
 
@@ -37,11 +37,6 @@ _SAVED: dict[str, _Saved] = {  # Pillow's name and options, and the channels it 
 }
 _MATRIX, _IMAGE = 2, 3  # dimensions
 _DEEP = "images of 16 bits have 1 channel here: leave the encoding out, and raw pixels are written as they are"
-
-
-def image_encodings(encodings: Mapping[str, str] | None) -> dict[str, str]:
-    """The columns that are stored as images, of the ``column_encoding=`` of a writer."""
-    return {column: name for column, name in (encodings or {}).items() if name in IMAGE_ENCODINGS}
 
 
 def arrays_schema(schema: Schema, encodings: Mapping[str, str] | None) -> Schema:

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import arrow_file
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Checks, Fault, FaultCode
-from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, crc32c, frame_size
@@ -381,6 +380,8 @@ def scan_sizes(
         records += len(sizes)
         yield sizes
     if scanner.fault is not None:
+        from tfrecord_io.engine.fault_messages import record_error
+
         head = file.read(0, min(_HEAD_BYTES, file.size)) if scanner.offset == 0 else b""
         fault = scanner.fault._replace(record=0, offset=0)
         raise record_error(path, fault, record=records, offset=scanner.offset, data=head)

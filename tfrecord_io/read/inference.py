@@ -13,7 +13,6 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import column_mask, cut_columns
 from tfrecord_io.arrow.decode.inferred_column import FoldedTensor, SeenColumns, candidates, fold
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, FeatureName
-from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.format.companions import ShapeSource, companions, feature_of_companion
 from tfrecord_io.format.feature_types import Kind, Layout
@@ -80,6 +79,8 @@ def refuse_undeclared(chunks: Iterable[DecodedChunk], known: Collection[str], de
             masks = {column.name: column_mask(column)[file.begin : file.end] for column in reversed(unknown)}
             rows = {int(mask.argmax()): name for name, mask in masks.items() if mask.any()}
             if rows:
+                from tfrecord_io.engine.fault_messages import to_error
+
                 fault = Fault(FaultCode.UNKNOWN_FEATURE, min(rows), 0, feature=rows[min(rows)])
                 error = to_error(fault, path=file.path, record=file.first_record)
                 error.offset = None

@@ -5,6 +5,7 @@ And the declared columns that no record has: which they are, and which names wer
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
@@ -23,6 +24,7 @@ from tfrecord_io.options import MIB, ScanOptions, Selection, StorageOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.recovery import SkippedRegions
+from tfrecord_io.registry import TFDS_FEATURES, TFDS_INFO
 from tfrecord_io.schema.column_features import FEATURE_LIST
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.schema import Schema
@@ -234,11 +236,12 @@ def _read_description(source: Source, options: ScanOptions) -> SidecarSchema | N
 
     That of a split may be in a directory above that of the file: TFDS has templates of names with folders.
     """
-    from tfrecord_io.schema.formats.tfds_info import FEATURES, INFO
+    folder, _ = split_folders(source.path, 0)
+    is_absent = source.local and not os.path.exists(f"{folder}/{TFDS_FEATURES}")
+    if not source.may_be_beside(TFDS_FEATURES) or (is_absent and options.split is None):
+        return None
     from tfrecord_io.storage.paths.plain_files import Directory
 
-    if not source.may_be_beside(FEATURES):
-        return None
     for depth in range(1 if options.split is None else 1 + source.path.count("/")):
         directory, _ = split_folders(source.path, depth)
         storage = storage_for([directory], options.storage)
@@ -246,7 +249,7 @@ def _read_description(source: Source, options: ScanOptions) -> SidecarSchema | N
             schema = Schema.from_tfds(directory, storage_options=storage.given)
             return SidecarSchema(schema, depth, options.storage)
         except FileNotFoundError:
-            if options.split is None or Directory(directory, storage).read(INFO) is not None:
+            if options.split is None or Directory(directory, storage).read(TFDS_INFO) is not None:
                 return None
     return None
 
@@ -283,6 +286,8 @@ def warn_of_no_records(sources: Sequence[Source]) -> None:
 
 def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ScanOptions) -> None:
     """Raise DecodeError if the records are another message: with `record_type`, only if they look like one."""
+    if not counts.foreign:
+        return
     from tfrecord_io.engine.fault_messages import not_examples
 
     error = not_examples(counts, sources[0].path, is_declared=options.record_type is not None)

@@ -60,7 +60,6 @@ from tfrecord_io.schema.column_selection import (
 )
 from tfrecord_io.schema.embedded import EmbeddedSchema
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.field_makers import is_call
 from tfrecord_io.schema.inferred_type import KindCount, Observation
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
@@ -155,9 +154,13 @@ def _has_open_shapes(options: ScanOptions) -> bool:
     declared = Schema.parse(options.schema) if has_declared_schema(options) else None
     fields = () if declared is None or declared.plain is not None else declared.fields
     overrides = (options.schema_overrides or {}).values()
-    return any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)) or any(
-        is_call(type_) for type_ in overrides
-    )
+    if any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)):
+        return True
+    if not overrides:
+        return False
+    from tfrecord_io.schema.field_makers import is_call
+
+    return any(map(is_call, overrides))
 
 
 def _first_chunks(sources: Sequence[Source], options: ScanOptions, columns: tuple[str, ...]) -> list[DecodedChunk]:

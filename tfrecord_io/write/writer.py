@@ -23,7 +23,6 @@ from tfrecord_io.arrow.buffers import empty_batch, value_bytes
 from tfrecord_io.arrow.casts import has_all
 from tfrecord_io.arrow.encode.encode_columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
-from tfrecord_io.arrow.image_encoding import arrays_schema
 from tfrecord_io.arrow.input.batch_source import BatchSource, fitting, open_input
 from tfrecord_io.arrow.input.from_arrays import check_name, map_types
 from tfrecord_io.arrow.input.schema_cast import cast_columns
@@ -44,17 +43,12 @@ from tfrecord_io.schema.embedded import EmbeddedSchema, embedded_dictionaries, e
 from tfrecord_io.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.schema.pandas_metadata import copy_index, stored_index
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.tensor_types import NESTED, check_column_encodings
+from tfrecord_io.schema.tensor_types import NESTED, check_column_encodings, image_encodings
 from tfrecord_io.schema.types import replace_fields, value_type
 from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.paths.resolve_output import check_named, directory_of_folders, resolve_output
-from tfrecord_io.storage.write.atomic import open_publication
-from tfrecord_io.storage.write.change import change_of
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute
-from tfrecord_io.write.partition_folders import stored_columns
-from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
-from tfrecord_io.write.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from tfrecord_io.arrow.messages.message_tree import MessageField
@@ -172,7 +166,8 @@ class Writer(PublishingWriter):
         self._open(open_sink(path, options) if sink is None else sink)
         if options.schema is not None:
             self._compile(written, self._sink.known_schema)
-            self._conform = Conforming(arrays_schema(schema, options.column_encoding), options.float64, self.rounding)
+            target = _target_schema(schema, options)
+            self._conform = Conforming(target, options.float64, self.rounding)
 
     def _compile(self, schema: pa.Schema, known: bytes | None) -> SliceEncoder:
         """Plan the writing of rows of this schema; `known` is that of the dataset to which they are added."""
@@ -263,6 +258,8 @@ class Writer(PublishingWriter):
                     self._write_piece(memory, piece)
                     yield piece
             return
+        from tfrecord_io.write.side_by_side import side_by_side
+
         sequences = [self._tasks(part(rows.start, rows.stop), rows.start, encoder, memory) for rows in ranges]
         yield from side_by_side(sequences, partial(self._write_piece, memory), self._sink.end, threads)
 
@@ -350,15 +347,26 @@ def write(data: Any, path: Any, options: WriteOptions) -> WriteReport:
     return writer.report
 
 
+def _target_schema(schema: Schema, options: WriteOptions) -> Schema:
+    """The schema that data is cast to: arrays where ``column_encoding=`` makes images of them."""
+    if not image_encodings(options.column_encoding):
+        return schema
+    from tfrecord_io.arrow.image_encoding import arrays_schema
+
+    return arrays_schema(schema, options.column_encoding)
+
+
 def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
     """Raise the errors of a `Writer` with these options for columns of these types, whatever the rows.
 
     For engines, whose tasks would fail one by one.
     """
+    from tfrecord_io.write.partition_folders import stored_columns
+
     check_column_encodings(options.column_encoding)
     source = open_input(empty_batch(schema), encodings=options.column_encoding)
     if options.schema is not None:
-        target = arrays_schema(Schema.parse(options.schema), options.column_encoding)
+        target = _target_schema(Schema.parse(options.schema), options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)  # of columns that it leaves out, which the writer issues
             source = Conforming(target, options.float64, Rounding())(source, 0)
@@ -447,6 +455,10 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         from tfrecord_io.index.write_index import check_uncompressed
 
         check_uncompressed(output.compression)  # before a directory is made
+    from tfrecord_io.storage.write.atomic import open_publication
+    from tfrecord_io.storage.write.change import change_of
+    from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
+
     columns, mode = tuple(options.partition_by or ()), options.effective_mode
     unite = SchemaUnion(options.evolve, options.overwrite_where)
     dataset = open_publication(output, change_of(mode, unite, columns, grows=output.grows), options.storage)

@@ -21,8 +21,6 @@ from tfrecord_io.arrow.encode.encode_plan import (
 )
 from tfrecord_io.arrow.encodings.tensor_encoding import TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.flatten import Rows, cut_steps, feature_column, feature_list, flatten, row_offsets
-from tfrecord_io.arrow.json_cells import json_column
-from tfrecord_io.arrow.nested_to_features import nested_columns
 from tfrecord_io.arrow.row_fault import errors_of_rows
 from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -76,6 +74,9 @@ def _write_column(array: pa.Array, tree: Node | None, name: str, row_base: int) 
     if tree is None or isinstance(tree, PlainStruct | PlainLists):
         yield from flatten(array, name, row_base)
         return
+    from tfrecord_io.arrow.json_cells import json_column
+    from tfrecord_io.arrow.nested_to_features import nested_columns
+
     if isinstance(tree, AsJson):
         for part in nested_columns(array, tree.children[0]):
             for rows, values in flatten(part, name, row_base):

@@ -19,7 +19,6 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import value_bytes
 from tfrecord_io.arrow.casts import plain_layout, unify_table
 from tfrecord_io.arrow.flatten import loses
-from tfrecord_io.arrow.image_encoding import declare_images, encoded_images, image_encodings
 from tfrecord_io.arrow.input.from_arrays import (
     fields_of,
     imported_module,
@@ -47,10 +46,8 @@ from tfrecord_io.schema.column_features import (
 )
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.extension_types import name_with_extension, stated_extensions
-from tfrecord_io.schema.image_form import ImageForm
 from tfrecord_io.schema.merged_schema import common_field, lacks_only_values, lacks_type
-from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, is_any_tensor, tensor_field
-from tfrecord_io.schema.type_names import logical_name
+from tfrecord_io.schema.tensor_types import NESTED, element_and_shape, image_encodings, is_any_tensor, tensor_field
 from tfrecord_io.schema.types import (
     UnsupportedType,
     drop_run_ends,
@@ -159,11 +156,11 @@ def open_input(
             raise EncodeError(f"{count} columns have this name", feature=name, hint="rename them")
     if any(not field.nullable or has_required_parts(field.type) for field in source.schema):
         source = _refuse_missing(source, row_base)
-    if encodings and image_encodings(encodings):
-        schema = declare_images(source.schema, encodings)
-        source = source.map_batches(
-            schema, lambda batches, row: encoded_images(batches, schema, encodings, row), row_base
-        )
+    if images := image_encodings(encodings):
+        from tfrecord_io.arrow.image_encoding import declare_images, encoded_images
+
+        schema = declare_images(source.schema, images)
+        source = source.map_batches(schema, lambda batches, row: encoded_images(batches, schema, images, row), row_base)
     return source
 
 
@@ -636,6 +633,8 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
     for a, b in ((schema.field(at), first.field(at)) for at in changed):
         if (lacks_only_values(a.type, b.type) and _fits_extensions(a, b)) or tensors_fit(a, b):
             continue
+        from tfrecord_io.schema.type_names import logical_name
+
         expected, got = (name_with_extension(logical_name(f.type, f.metadata), f) for f in (b, a))
         reason = f"{who} has another type than the data before it: expected {expected}, got {got}"
         raise SchemaError(reason, feature=a.name, expected=expected, got=got, hint=_how_to_fit(a, b))
@@ -661,8 +660,13 @@ def _fits_extensions(own: pa.Field, field: pa.Field) -> bool:
 
 def _refuse_images(own: pa.Schema, first: pa.Schema, who: str) -> None:
     """Refuse images of another shape than the data before them declares."""
-    for a, b in zip(own, first, strict=True):
-        form = ImageForm.from_metadata(b.metadata, b.name) if a.metadata != b.metadata else None
+    differing = [(a, b) for a, b in zip(own, first, strict=True) if a.metadata != b.metadata]
+    if not differing:
+        return
+    from tfrecord_io.schema.image_form import ImageForm
+
+    for a, b in differing:
+        form = ImageForm.from_metadata(b.metadata, b.name)
         if form is None or form.shape is None or form.resize is not None:
             continue
         form_of_images = ImageForm.from_metadata(a.metadata, a.name)
@@ -711,6 +715,8 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
     are_floats = pa.types.is_integer(value_type(b.type)) and pa.types.is_floating(value_type(a.type))
     is_wider = lacks_type(b.type) or (are_floats and is_list_like(a.type) == is_list_like(b.type))
     of_all = a if is_wider else common_field(b, a)
+    from tfrecord_io.schema.type_names import logical_name
+
     if of_all is not None and of_all.type != b.type:  # a cast would change values
         return f"declare the type of all in advance with schema=: {logical_name(of_all.type, of_all.metadata)}"
     return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"

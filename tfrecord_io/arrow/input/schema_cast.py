@@ -20,7 +20,6 @@ from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.field import IMAGE_KEY
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes, value_type
 
 _NO_CAST = (pa.ArrowException, OverflowError)
@@ -64,6 +63,8 @@ def _cast_column(array: pa.Array, source: pa.Field, field: pa.Field) -> pa.Array
     try:
         result = _cast(array, source, field)
     except _NO_CAST:  # its message holds the value
+        from tfrecord_io.schema.type_names import logical_name
+
         row = _first_misfit(array, source, field)
         expected, got = logical_name(field.type, field.metadata), logical_name(source.type, source.metadata)
         if row is None:

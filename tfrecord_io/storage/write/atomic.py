@@ -12,7 +12,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.options.options_base import check_mode
@@ -22,10 +22,12 @@ from tfrecord_io.storage.filesystem.locate import is_remote, locate
 from tfrecord_io.storage.paths.file_names import FileName
 from tfrecord_io.storage.paths.resolve_output import Output, no_output_path
 from tfrecord_io.storage.write.atomic_local import LocalPlace, create_directories, open_local, remove_directories
-from tfrecord_io.storage.write.change import Change
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile
 from tfrecord_io.storage.write.place import Place
-from tfrecord_io.storage.write.publication import Publication
+
+if TYPE_CHECKING:
+    from tfrecord_io.storage.write.change import Change
+    from tfrecord_io.storage.write.publication import Publication
 
 
 def open_output(
@@ -128,6 +130,8 @@ def open_publication(
     keeps_stored: bool = False,
 ) -> Publication:
     """Start writing a sharded dataset, see `Publication`; a missing directory is created."""
+    from tfrecord_io.storage.write.publication import Publication  # one file needs none
+
     place = place_of(*directory_of(output, storage), output.stem)
     return Publication(output, place, change, id, is_staged=is_staged, keeps_stored=keeps_stored)
 
