@@ -281,7 +281,7 @@ def test_a_read_of_a_local_file_imports_only_what_it_needs(tmp_path: Path) -> No
     loaded = {name.removeprefix("tfrecord_io.") for name in names if name.startswith("tfrecord_io.")}
     others = ("index", "write", "storage.write", "schema.formats", "arrow.output", "read.byte_ranges", "tools", "cli")
     assert [name for name in sorted(loaded) if name.startswith(others)] == []
-    assert len(loaded) <= 86
+    assert len(loaded) <= 84
 
 
 def test_command_line_starts_without_rich_and_pandas() -> None:

@@ -15,7 +15,6 @@ from tfrecord_io.errors import printable
 from tfrecord_io.format.companions import companions
 from tfrecord_io.schema.column_features import FEATURE_LIST, LIST
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.field_makers import list_, scalar, sequence
 from tfrecord_io.schema.inferred_type import KindCount, RecordRef
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor
@@ -104,6 +103,8 @@ class InferredSchema(Schema):
             shape, dtype = companions(f.feature)
             if not self.evidence.keys() >= {shape, dtype} or {shape, dtype} & set(schema.names):
                 continue
+            from tfrecord_io.schema.field_makers import list_, scalar, sequence
+
             rank = len(element_and_shape(f.tensor)[1])
             seen = self.evidence[shape]
             fixed = rank > 0 and (f.part == FEATURE_LIST or (f.required and seen.least == seen.most == rank))
