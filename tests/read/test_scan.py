@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import pickle
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +64,7 @@ def test_a_pickled_scan_reads_the_same(tmp_path: Path, keywords: dict[str, Any],
     scan = scan_of(tmp_path, **keywords)
     copy = pickle.loads(pickle.dumps(scan))
     assert copy.schema.equals(scan.schema, check_metadata=True)
-    assert replace(copy.settings.plan, select=None) == replace(scan.settings.plan, select=None)
+    assert copy.settings.plan._replace(select=None) == scan.settings.plan._replace(select=None)
     expected = tfr.read_table(tfr.dataset(tmp_path, **{**keywords, "sample": "all"}))
     for opened in (scan, copy, scan):
         with open_scan(opened) as reader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ def feed_on(
     while True:
         left = max_records if max_records < 0 else max_records - records
         step = decoder.feed(data, begin + consumed, max_records=left, max_bytes=max_bytes, final=final)
-        fault = None if step.fault is None else replace(step.fault, record=step.fault.record + records)
+        fault = None if step.fault is None else step.fault._replace(record=step.fault.record + records)
         records, consumed = records + step.records, consumed + step.consumed
         if not step.embedded:
             kept = [stop for stop in embedded if fault is None or stop[0] != fault.offset]
@@ -91,7 +91,7 @@ def decoded_from_file(decoder: Decoder, data: bytes, window: int, room: int, mos
             step, _ = feed_on(decoder, data, begin, 1, max_bytes, True)
             begin += step.consumed
             if step.fault is not None or not step.consumed:
-                fault = None if step.fault is None else replace(step.fault, record=records + step.fault.record)
+                fault = None if step.fault is None else step.fault._replace(record=records + step.fault.record)
                 return Progress(records + step.records, begin, fault)
             records += step.records
 

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io import typing as results
 from tfrecord_io.base import DEFAULT_STORAGE, FRAMES, DatasetOptions, LateTypes, ReadOptions, check_keywords, find_point
-from tfrecord_io.columns import Schema
-from tfrecord_io.read import Files, Reader, Scan, open_path, options_from_call, plan_scan, unwrap_scans
+from tfrecord_io.read import ScanHolder, options_from_call, unwrap_scans
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -134,6 +133,8 @@ def read_tfrecord(
     SchemaError
         Records or files contradict each other, or an entry of `columns` matches nothing.
     """
+    from tfrecord_io.read import open_path  # a program that only writes does not need it
+
     options = options_from_call(
         ReadOptions,
         read_tfrecord,
@@ -191,6 +192,8 @@ def read_table(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`.
     """
+    from tfrecord_io.read import open_path  # a program that only writes does not need it
+
     options = options_from_call(
         ReadOptions,
         read_table,
@@ -222,7 +225,7 @@ def open_reader(
     progress: ProgressLike | Unset = UNSET,
     batch_size: int | Unset = UNSET,
     batch_bytes: int | Unset = UNSET,
-) -> Reader:
+) -> results.Reader:
     """Open TFRecord files as a stream of Arrow record batches with one schema, in bounded memory.
 
     >>> import tfrecord_io as tfr
@@ -260,6 +263,8 @@ def open_reader(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`; the iterator raises them after all rows before the damage.
     """
+    from tfrecord_io.read import open_path  # a program that only writes does not need it
+
     options = options_from_call(
         DatasetOptions,
         open_reader,
@@ -466,7 +471,8 @@ def write_tfrecord(
         if point is not None:
             report: WriteReport = point.load()(data, path, options)
             return report
-    if isinstance(scan := unwrap_scans(data), Scan):
+    if isinstance(data, ScanHolder):
+        scan = unwrap_scans(data)
         origin = scan.origin
         whole, storage = (None, DEFAULT_STORAGE) if origin is None else (origin.path, origin.options.storage)
         check_outside(whole, storage, target=path, storage=options.storage, sources=scan.sources)
@@ -608,8 +614,8 @@ def infer_schema(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`.
     """
-    from tfrecord_io.columns import InferredSchema, cut_columns
-    from tfrecord_io.read import SAMPLE_ROWS, suggest_types
+    from tfrecord_io.columns import InferredSchema, Schema, cut_columns
+    from tfrecord_io.read import SAMPLE_ROWS, Files, plan_scan, suggest_types
 
     asked = options_from_call(
         ReadOptions,

@@ -112,10 +112,10 @@ _HOMES = {
     "ALL": "options.selection",  # The selection of all columns and rows
     "Selection": "options.selection",  # The columns and rows that a read selects
     "Split": "options.split_slices",  # The value of ``split``
+    "CopyOptions": "options.transfer",  # Keywords of the calls that copy records as bytes
+    "ExportOptions": "options.transfer",  # Keywords of calls that read TFRecord files and write files of another format
+    "SalvageOptions": "options.transfer",  # Keywords of `tfrecord_io.salvage`
     "ADDING": "options.write",  # Modes of writing that keep what is there
-    "CopyOptions": "options.write",  # Keywords of the calls that copy records as bytes
-    "ExportOptions": "options.write",  # Keywords of calls that read TFRecord files and write files of another format
-    "SalvageOptions": "options.write",  # Keywords of `tfrecord_io.salvage`
     "WriteOptions": "options.write",  # Keywords of all writing calls
     "logger": "progress",  # The logger of the package
     "ProgressMeter": "progress",  # Shows how much of a call is done, or calls a function

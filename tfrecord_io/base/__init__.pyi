@@ -106,10 +106,10 @@ from tfrecord_io.base.options.record_types import takes_payloads as takes_payloa
 from tfrecord_io.base.options.selection import ALL as ALL
 from tfrecord_io.base.options.selection import Selection as Selection
 from tfrecord_io.base.options.split_slices import Split as Split
+from tfrecord_io.base.options.transfer import CopyOptions as CopyOptions
+from tfrecord_io.base.options.transfer import ExportOptions as ExportOptions
+from tfrecord_io.base.options.transfer import SalvageOptions as SalvageOptions
 from tfrecord_io.base.options.write import ADDING as ADDING
-from tfrecord_io.base.options.write import CopyOptions as CopyOptions
-from tfrecord_io.base.options.write import ExportOptions as ExportOptions
-from tfrecord_io.base.options.write import SalvageOptions as SalvageOptions
 from tfrecord_io.base.options.write import WriteOptions as WriteOptions
 from tfrecord_io.base.progress import ProgressMeter as ProgressMeter
 from tfrecord_io.base.progress import logger as logger

@@ -289,6 +289,7 @@ _HOMES = {
     "dtype_metadata": "schema.tensor_types",  # The field metadata from which `element_of` reads the dtype
     "element_and_shape": "schema.tensor_types",  # The dtype and the shape of a column of tensors, as NumPy has them
     "encoding_rules": "schema.tensor_types",  # Find an encoding by its name
+    "image_encodings": "schema.tensor_types",  # Columns that ``column_encoding=`` stores as images
     "is_any_tensor": "schema.tensor_types",  # True if `type_` is one of the two types of tensors
     "is_composed": "schema.tensor_types",  # True if an encoding makes several plain columns of a column, or JSON
     "is_fixed_shape_tensor": "schema.tensor_types",  # True if `type_` is Arrow's type of tensors of one shape

@@ -284,6 +284,7 @@ from tfrecord_io.columns.schema.tensor_types import check_column_encodings as ch
 from tfrecord_io.columns.schema.tensor_types import dtype_metadata as dtype_metadata
 from tfrecord_io.columns.schema.tensor_types import element_and_shape as element_and_shape
 from tfrecord_io.columns.schema.tensor_types import encoding_rules as encoding_rules
+from tfrecord_io.columns.schema.tensor_types import image_encodings as image_encodings
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor as is_any_tensor
 from tfrecord_io.columns.schema.tensor_types import is_composed as is_composed
 from tfrecord_io.columns.schema.tensor_types import is_fixed_shape_tensor as is_fixed_shape_tensor
@@ -495,6 +496,7 @@ __all__ = [
     "has_all",
     "has_dictionary",
     "hashable",
+    "image_encodings",
     "image_header",
     "int64_array",
     "is_any_tensor",

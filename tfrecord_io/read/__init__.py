@@ -34,6 +34,7 @@ _HOMES = {
     "SkippedRegions": "chunks.recovery",  # The regions that were left out, in the order of the files, and sums over all
     "segment_pool": "chunks.segments",  # The threads that work on segments
     "SegmentWalk": "chunks.segments",  # Advances walkers over records of which nothing is kept, a segment at a time
+    "find_sources": "dataset_splits",  # Find the files of a path, of a file object, or of a list of those and datasets
     "resolve_sources": "dataset_splits",  # Find the files of a read, by its options or another `storage`
     "tfds_format": "dataset_splits",  # The format of the files of a directory that TFDS wrote, None for TFRecord
     "explain_scan": "explanation",  # The plan of opening a scan
@@ -114,8 +115,8 @@ _HOMES = {
     "PIECE_BYTES": "scan",  # Bytes of a piece of a dataset
     "ResolvedSchema": "scan",  # The schema of the features, and its source
     "Scan": "scan",  # A read of files under a schema
-    "ScanHolder": "scan",  # Base class of datasets and their pieces, which hold a scan, and show public names only
-    "unwrap_scans": "scan",  # Take the scans out of datasets and pieces, alone or in a list
+    "ScanHolder": "scan_holder",  # Base class of datasets and their pieces, which hold a scan
+    "unwrap_scans": "scan_holder",  # Take the scans out of datasets and pieces, alone or in a list
     "Files": "source_resolution",  # Files that were looked up, and how to read them
     "plan_dataset": "source_resolution",  # The scan of all columns and rows of files, under one schema
     "plan_source": "source_resolution",  # Plan the scan of a call, to be opened later, once or several times

@@ -28,6 +28,7 @@ from tfrecord_io.read.chunks.recovery import recovery_of as recovery_of
 from tfrecord_io.read.chunks.recovery import regions_table as regions_table
 from tfrecord_io.read.chunks.segments import SegmentWalk as SegmentWalk
 from tfrecord_io.read.chunks.segments import segment_pool as segment_pool
+from tfrecord_io.read.dataset_splits import find_sources as find_sources
 from tfrecord_io.read.dataset_splits import resolve_sources as resolve_sources
 from tfrecord_io.read.dataset_splits import tfds_format as tfds_format
 from tfrecord_io.read.explanation import Explanation as Explanation
@@ -108,8 +109,8 @@ from tfrecord_io.read.saved_schema import sample_features as sample_features
 from tfrecord_io.read.scan import PIECE_BYTES as PIECE_BYTES
 from tfrecord_io.read.scan import ResolvedSchema as ResolvedSchema
 from tfrecord_io.read.scan import Scan as Scan
-from tfrecord_io.read.scan import ScanHolder as ScanHolder
-from tfrecord_io.read.scan import unwrap_scans as unwrap_scans
+from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
+from tfrecord_io.read.scan_holder import unwrap_scans as unwrap_scans
 from tfrecord_io.read.source_resolution import Files as Files
 from tfrecord_io.read.source_resolution import plan_dataset as plan_dataset
 from tfrecord_io.read.source_resolution import plan_source as plan_source
@@ -204,6 +205,7 @@ __all__ = [
     "find_again",
     "find_indexes",
     "find_saved_schema",
+    "find_sources",
     "first_contents",
     "first_embedded",
     "fitting_parts",

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfrecord_io.base import (
     OF_PLAIN_FILES,
@@ -20,7 +20,9 @@ from tfrecord_io.base import (
     TransferOptions,
     separate_filesystem,
 )
-from tfrecord_io.read.scan import Scan, unwrap_scans
+
+if TYPE_CHECKING:
+    from tfrecord_io.read.scan import Scan
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 
@@ -54,7 +56,7 @@ def options_from_call(
     an option of a dataset that the call refuses, and for one that a dataset decides and the call states differently.
     """
     stated = separate_filesystem(kind.stated(keywords))
-    datasets = [] if isinstance(source, str | os.PathLike) else datasets_in(source)
+    datasets = datasets_in(source)
     if not datasets:
         return kind(**{**decided, **stated})
     if "columns" in kind.__dataclass_fields__ and isinstance(source, list | tuple):
@@ -79,6 +81,10 @@ def options_from_call(
 
 def datasets_in(source: object) -> list[Scan]:
     """The datasets, and the pieces of them, in what a call reads."""
+    if isinstance(source, str | os.PathLike):
+        return []
+    from tfrecord_io.read.scan import Scan, unwrap_scans
+
     parts = source if isinstance(source, list | tuple) else [source]
     return [part for part in map(unwrap_scans, parts) if isinstance(part, Scan)]
 

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any
 from tfrecord_io.base import FrameOptions, StorageOptions, counted, did_you_mean
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import SchemaError, hide_secrets, printable
-from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import record_sources, resolve_selection
 from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs, source_of
 
 if TYPE_CHECKING:
@@ -50,6 +48,9 @@ def resolve_sources(
     the dataset has no such split, or not these rows, or has several configurations; SchemaError if its
     ``dataset_info.json`` is damaged.
     """
+    from tfrecord_io.read.scan import Scan
+    from tfrecord_io.read.sources import resolve_selection
+
     path, options = resolve_selection(path, options)
     if isinstance(path, Scan):
         return _dataset_sources([path], options, as_they_are)
@@ -68,7 +69,7 @@ def find_sources(
     split: Any = options.split
     storage = storage or options.storage
     is_list = isinstance(path, list | tuple)
-    has_datasets = is_list and any(isinstance(item, Scan) for item in path)  # which have splits of their own
+    has_datasets = is_list and _has_datasets(path)  # which have splits of their own
     if has_datasets:
         path = _dataset_sources(path, options, as_they_are)
     is_resolved = is_list and all(isinstance(item, Source) for item in path)
@@ -85,9 +86,17 @@ def find_sources(
     return _split_sources(path, split, storage, options.allow_missing_shards)
 
 
+def _has_datasets(parts: Sequence[Any]) -> bool:
+    from tfrecord_io.read.scan import Scan
+
+    return any(isinstance(part, Scan) for part in parts)
+
+
 def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_they_are: bool) -> list[Any]:
     """The files of the datasets in a list, and what else is in it."""
     from tfrecord_io.base import CopyOptions
+    from tfrecord_io.read.scan import Scan
+    from tfrecord_io.read.sources import record_sources
 
     sources: list[Any] = []
     for part in parts:

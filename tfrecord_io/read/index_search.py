@@ -138,7 +138,7 @@ def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumn
     path_column, partitions = scan.options.include_file_paths, scan.partitions
     fields = [field for field in partitions.fields if scan.compiled.schema.get_field_index(field.name) >= 0]
     constant = pa.schema([*fields, *([] if path_column is None else [pa.field(path_column, pa.string())])])
-    of_features = replace(partitions, fields=tuple(fields))
+    of_features = partitions._replace(fields=tuple(fields))
 
     constants = partial(of_features.row_of, schema=constant, path_column=path_column)
     fields_of_filter = indexed_fields(scan, () if row_filter is None else row_filter.columns)

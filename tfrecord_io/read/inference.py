@@ -22,7 +22,6 @@ from tfrecord_io.bytes import (
     ShapeSource,
     companions,
     feature_of_companion,
-    to_error,
 )
 from tfrecord_io.columns import (
     FEATURE_LIST,
@@ -101,6 +100,8 @@ def refuse_undeclared(chunks: Iterable[DecodedChunk], known: Collection[str], de
             masks = {column.name: column_mask(column)[file.begin : file.end] for column in reversed(unknown)}
             rows = {int(mask.argmax()): name for name, mask in masks.items() if mask.any()}
             if rows:
+                from tfrecord_io.bytes import to_error
+
                 fault = Fault(FaultCode.UNKNOWN_FEATURE, min(rows), 0, feature=rows[min(rows)])
                 error = to_error(fault, path=file.path, record=file.first_record)
                 error.offset = None

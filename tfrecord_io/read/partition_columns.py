@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +28,7 @@ _INTEGER = re.compile(r"-?[0-9]+")
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionColumns:
+class PartitionColumns(NamedTuple):
     """The columns whose values are in directory names.
 
     They have the declared type if a schema names them, else the one that all their manifests state, else int64 if all
@@ -75,7 +73,7 @@ class PartitionColumns:
                 _value(field, dict(source.partitions).get(name), source)
         fields = tuple(declared.get(field.name, field) for field in self.fields)
         features = schema.select(name for name in schema.names if name not in declared)
-        return replace(self, fields=fields, declared_order=tuple(schema.names)), features
+        return self._replace(fields=fields, declared_order=tuple(schema.names)), features
 
     def override_types(
         self, overrides: Mapping[str, Any] | None, sources: Sequence[Source]
@@ -91,7 +89,7 @@ class PartitionColumns:
         types, _ = self.declare_types(apply_overrides(pa.schema(self.fields), of_partitions), sources)
         names = {*self.names, *(key for key in of_partitions if not is_glob(key))}
         of_features = {key: type_ for key, type_ in all_overrides.items() if key not in names}
-        return replace(self, fields=types.fields), of_features
+        return self._replace(fields=types.fields), of_features
 
     def refuse_features(self, features: Iterable[str], sources: Sequence[Source]) -> None:
         """Raise SchemaError if a feature and a directory define the same column."""

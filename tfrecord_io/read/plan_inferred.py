@@ -314,8 +314,7 @@ class ForeignFeatures(_SampledPlan):
         known = Scan(request.sources, request.options, request.selection, resolved, partitions=request.partitions)
         known_plan = known.settings.plan
         typed = (column for column in known_plan.columns if column.name not in untyped)
-        plan = replace(
-            known_plan,
+        plan = known_plan._replace(
             columns=(*typed, *self.declared_columns()),
             unknown="discover",
             splits=True,

@@ -5,15 +5,26 @@ And the declared columns that no record has: which they are, and which names wer
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import MIB, ScanOptions, Selection, StorageOptions, and_more, counted, did_you_mean
+from tfrecord_io.base import (
+    MIB,
+    TFDS_FEATURES,
+    TFDS_INFO,
+    ScanOptions,
+    Selection,
+    StorageOptions,
+    and_more,
+    counted,
+    did_you_mean,
+)
 from tfrecord_io.bytes import Plan, RecordCounts, RecordType, Text
 from tfrecord_io.columns import CONTEXT, FEATURE_LIST, BatchStream, Field, Schema, plan_columns
 from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
@@ -167,8 +178,7 @@ def _first_names(sources: Sequence[Source], options: ScanOptions, wanted: Collec
     return names | parts
 
 
-@dataclass(frozen=True, slots=True)
-class SidecarSchema:
+class SidecarSchema(NamedTuple):
     """The description of a dataset, or of several that have the same schema, in the directories of their files."""
 
     schema: Schema
@@ -227,11 +237,12 @@ def _read_description(source: Source, options: ScanOptions) -> SidecarSchema | N
 
     That of a split may be in a directory above that of the file: TFDS has templates of names with folders.
     """
-    from tfrecord_io.columns import FEATURES, INFO
+    folder, _ = split_folders(source.path, 0)
+    is_absent = source.local and not os.path.exists(f"{folder}/{TFDS_FEATURES}")
+    if not source.may_be_beside(TFDS_FEATURES) or (is_absent and options.split is None):
+        return None
     from tfrecord_io.store import Directory
 
-    if not source.may_be_beside(FEATURES):
-        return None
     for depth in range(1 if options.split is None else 1 + source.path.count("/")):
         directory, _ = split_folders(source.path, depth)
         storage = storage_for([directory], options.storage)
@@ -239,7 +250,7 @@ def _read_description(source: Source, options: ScanOptions) -> SidecarSchema | N
             schema = Schema.from_tfds(directory, storage_options=storage.given)
             return SidecarSchema(schema, depth, options.storage)
         except FileNotFoundError:
-            if options.split is None or Directory(directory, storage).read(INFO) is not None:
+            if options.split is None or Directory(directory, storage).read(TFDS_INFO) is not None:
                 return None
     return None
 
@@ -276,6 +287,8 @@ def warn_of_no_records(sources: Sequence[Source]) -> None:
 
 def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ScanOptions) -> None:
     """Raise DecodeError if the records are another message: with `record_type`, only if they look like one."""
+    if not counts.foreign:
+        return
     from tfrecord_io.bytes import not_examples
 
     error = not_examples(counts, sources[0].path, is_declared=options.record_type is not None)

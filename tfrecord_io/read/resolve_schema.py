@@ -118,14 +118,16 @@ def _warn_of_conflicts(scan: Scan) -> Collection[str]:
 
 def _has_open_shapes(options: ScanOptions) -> bool:
     """True if a column is declared as an array whose shape stands in other features, or by a text that may say so."""
-    from tfrecord_io.columns import is_call
-
     declared = Schema.parse(options.schema) if has_declared_schema(options) else None
     fields = () if declared is None or declared.plain is not None else declared.fields
     overrides = (options.schema_overrides or {}).values()
-    return any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)) or any(
-        is_call(type_) for type_ in overrides
-    )
+    if any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)):
+        return True
+    if not overrides:
+        return False
+    from tfrecord_io.columns import is_call
+
+    return any(map(is_call, overrides))
 
 
 def _first_chunks(sources: Sequence[Source], options: ScanOptions, columns: tuple[str, ...]) -> list[DecodedChunk]:

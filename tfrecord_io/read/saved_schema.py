@@ -13,8 +13,7 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfrecord_io.base import MIB, ScanOptions, and_more
 from tfrecord_io.bytes import ColumnBuffers, Kind, Plan, RecordType, Text
@@ -47,8 +46,7 @@ _PARTS = (CONTEXT, FEATURE_LIST)
 _Feature = tuple[str, str]  # part and name
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(NamedTuple):
     """The features of some records: their names, their kinds, and which of them every record has.
 
     It detects that a feature is new, has values of another kind, or is missing in all records where every record had
@@ -126,8 +124,7 @@ def _describe(kinds: Iterable[str]) -> str:
     return " or ".join(_KINDS[kind].description for kind in sorted(kinds)) or "no values"
 
 
-@dataclass(frozen=True, slots=True)
-class SavedSchema:
+class SavedSchema(NamedTuple):
     """A saved schema, where it is, and what the records are that it was made for."""
 
     path: str

@@ -45,6 +45,8 @@ from tfrecord_io.read.chunks.embedded_schemas import (
 )
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
+from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
+from tfrecord_io.read.scan_holder import unwrap_scans as unwrap_scans
 from tfrecord_io.store import Source, total
 
 if TYPE_CHECKING:
@@ -614,7 +616,7 @@ class EarlyFilter:
             return settings
         assert self.scan.row_filter is not None
         choice = DecodingChoice(copies=not self.scan.row_filter.is_hint)
-        return replace(settings, prefilter=Prefilter(frozenset(names), self.may_pass, choice))
+        return settings._replace(prefilter=Prefilter(frozenset(names), self.may_pass, choice))
 
 
 _PICKLED = [f.name for f in fields(Scan) if f.name not in ("sources", "picked", "left_out", "compiled")]
@@ -682,19 +684,3 @@ def _mark_unindexed(scans: Sequence[Any]) -> list[Any]:
         else replace(scan, may_be_indexed=False)
         for scan in scans
     ]
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ScanHolder:
-    """Base class of datasets and their pieces, which hold a scan, and show public names only."""
-
-    _held: Any
-
-
-def unwrap_scans(source: Any) -> Any:
-    """Take the scans out of datasets and pieces, alone or in a list; return any other source as it is."""
-    if isinstance(source, ScanHolder):
-        return source._held
-    if isinstance(source, list | tuple) and any(isinstance(part, ScanHolder) for part in source):
-        return [unwrap_scans(part) for part in source]
-    return source

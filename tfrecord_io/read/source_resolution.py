@@ -14,7 +14,6 @@ from tfrecord_io.base import ALL, FrameOptions, ReadOptions, ScanOptions, Select
 from tfrecord_io.errors import hide_secrets
 from tfrecord_io.read.call_options import add_path_column, pace_options
 from tfrecord_io.read.dataset_splits import find_sources
-from tfrecord_io.read.narrow_scan import apply_selection
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Origin, Scan, unwrap_scans
 from tfrecord_io.read.sources import add_folder_types, as_list, paths_of, record_sources, resolve_selection
@@ -75,6 +74,8 @@ def resolve_source(source: Any, options: Any, *, whole: bool = False, keeps_filt
     if not isinstance(options, ReadOptions):
         return found if isinstance(found, Scan) else Files(tuple(find_sources(found, options)), options)
     if isinstance(found, Scan):
+        from tfrecord_io.read.narrow_scan import apply_selection
+
         return apply_selection(found, options)
     return Files(tuple(find_sources(found, options)), options.of_scan, options.selection)
 

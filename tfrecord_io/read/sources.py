@@ -346,7 +346,7 @@ class ChosenRecords:
                         if begins:
                             yield self._first(data[int(starts[0]) : int(starts[0] + sizes[0])])
                             starts, sizes, begins = starts[1:], sizes[1:], False
-                        yield engine.payloads(data, replace(frames, starts=starts, lengths=sizes))  # of whole frames
+                        yield engine.payloads(data, frames._replace(starts=starts, lengths=sizes))  # of whole frames
                     if chosen is not None and end > chosen[-1]:
                         return
         except TFRecordError as error:

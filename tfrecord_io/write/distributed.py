@@ -144,7 +144,7 @@ class DistributedWriter:
         """
         if self.options.grows:
             part = self.write_part(0, [empty_batch(schema)])  # `commit` and `abort` remove its file
-            content = replace(NO_CONTENT, schema=part.schema, partition_schema=part.partition_schema)
+            content = NO_CONTENT._replace(schema=part.schema, partition_schema=part.partition_schema)
             self.target.begin_publication(self.target.output, content)
 
     def write_part(self, task: int, tables: Iterable[Any]) -> WrittenPart:
@@ -199,8 +199,7 @@ class DistributedWriter:
                 rounding.merge(part.rounding)
             if self.options.float64 is None:
                 rounding.warn()  # the warning may be an error: then nothing is published
-            content = replace(
-                NO_CONTENT,
+            content = NO_CONTENT._replace(
                 schema=schema,
                 partition_schema=types,
                 sources_without_rows=tuple(empty),
@@ -229,7 +228,7 @@ class DistributedWriter:
         if (manifest := self.target.find_published()) is not None:
             manifest = self.target.complete() or manifest
             own = [file for file in manifest.files if manifest.id == self.target.id or self.target.id in file.path]
-            return self.report_of(replace(manifest, files=tuple(own)))
+            return self.report_of(manifest._replace(files=tuple(own)))
         try:
             return replace(self, target=replace(self.target, resumable=True)).commit(parts)
         except BaseException as error:

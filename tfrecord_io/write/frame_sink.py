@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -344,8 +344,7 @@ def try_add_prefix(prefix: bytes, frame: Any) -> bytes | None:
     return None if len(payload) > MAX_RECORD_BYTES else get_engine().frame([payload])
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """Complete frames, and what a sink needs to know about them."""
 
     data: Any  # contiguous bytes

@@ -51,7 +51,6 @@ from tfrecord_io.columns import (
     Rounding,
     Schema,
     WritePlan,
-    arrays_schema,
     cast_columns,
     check_column_encodings,
     check_name,
@@ -63,6 +62,7 @@ from tfrecord_io.columns import (
     encode_columns,
     encoding_of,
     has_all,
+    image_encodings,
     map_types,
     open_input,
     pack,
@@ -74,12 +74,9 @@ from tfrecord_io.columns import (
     value_type,
 )
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, for_cli, printable, warn
-from tfrecord_io.store import change_of, check_named, directory_of_folders, is_url, open_publication, resolve_output
+from tfrecord_io.store import check_named, directory_of_folders, is_url, resolve_output
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute
-from tfrecord_io.write.partition_folders import stored_columns
-from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
-from tfrecord_io.write.side_by_side import side_by_side
 
 if TYPE_CHECKING:
     from tfrecord_io.columns import Composite, MessageField
@@ -196,7 +193,8 @@ class Writer(PublishingWriter):
         self._open(open_sink(path, options) if sink is None else sink)
         if options.schema is not None:
             self._compile(written, self._sink.known_schema)
-            self._conform = Conforming(arrays_schema(schema, options.column_encoding), options.float64, self.rounding)
+            target = _target_schema(schema, options)
+            self._conform = Conforming(target, options.float64, self.rounding)
 
     def _compile(self, schema: pa.Schema, known: bytes | None) -> SliceEncoder:
         """Plan the writing of rows of this schema; `known` is that of the dataset to which they are added."""
@@ -287,6 +285,8 @@ class Writer(PublishingWriter):
                     self._write_piece(memory, piece)
                     yield piece
             return
+        from tfrecord_io.write.side_by_side import side_by_side
+
         sequences = [self._tasks(part(rows.start, rows.stop), rows.start, encoder, memory) for rows in ranges]
         yield from side_by_side(sequences, partial(self._write_piece, memory), self._sink.end, threads)
 
@@ -374,15 +374,26 @@ def write(data: Any, path: Any, options: WriteOptions) -> WriteReport:
     return writer.report
 
 
+def _target_schema(schema: Schema, options: WriteOptions) -> Schema:
+    """The schema that data is cast to: arrays where ``column_encoding=`` makes images of them."""
+    if not image_encodings(options.column_encoding):
+        return schema
+    from tfrecord_io.columns import arrays_schema
+
+    return arrays_schema(schema, options.column_encoding)
+
+
 def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
     """Raise the errors of a `Writer` with these options for columns of these types, whatever the rows.
 
     For engines, whose tasks would fail one by one.
     """
+    from tfrecord_io.write.partition_folders import stored_columns
+
     check_column_encodings(options.column_encoding)
     source = open_input(empty_batch(schema), encodings=options.column_encoding)
     if options.schema is not None:
-        target = arrays_schema(Schema.parse(options.schema), options.column_encoding)
+        target = _target_schema(Schema.parse(options.schema), options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)  # of columns that it leaves out, which the writer issues
             source = Conforming(target, options.float64, Rounding())(source, 0)
@@ -471,6 +482,9 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         from tfrecord_io.read import check_uncompressed
 
         check_uncompressed(output.compression)  # before a directory is made
+    from tfrecord_io.store import change_of, open_publication
+    from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
+
     columns, mode = tuple(options.partition_by or ()), options.effective_mode
     unite = SchemaUnion(options.evolve, options.overwrite_where)
     dataset = open_publication(output, change_of(mode, unite, columns, grows=output.grows), options.storage)

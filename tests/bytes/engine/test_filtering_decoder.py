@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import cycle
 from typing import Any
 
@@ -255,7 +254,7 @@ def test_a_sequence_example_makes_all_records_sequence_examples(engine: Engine, 
     plain = example(n=int64s(n), t=blobs(b"a"))
     steps = field(2, field(1, field(1, b"s") + field(2, field(1, int64s(1)))))
     misfit = field(2, field(1, b"\x0a\xff"))  # no feature lists, but an unknown field of an Example
-    plan = replace(plan_of(), unknown="skip")
+    plan = plan_of()._replace(unknown="skip")
     for records, stops in (([plain + misfit, plain + steps], 2), ([plain + steps, plain, plain + misfit], 2)):
         decoder = decoder_of(engine, Alternating([(first, 1), (not first, 1)]), plan)
         progress = decoder.feed(framed(*records))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ def files(draw: st.DrawFn) -> bytes:
 def test_windows_of_any_size_decode_alike(
     data: bytes, plan: Plan, window: int, room: int, most: int, max_bytes: int
 ) -> None:
-    plan = replace(plan, max_record_bytes=2**31 - 1)
+    plan = plan._replace(max_record_bytes=2**31 - 1)
     whole, in_windows = NATIVE.decoder(plan), NATIVE.decoder(plan)
     expected, _ = feed_on(whole, data, 0, -1, max_bytes, True)
     progress = decoded_from_file(in_windows, data, window, room, most, max_bytes)

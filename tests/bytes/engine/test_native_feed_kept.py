@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ def fed(decoder: EngineDecoder, data: Any, begin: int, lengths: Array, kept: Arr
     records = consumed = 0
     while True:
         step = decoder.feed_kept(data, begin + consumed, lengths[records:], kept[records:])
-        fault = None if step.fault is None else replace(step.fault, record=step.fault.record + records)
+        fault = None if step.fault is None else step.fault._replace(record=step.fault.record + records)
         records, consumed = records + step.records, consumed + step.consumed
         if not step.embedded:
             return Progress(records, consumed, fault)
@@ -45,7 +44,7 @@ def test_it_decodes_as_if_the_other_records_were_not_there(
     assert progress.records == stop
     assert progress.consumed == sum(len(record) + 16 for record in records[:stop])
     at = {} if expected.fault is None else {"record": stop, "offset": begin + progress.consumed}
-    assert essence(progress.fault) == essence(expected.fault and replace(expected.fault, **at))
+    assert essence(progress.fault) == essence(expected.fault and expected.fault._replace(**at))
     assert (beside.rows, beside.value_bytes, beside.counts) == (alone.rows, alone.value_bytes, alone.counts)
     assert beside.new_names == alone.new_names
     for mine, other in zip(beside.take(), alone.take(), strict=True):

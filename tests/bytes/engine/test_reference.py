@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -135,7 +134,7 @@ def test_columns_are_in_the_order_of_the_plan_and_then_of_the_wire(engine: Engin
 def test_record_that_does_not_fit_the_plan_is_a_fault(
     engine: Engine, column: PlanColumn, payload: bytes, code: int, expected: int, got: int
 ) -> None:
-    plan = Plan(columns=(replace(column, name="good", required=False, layout=Layout.ANY, kind=Kind.NONE), column))
+    plan = Plan(columns=(column._replace(name="good", required=False, layout=Layout.ANY, kind=Kind.NONE), column))
     fault = fault_of(engine, [payload], plan)
     assert (fault.code, fault.feature) == (code, "b")
     if code in (FaultCode.KIND, FaultCode.VALUE_COUNT):

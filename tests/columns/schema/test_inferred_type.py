@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
@@ -99,7 +98,7 @@ def test_conflicting_kinds_name_both_records() -> None:
 def test_a_conflict_without_records_names_none_of_them() -> None:
     """Such as between the schemas of two files: a record that is known comes after them."""
     unknown, known = Observation(Kind.INT64, Layout.SCALAR), Observation(Kind.FLOAT, Layout.SCALAR)
-    for other, record in ((known, None), (replace(known, first=RecordRef("b", 0)), 0)):
+    for other, record in ((known, None), (known._replace(first=RecordRef("b", 0)), 0)):
         for pair in ((unknown, other), (other, unknown)):
             with pytest.raises(SchemaError) as caught:
                 join("x", *pair)

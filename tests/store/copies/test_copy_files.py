@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +108,10 @@ def test_no_name_of_a_shard_that_was_replaced_is_used_again_in_a_bucket(store: S
 
 def test_no_staged_name_is_used_that_a_writer_may_still_be_removing() -> None:
     wanted = Manifest("a", "0" * 16, (ManifestFile("a-00000-of-00001", 1, 20, 7),))
-    known = replace(wanted, id="1" * 16, files=(ManifestFile("a-00000-of-00001", 1, 30, 8),))
+    known = wanted._replace(id="1" * 16, files=(ManifestFile("a-00000-of-00001", 1, 30, 8),))
 
     def staged(removed: tuple[str, ...]) -> str:
-        target = replace(known, staged_before=removed)
+        target = known._replace(staged_before=removed)
         return plan(wanted, target, {}, keeps=True, stages_all=False, by_store=False).staged["a-00000-of-00001"]
 
     first = staged(())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import warnings
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +80,13 @@ FULL = Manifest(
 
 @pytest.mark.parametrize("stated", [FULL, FULL.files[0]], ids=lambda stated: type(stated).__name__)
 def test_each_fact_is_stated(stated: Any) -> None:
-    names = [field.name for field in fields(stated) if getattr(stated, field.name) == field.default]
+    names = [name for name, default in stated._field_defaults.items() if getattr(stated, name) == default]
     assert not names, f"state {', '.join(names)} in FULL, so that the next tests see what is formatted and parsed"
 
 
 def test_each_fact_is_read_back() -> None:
     again = parse_manifest(format_manifest(FULL), PATH)
-    lost = [field.name for field in fields(FULL) if getattr(again, field.name) != getattr(FULL, field.name)]
+    lost = [name for name in FULL._fields if getattr(again, name) != getattr(FULL, name)]
     assert not lost, f"format and parse {', '.join(lost)} in store/paths/manifest.py"
 
 
@@ -213,7 +212,7 @@ def test_names_that_differ_in_their_numbers_alone_are_not_parsed_each(
     assert parse_manifest(format_manifest(manifest), PATH) == manifest
     assert len(parsed) == 1
     for name in ("test-00001-of-01000.tfrecord", "l=1/train-00001-of-01000.tfrecord", "/train-00001-of-01000.tfrecord"):
-        other = replace(manifest, files=(*files, ManifestFile(name, 1, 1, 0)))
+        other = manifest._replace(files=(*files, ManifestFile(name, 1, 1, 0)))
         with pytest.raises(CorruptRecordError, match=r"is not a shard of|leads out"):
             parse_manifest(format_manifest(other), PATH)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import fsspec
@@ -40,7 +39,7 @@ sources = st.builds(
         fs,
         None if fs is None else f"bucket/{name}",
         span=span,
-        shard=None if shard is None else replace(shard, bytes=0 if span or size is None else size),
+        shard=None if shard is None else shard._replace(bytes=0 if span or size is None else size),
         partitions=partitions,
     ),
     names | shard_names,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ OWN_ID, OLD_ID = "1" * 16, "0" * 16
 OLD = Manifest("part", OLD_ID, (ManifestFile(f"part-00000-{OLD_ID}.tfrecord", 1, 1, 0),))
 OWN = Manifest("part", OWN_ID, (ManifestFile(f"part-00001-{OWN_ID}.tfrecord", 1, 1, 0),))
 UNITE = SchemaUnion()
-PLAN = plan(replace(OWN, id=OLD_ID), OLD, {}, keeps=True, stages_all=False, by_store=False)
+PLAN = plan(OWN._replace(id=OLD_ID), OLD, {}, keeps=True, stages_all=False, by_store=False)
 CHANGES: dict[str, Change] = {
     "whole": Whole(overwrite=True),
     "append": Append(UNITE),
@@ -69,7 +69,7 @@ def test_a_change_recognises_its_own_manifest(change: Change, old: OldFiles) -> 
     assert change.is_in(new, OWN_ID, has_shards=True)
     assert not change.is_in(OLD, OWN_ID, has_shards=True)
     assert not change.is_replaced_in(OLD, OWN_ID)
-    assert change.is_replaced_in(replace(OLD, replaced_ids=(OWN_ID,)), OWN_ID)
+    assert change.is_replaced_in(OLD._replace(replaced_ids=(OWN_ID,)), OWN_ID)
 
 
 # The fields of a manifest: what identifies it, what a publication settles, what two datasets have in common, and facts.
@@ -79,7 +79,7 @@ FACTS: dict[str, Any] = {"metadata": (("a", "b"),), "sources_without_rows": ({"p
 
 
 def test_each_field_of_a_manifest_has_its_rule() -> None:
-    names = {field.name for field in fields(Manifest)} - OF_PUBLICATION - UNITED
+    names = {*Manifest._fields} - OF_PUBLICATION - UNITED
     assert names == {*FACTS}, "give it a value in FACTS, so that the next tests see which changes keep it"
 
 
@@ -87,14 +87,14 @@ def test_each_field_of_a_manifest_has_its_rule() -> None:
 @pytest.mark.parametrize("name", [name for name in CHANGES if name != "copy"])  # which states that of its source
 def test_a_fact_of_a_dataset_stays_unless_all_of_it_is_replaced(name: str, fact: str, old: OldFiles) -> None:
     change = CHANGES[name]
-    new = change.next(replace(OLD, **{fact: FACTS[fact]}), OWN, old)
+    new = change.next(OLD._replace(**{fact: FACTS[fact]}), OWN, old)
     assert getattr(new, fact) == (getattr(OWN, fact) if change.rules.replaces_all else FACTS[fact])
 
 
 @pytest.mark.parametrize("fact", FACTS)
 @pytest.mark.parametrize("name", ["whole", "append", "overwrite", "replace folders"])
 def test_a_fact_of_a_writing_is_stated(name: str, fact: str, old: OldFiles) -> None:
-    new = CHANGES[name].next(OLD, replace(OWN, **{fact: FACTS[fact]}), old)
+    new = CHANGES[name].next(OLD, OWN._replace(**{fact: FACTS[fact]}), old)
     assert getattr(new, fact) == FACTS[fact]
 
 
@@ -121,7 +121,7 @@ def test_a_publication_is_configured_by_its_change_alone(path: Callable[[Path], 
 
 
 def test_a_first_append_begins_a_dataset_that_others_may_begin_too(tmp_path: Path) -> None:
-    begun = Append(UNITE, ("day",)).begun(replace(OWN, files=()))
+    begun = Append(UNITE, ("day",)).begun(OWN._replace(files=()))
     assert (begun.partition_by, begun.is_begun) == (("day",), True)
     tfr.write_tfrecord({"x": [1], "day": [1]}, tmp_path, mode="append", partition_by="day")
     with pytest.raises(ValueError, match="partitioned by \\['day'\\]; pass partition_by="):

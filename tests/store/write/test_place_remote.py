@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any, ClassVar
@@ -86,7 +85,7 @@ def test_an_append_takes_few_requests_whatever_the_number_of_shards(
         assert manifest is not None
         file = manifest.files[0]
         names = [f"part-{at:05d}-of-10000.tfrecord" for at in range(10_000)]
-        return replace(manifest, files=tuple(replace(file, path=name) for name in names))
+        return manifest._replace(files=tuple(file._replace(path=name) for name in names))
 
     store.update(with_many, lambda manifest: False)
     s3.fs.invalidate_cache()

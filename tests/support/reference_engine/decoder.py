@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,7 +114,7 @@ class ReferenceDecoder:
 
     def feed_kept(self, data: Any, begin: int, lengths: Array, kept: Array) -> Progress:
         """See `contract.EngineDecoder.feed_kept`."""
-        plan, self.plan = self.plan, replace(self.plan, check_crc=False)
+        plan, self.plan = self.plan, self.plan._replace(check_crc=False)
         progress = self._fed_kept(data, begin, lengths, kept)
         self.plan = plan
         return progress
@@ -126,7 +125,7 @@ class ReferenceDecoder:
             if is_kept:
                 progress = self.feed(data, at, max_records=1)
                 if not progress.records:
-                    fault = progress.fault and replace(progress.fault, record=records)
+                    fault = progress.fault and progress.fault._replace(record=records)
                     return Progress(records, at - begin, fault, progress.embedded, progress.full)
             records, at = records + 1, at + FRAME_BYTES + length
         return Progress(records, at - begin)
@@ -209,13 +208,13 @@ class ReferenceDecoder:
         except DecodeError as error:
             return Fault(FaultCode.WIRE, index, offset, feature=getattr(error, "feature", None)), (), False
         if fault is not None or full:
-            return fault and replace(fault, record=index, offset=offset), (), full
+            return fault and fault._replace(record=index, offset=offset), (), full
         found = self._discovered(record)
         columns = {**self._columns, **found}
         faults = (column.check(_row(column, record)) for column in columns.values())
         fault = next((fault for fault in faults if fault is not None), None) or self._judge_names(found, record)
         if fault is not None:
-            return replace(fault, record=index, offset=offset), (), False
+            return fault._replace(record=index, offset=offset), (), False
         self._commit(record, columns, len(payload))
         return None, (), False
 

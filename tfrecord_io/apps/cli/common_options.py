@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field
 from datetime import timedelta
-from functools import wraps
+from functools import cache, wraps
 from itertools import chain, product
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -298,11 +298,13 @@ _HELP = {
     "write_index": "Write an index of record offsets, <path>.index, for random access and counting.",
 }
 
+type_hints = cache(get_type_hints)  # of the fields of a class, many of which become options
+
 
 def keyword(name: str, **attributes: Any) -> Callable[[Any], Any]:
     """Declare the option of a keyword; type, choices and default come from the field, unless stated in `attributes`."""
     cls = ReadOptions if name in ReadOptions.__dataclass_fields__ else CopyOptions
-    types = _types(get_type_hints(cls)[name])
+    types = _types(type_hints(cls)[name])
     default = cls.__dataclass_fields__[name].default
     from_field: dict[str, Any]
     if bool in types:

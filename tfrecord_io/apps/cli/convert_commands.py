@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
-from typing import Any, get_type_hints
+from typing import Any
 
 import click
 
@@ -23,6 +23,7 @@ from tfrecord_io.apps.cli.common_options import (
     read_from,
     sources,
     target,
+    type_hints,
     type_option,
     write_index,
     write_modes,
@@ -52,7 +53,7 @@ class _Convert(click.Command):
         """Add the options of fields, unless present; True if there were new ones."""
         present = {parameter.name for parameter in self.params}
         added = {
-            field.name: (field, get_type_hints(cls)[field.name])
+            field.name: (field, type_hints(cls)[field.name])
             for cls in filter(None, reversed(options))  # of formats that share an option, the first has its help
             for field in fields(cls)
             if field.metadata and field.name not in present

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -9,15 +10,12 @@ from tfrecord_io.base import LIMITS, FrameOptions, ProgressMeter, check_keywords
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import (
     KnownCounts,
-    Scan,
     count_by_reading,
     count_each,
-    count_scan,
-    end_read,
     find_indexes,
+    find_sources,
     options_from_call,
     recovery_of,
-    resolve_source,
     resolve_sources,
 )
 from tfrecord_io.store import Source, total
@@ -83,12 +81,21 @@ def count(
         progress=progress,
     )
     reads_all = bool(check_crc)
-    found = resolve_source(source, options)
-    if isinstance(found, Scan) and (found.chooses_rows or found.chooses_columns):
-        found = replace(found.with_selection(columns=None), selected=None)
-        if index is None and not reads_all and options.damage.is_strict:
-            return count_scan(found)
-    sources = resolve_sources(found, options) if isinstance(found, Scan) else found.sources
+    if isinstance(source, str | os.PathLike):
+        sources: Sequence[Source] = find_sources(source, options)
+    else:
+        from tfrecord_io.read import (
+            Scan,
+            count_scan,  # a path needs nothing that decodes records
+            resolve_source,
+        )
+
+        found = resolve_source(source, options)
+        if isinstance(found, Scan) and (found.chooses_rows or found.chooses_columns):
+            found = replace(found.with_selection(columns=None), selected=None)
+            if index is None and not reads_all and options.damage.is_strict:
+                return count_scan(found)
+        sources = resolve_sources(found, options) if isinstance(found, Scan) else found.sources
     recovery = recovery_of(options.on_error, sources)
     record_counts = KnownCounts(options)
     if index is not None and (reads_all or not record_counts.may_be_plain):
@@ -120,6 +127,8 @@ def count(
             for number in numbers:
                 counted += number
         except TFRecordError as error:
+            from tfrecord_io.read import end_read
+
             end_read(error, options.on_error)
             counted += error.records_intact or 0
     if recovery is not None:

@@ -9,7 +9,7 @@ Tests: tests/apps/tools/test_record_check.py; of whole files: tests/apps/tools/t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.bytes import (
@@ -110,7 +110,7 @@ class RecordChecker:
             ]
             assert self.plan is not None
             if len(columns) > len(self.plan.columns):
-                self._decode_by(replace(self.plan, columns=tuple(columns), record_type=self._record_type()))
+                self._decode_by(self.plan._replace(columns=tuple(columns), record_type=self._record_type()))
         return progress
 
     def part(self) -> RecordPart:
@@ -161,8 +161,8 @@ class RecordChecker:
         self._contents.kinds = {}
         has_steps = any(column.steps for column in compiled.columns)
         record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else self._record_type()
-        plan = replace(self.plan, columns=compiled.columns, ignored=compiled.ignored, unknown="fault")
-        self._decode_by(replace(plan, record_type=record_type))
+        plan = self.plan._replace(columns=compiled.columns, ignored=compiled.ignored, unknown="fault")
+        self._decode_by(plan._replace(record_type=record_type))
 
     def _record_type(self) -> RecordType:
         assert self.plan is not None

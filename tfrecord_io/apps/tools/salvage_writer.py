@@ -436,11 +436,11 @@ class SalvageWriter:
             # Of shards with several schemas, but no manifest, each read decides.
             stated = targets[0].source.shard
             only_schema = next(iter(contents)) if len(contents) == 1 else None
-            facts = replace(NO_CONTENT, schema=only_schema)
+            facts = NO_CONTENT._replace(schema=only_schema)
             if stated is not None:
                 types = stated.manifest.partition_schema if targets[0].folder else None
                 version = stated.manifest
-                facts = replace(NO_CONTENT, schema=version.schema, partition_schema=types, metadata=version.metadata)
+                facts = NO_CONTENT._replace(schema=version.schema, partition_schema=types, metadata=version.metadata)
             published = dataset.publish(shards, facts)
         except BaseException:
             for sink in sinks:

@@ -139,7 +139,7 @@ def current() -> Expansion:
     return _current.get() or Expansion()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class TunedLimits:
     """The limits of this process; each was chosen by measuring, its comment says what it balances."""
 

@@ -6,19 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
-from tfrecord_io.base.options.on_damage import reports_all
-from tfrecord_io.base.options.options_base import RecordOptions, TransferOptions, check_choice, check_mode
-from tfrecord_io.base.options.read import FrameOptions, ReadOptions, ScanOptions
+from tfrecord_io.base.options.options_base import RecordOptions, check_choice, check_mode
 from tfrecord_io.base.options.record_types import MessageType, checked_record_type, takes_payloads
 from tfrecord_io.errors import for_cli
-from tfrecord_io.typing import FileMode, Float64, IndexLike, Partitions, RecordTypeLike, SchemaLike, WriteMode
+from tfrecord_io.typing import Float64, IndexLike, RecordTypeLike, SchemaLike, WriteMode
 
-_READING = ScanOptions()  # of a path
 ADDING = ("append", "overwrite_partitions")
 
 
-class _OfDatasets:
-    """Base class of options for existing files."""
+class ModeOptions:
+    """Base class of options with a `mode`: what happens to existing files."""
 
     mode: str | None
 
@@ -29,7 +26,7 @@ class _OfDatasets:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriteOptions(_OfDatasets, RecordOptions):
+class WriteOptions(ModeOptions, RecordOptions):
     """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
 
     schema: SchemaLike | None = None
@@ -162,50 +159,3 @@ class WriteOptions(_OfDatasets, RecordOptions):
         if mode == "append" and not self.embed_schema and not takes_payloads(self.record_type):
             reason = "mode='append' compares the schemas of the dataset and of the data"
             raise ValueError(f"embed_schema=False: {reason}; leave it out")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopyOptions(TransferOptions, WriteOptions):
-    """Keywords of the calls that copy records as bytes; see `tfrecord_io.merge`."""
-
-    mode: FileMode | None = None
-    schema_overrides: Mapping[str, Any] | None = None
-    partitions: Partitions = "features"
-    split: str | None = None  # those of the files of a path that a call reads
-    allow_missing_shards: bool = False
-    reading: ScanOptions = _READING
-
-    internal: ClassVar[frozenset[str]] = frozenset(
-        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "embed_schema"}
-        | {"evolve", "partition_by", "overwrite_where", "any_suffix", "source_storage", "split", "allow_missing_shards"}
-        | {"reading", "metadata", "source_metadata"}
-    )
-    modes: ClassVar[tuple[str, ...]] = get_args(FileMode)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.schema, str):
-            raise ValueError(f"schema={self.schema!r}: expected the schema to embed")
-        self._check_mapping("schema_overrides", "{'x': 'int32'}")
-        check_choice("partitions", self.partitions, get_args(Partitions))
-
-
-@dataclass(frozen=True, kw_only=True)
-class SalvageOptions(_OfDatasets, TransferOptions, FrameOptions):
-    """Keywords of `tfrecord_io.salvage`."""
-
-    mode: FileMode | None = None
-
-    internal: ClassVar[frozenset[str]] = frozenset({"split", "allow_missing_shards", "threads", "source_storage"})
-    takes = staticmethod(reports_all)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_mode(self.mode)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportOptions(TransferOptions, ReadOptions):
-    """Keywords of calls that read TFRecord files and write files of another format."""
-
-    internal: ClassVar[frozenset[str]] = frozenset({"source_storage"})

@@ -70,8 +70,7 @@ class Checks(IntEnum):
         return cls.NONE if not check_crc else cls.ALL if payloads else cls.LENGTHS
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(NamedTuple):
     """A problem with its record and byte; numbers are relative to the start of the call's data."""
 
     code: FaultCode
@@ -83,8 +82,7 @@ class Fault:
     got: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Frames:
+class Frames(NamedTuple):
     """Extents of the payloads in a block: int64 arrays of the same length."""
 
     starts: Array  # first byte of each payload
@@ -92,8 +90,7 @@ class Frames:
     consumed: int  # bytes of the complete and valid records of the block
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(NamedTuple):
     """Fields of messages: int64 arrays of the same length."""
 
     fields: Array  # the number of each
@@ -125,16 +122,14 @@ class FieldValues(NamedTuple):
     lengths: Array  # int64: bytes of its content; empty for numbers
 
 
-@dataclass(frozen=True, slots=True)
-class MessageFields:
+class MessageFields(NamedTuple):
     """The values of some fields of messages, and how many fields there are of other numbers or wire types."""
 
     fields: Sequence[FieldValues]
     unknown: dict[int, int]  # by number
 
 
-@dataclass(frozen=True, slots=True)
-class PlanColumn:
+class PlanColumn(NamedTuple):
     """One column for a decoder to fill, and the checks of its values.
 
     A column of ``layout`` NULL has no value in any row: values in a record are a KIND fault.
@@ -149,8 +144,7 @@ class PlanColumn:
     splits: bool = False  # values of other kinds are not a fault, and make `ColumnBuffers.others`
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """A schema compiled for a decoder.
 
     ``unknown`` applies to features outside ``columns`` and ``ignored``: "skip" leaves them out; where ``select(name)``
@@ -222,8 +216,7 @@ class ColumnBuffers:
         return bool(self.others or (self.steps is not None and self.steps.others))
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """The result of one `Decoder.feed`."""
 
     records: int  # records decoded by this call
@@ -384,8 +377,7 @@ class EngineDecoder(Decoder, Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectForm:
+class ObjectForm(NamedTuple):
     """How the value of a column in one record becomes a Python object."""
 
     name: str
@@ -427,8 +419,7 @@ class PlainValue(IntEnum):
     TEXT = 6
 
 
-@dataclass(frozen=True, slots=True)
-class PlainForm:
+class PlainForm(NamedTuple):
     """The form of an Arrow array with one value in each row, and of its feature."""
 
     name: str

@@ -15,7 +15,7 @@ Tests: tests/bytes/engine/test_filtering_decoder.py and tests/bytes/engine/test_
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,8 +119,7 @@ class FilteringDecoder:
         self._engine, self._plan, self._prefilter = engine, plan, prefilter
         unfiltered = {column.name for column in plan.columns} - prefilter.features
         columns = tuple(column for column in plan.columns if column.name in prefilter.features)
-        filter_plan = replace(
-            plan,
+        filter_plan = plan._replace(
             columns=columns,
             ignored=plan.ignored | unfiltered,
             max_features=max(0, plan.max_features - len(plan.columns) + len(columns)),
@@ -128,7 +127,7 @@ class FilteringDecoder:
             keep_lengths=True,
         )
         self._filter = engine.decoder(filter_plan)
-        self._main = engine.decoder(replace(plan, max_expansion=None))
+        self._main = engine.decoder(plan._replace(max_expansion=None))
         self._stopped: Decoder | None = None  # before a record with an embedded schema
         self._names: dict[FeatureName, None] = {}
         self.rows = 0  # this and the next three are of the rows since the columns were taken
@@ -236,7 +235,7 @@ class FilteringDecoder:
             if room is not None:
                 most_records = max(room, 1) if most_records < 0 else min(max(room, 1), most_records)
             step = self._step(block, at, most=most_records, limit=limit, final=final, must_filter=must_filter)
-            fault = step.fault and replace(step.fault, record=step.fault.record + records)
+            fault = step.fault and step.fault._replace(record=step.fault.record + records)
             records, at = records + step.records, at + step.consumed
             if fault is not None or step.embedded:
                 return Progress(records, at - begin, fault, step.embedded)
@@ -255,7 +254,7 @@ class FilteringDecoder:
     def _step(self, block: Array, at: int, most: int, limit: int, final: bool, *, must_filter: bool) -> _Step:
         """Decode records in one of the ways; at most so many, and up to so many payload bytes of all rows held."""
         if self._main.sequence and not self._filter.sequence:  # once a record was one, all that follow are
-            self._filter = self._engine.decoder(replace(self._filter.plan, record_type=RecordType.SEQUENCE_EXAMPLE))
+            self._filter = self._engine.decoder(self._filter.plan._replace(record_type=RecordType.SEQUENCE_EXAMPLE))
             self._filter.know(self._names)
         in_two_steps, size = self._prefilter.choice.next(len(block) - at)
         if must_filter or (self._filter.sequence and not self._main.sequence):
@@ -348,7 +347,7 @@ class FilteringDecoder:
         fault = progress.fault
         if fault is not None and fault.code is FaultCode.TOO_MANY_FEATURES:  # of as many as the whole plan allows
             moved = len(self._plan.columns) - len(first.plan.columns)
-            fault = replace(fault, expected=fault.expected + moved, got=fault.got + moved)
+            fault = fault._replace(expected=fault.expected + moved, got=fault.got + moved)
         return _Step(progress.records, progress.consumed, fault, progress.embedded)
 
     def _decode_kept(self, block: Array, at: int, lengths: Array, mask: Array) -> Fault | None:
@@ -358,7 +357,7 @@ class FilteringDecoder:
             progress = self._main.feed_kept(block, at, lengths[row:], mask[row:])
             row, at = row + progress.records, at + progress.consumed
             if progress.fault is not None:
-                return replace(progress.fault, record=row)
+                return progress.fault._replace(record=row)
             self._main.accept_embedded()  # they were checked with the columns of the filter
         return None
 
@@ -368,14 +367,14 @@ class FilteringDecoder:
         """Count the records before one that passes and is faulty: the filter's columns of these are decoded again."""
         rows = len(lengths)
         type_ = RecordType.SEQUENCE_EXAMPLE if was_sequence else self._filter.plan.record_type
-        again = self._engine.decoder(replace(self._filter.plan, record_type=type_, stop_at_embedded=False))
+        again = self._engine.decoder(self._filter.plan._replace(record_type=type_, stop_at_embedded=False))
         again.know(self._names)
         if rows:
             again.feed(block, at, max_records=rows)
         size = int(lengths.sum())
         self._count(rows, size, counts=again.counts, lengths=lengths, kept=kept[kept < rows])
         consumed = size + rows * FRAME_BYTES
-        return _Step(rows, consumed, replace(fault, offset=at + consumed))
+        return _Step(rows, consumed, fault._replace(offset=at + consumed))
 
     def _next_rows(self, rows: int) -> range:
         """The numbers of the next rows."""

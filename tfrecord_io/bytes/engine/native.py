@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import Any, cast
@@ -65,7 +64,7 @@ def _fault(fields: dict[str, Any] | None, record: int = 0) -> Fault | None:
     fault = Fault(**fields)
     name = None if fault.feature is None else cast(bytes, fault.feature).decode("utf-8", "replace")
     got = fault.got % 2**64 if fault.code == FaultCode.LENGTH_TOO_LARGE else fault.got  # the kernel's are signed
-    return replace(fault, code=FaultCode(fault.code), record=record + fault.record, feature=name, got=got)
+    return fault._replace(code=FaultCode(fault.code), record=record + fault.record, feature=name, got=got)
 
 
 def _column(name: str, fields: dict[str, Any]) -> ColumnBuffers:
@@ -243,7 +242,7 @@ class NativeObjectDecoder:
         from tfrecord_io.bytes.engine.numpy_output import NUMPY_API
 
         self._forms = _kernel.RowForms(list(forms), NUMPY_API)
-        self._decoder = NativeDecoder(replace(plan, stop_at_embedded=True))
+        self._decoder = NativeDecoder(plan._replace(stop_at_embedded=True))
 
     def row(self, data: Any) -> dict[str, Any] | None:
         while True:

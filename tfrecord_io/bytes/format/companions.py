@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from typing import NamedTuple
 
 from tfrecord_io.errors import SchemaError
 
@@ -33,8 +33,7 @@ def feature_of_companion(name: str) -> str | None:
     return feature if slash and last in ("shape", "dtype") else None
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeSource:
+class ShapeSource(NamedTuple):
     """Where the shape and the dtype of the arrays of a column stand.
 
     >>> ShapeSource(("height", "width", 3)).features
@@ -77,7 +76,7 @@ class ShapeSource:
             "encoding": None,
             "in_context": False,
         }
-        entry = {name: value for name, value in asdict(self).items() if name == "axes" or value != defaults[name]}
+        entry = {name: value for name, value in self._asdict().items() if name == "axes" or value != defaults[name]}
         return {SHAPE_SOURCE_KEY: json.dumps(entry, ensure_ascii=False).encode()}
 
     def check(self) -> None:
@@ -110,7 +109,7 @@ class ShapeSource:
 
     def closed(self, encoding: str | None, *, is_number: bool, in_context: bool) -> ShapeSource:
         """The source of a column whose type is decided."""
-        return replace(self, is_open=False, encoding=encoding, is_number=is_number, in_context=in_context)
+        return self._replace(is_open=False, encoding=encoding, is_number=is_number, in_context=in_context)
 
 
 def stated_by(feature: str, metadata: Mapping[bytes, bytes] | None) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from tfrecord_io.columns.arrow.tensor_values import tensors_of_column
 from tfrecord_io.columns.schema.field_makers import image, tensor
 from tfrecord_io.columns.schema.image_form import CHANNELS, ImageForm, image_form
 from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.tensor_types import IMAGE_ENCODINGS, element_and_shape, is_any_tensor
+from tfrecord_io.columns.schema.tensor_types import element_and_shape, image_encodings, is_any_tensor
 from tfrecord_io.columns.schema.type_names import logical_name
 from tfrecord_io.columns.schema.types import is_bytes
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError
@@ -36,11 +36,6 @@ _SAVED: dict[str, _Saved] = {  # Pillow's name and options, and the channels it 
 }
 _MATRIX, _IMAGE = 2, 3  # dimensions
 _DEEP = "images of 16 bits have 1 channel here: leave the encoding out, and raw pixels are written as they are"
-
-
-def image_encodings(encodings: Mapping[str, str] | None) -> dict[str, str]:
-    """The columns that are stored as images, of the ``column_encoding=`` of a writer."""
-    return {column: name for column, name in (encodings or {}).items() if name in IMAGE_ENCODINGS}
 
 
 def arrays_schema(schema: Schema, encodings: Mapping[str, str] | None) -> Schema:

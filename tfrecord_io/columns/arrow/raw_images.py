@@ -10,9 +10,8 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +27,7 @@ COLOUR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # of PNG, by number of channels: grey, 
 _FILTER_UP = 2  # a line stores its difference from the line above
 
 
-@dataclass(frozen=True, slots=True)
-class RawImages:
+class RawImages(NamedTuple):
     """A column of raw pixels, or of lists of them."""
 
     field: pa.Field  # of tensors

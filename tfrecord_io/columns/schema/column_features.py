@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -67,8 +67,7 @@ RAW = "raw"  # the values' bytes, C order, little-endian, with companion feature
 BY_WIRE = "wire"  # of a declared tensor: RAW where a record has bytes, LIST where it has numbers
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(NamedTuple):
     """A feature and the Arrow values that it holds.
 
     `kind` and `layout` are those of the feature in a record: NONE and NULL where nothing is written, BYTES and SCALAR
@@ -390,8 +389,7 @@ class AsJson(Node):
 # ---- types that are stored as other ones
 
 
-@dataclass(frozen=True, slots=True)
-class Representation:
+class Representation(NamedTuple):
     """How a type is stored: as what. Its `name` finds the functions that convert the arrays, in both directions."""
 
     name: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -13,15 +13,13 @@ from tfrecord_io.base import LINE_WIDTH, Summary, check_keywords, counted
 from tfrecord_io.bytes import companions
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST, LIST
 from tfrecord_io.columns.schema.field import Field
-from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence
 from tfrecord_io.columns.schema.inferred_type import KindCount, RecordRef
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor
 from tfrecord_io.errors import printable
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """Evidence of records about one feature."""
 
     kind: str = "none"  # "int64", "float", "bytes", or "none" if no record has values
@@ -104,6 +102,8 @@ class InferredSchema(Schema):
             shape, dtype = companions(f.feature)
             if not self.evidence.keys() >= {shape, dtype} or {shape, dtype} & set(schema.names):
                 continue
+            from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence
+
             rank = len(element_and_shape(f.tensor)[1])
             seen = self.evidence[shape]
             fixed = rank > 0 and (f.part == FEATURE_LIST or (f.required and seen.least == seen.most == rank))

@@ -9,7 +9,7 @@ the order of files cannot change an inferred type. Two feature types in one colu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -17,8 +17,7 @@ from tfrecord_io.bytes import Kind, Layout
 from tfrecord_io.errors import SchemaError, printable
 
 
-@dataclass(frozen=True, slots=True)
-class RecordRef:
+class RecordRef(NamedTuple):
     """A record of a dataset, as evidence for an observation; `file` is the file's number in the order of reading."""
 
     path: str | None
@@ -36,8 +35,7 @@ class RecordRef:
         return self.file, self.record, self.path or ""
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(NamedTuple):
     """Evidence of some records about one column."""
 
     kind: Kind = Kind.NONE  # NONE if no values and no lists were seen
@@ -57,8 +55,7 @@ class Observation:
         return Kind.NONE if self.empty else self.kind
 
 
-@dataclass(frozen=True, slots=True)
-class KindCount:
+class KindCount(NamedTuple):
     """How many records have values of one feature type in a feature, and the first of them."""
 
     kind: Kind

@@ -384,6 +384,11 @@ NESTED = "nested"
 JSON = "json"
 
 
+def image_encodings(encodings: Mapping[str, str] | None) -> dict[str, str]:
+    """The columns that are stored as images, of the ``column_encoding=`` of a writer."""
+    return {column: name for column, name in (encodings or {}).items() if name in IMAGE_ENCODINGS}
+
+
 class _Composed(EncodingRules):
     """A column of any type as several plain columns, or as JSON."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -191,7 +191,7 @@ class _Names:
             progress = self._decoder.feed(framed, begin)
             self._decoder.take_columns()
             if progress.fault is not None:
-                fault = replace(progress.fault, record=done + progress.fault.record)
+                fault = progress.fault._replace(record=done + progress.fault.record)
             done, begin = done + progress.records, begin + progress.consumed
         if len(self._decoder.new_names) > len(self.names):
             self.names.update(name for name, _ in self._decoder.new_names)
@@ -244,7 +244,7 @@ class FeatureNames:
 def _move_fault(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
     """A fault of a part of a list, which begins at byte `start` of the block, as one of the record."""
     byte = start - int(block.payloads[at]) + fault.byte if fault.byte >= 0 else -1
-    return replace(fault, record=at, offset=int(block.payloads[at]) - HEADER_BYTES, byte=byte)
+    return fault._replace(record=at, offset=int(block.payloads[at]) - HEADER_BYTES, byte=byte)
 
 
 @dataclass(frozen=True, slots=True)

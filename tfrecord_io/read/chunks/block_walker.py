@@ -12,7 +12,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -154,7 +153,7 @@ class RecordFile:
                 "payload is itself a TFRecord file, read it as a whole",
             )
         if self.origin is not None and fault.code >= FaultCode.VARINT_TRUNCATED and fault.byte >= 0:
-            fault = replace(fault, byte=self.origin.byte(record + fault.record, fault.byte))
+            fault = fault._replace(byte=self.origin.byte(record + fault.record, fault.byte))
         if self.gaps:  # what is read before damage is found may not be what was written: it names no format
             data = b""
         return record_error(self.path, fault, record=record, offset=offset, data=data, **context)

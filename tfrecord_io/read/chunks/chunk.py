@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -121,8 +121,7 @@ class DecodedChunk:
         return int(self.kept[held])
 
 
-@dataclass(frozen=True, slots=True)
-class DecodeSettings:
+class DecodeSettings(NamedTuple):
     """How records are decoded."""
 
     plan: Plan
@@ -137,7 +136,7 @@ class DecodeSettings:
             return PayloadDecoder(engine, self.plan.check_crc, self.plan.max_record_bytes)
         plan = self.plan
         if not plan.stop_at_embedded or keep_lengths:
-            plan = replace(plan, stop_at_embedded=True, keep_lengths=keep_lengths)
+            plan = plan._replace(stop_at_embedded=True, keep_lengths=keep_lengths)
         if self.prefilter is None:
             return engine.decoder(plan)
         from tfrecord_io.bytes import FilteringDecoder
@@ -182,7 +181,7 @@ class KnownRecords:
     def applied_to(self, settings: DecodeSettings) -> DecodeSettings:
         """The settings for the next records."""
         if self.sequence and settings.plan.record_type is RecordType.DETECT:
-            return replace(settings, plan=replace(settings.plan, record_type=RecordType.SEQUENCE_EXAMPLE))
+            return settings._replace(plan=settings.plan._replace(record_type=RecordType.SEQUENCE_EXAMPLE))
         return settings
 
     def allow(self, chunk: DecodedChunk, plan: Plan) -> bool:
@@ -232,7 +231,7 @@ class ChunkDecoder:
         while True:
             limit = max_records if max_records < 0 else max_records - records
             progress = decoder.feed(data, consumed, max_records=limit, max_bytes=max_bytes, final=final)
-            fault = progress.fault and replace(progress.fault, record=progress.fault.record + records)
+            fault = progress.fault and progress.fault._replace(record=progress.fault.record + records)
             records, consumed = records + progress.records, consumed + progress.consumed
             for content in progress.embedded:
                 verdict = self._check.check(path, record + records, offset + consumed, content)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -285,10 +284,10 @@ class ChunkReader:
         if fault.code not in (FaultCode.VALUE_COUNT, FaultCode.NOT_TEXT):
             return fault
         plan, data = self.settings.plan, self._walker.data[fault.offset :]
-        columns = tuple(replace(column, layout=Layout.ANY, text=Text.NO) for column in plan.columns)
-        decoder = get_engine().decoder(replace(plan, columns=columns, unknown="skip"))
+        columns = tuple(column._replace(layout=Layout.ANY, text=Text.NO) for column in plan.columns)
+        decoder = get_engine().decoder(plan._replace(columns=columns, unknown="skip"))
         first_fault = decoder.feed(data[: frame_size(data[:HEADER_BYTES])]).fault
-        return fault if first_fault is None else replace(first_fault, record=fault.record, offset=fault.offset)
+        return fault if first_fault is None else first_fault._replace(record=fault.record, offset=fault.offset)
 
     def _recovers(self, error: Exception) -> bool:
         """True if the walk goes on behind the cause of an error."""

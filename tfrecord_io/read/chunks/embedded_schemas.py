@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import pyarrow as pa
 
@@ -28,8 +28,7 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.store import Source, SourcePrefetcher
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaRevision:
+class SchemaRevision(NamedTuple):
     """A record's embedded schema that the plan does not cover."""
 
     embedded: EmbeddedSchema  # covers both the plan and the record

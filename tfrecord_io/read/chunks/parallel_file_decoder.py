@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tfrecord_io.base import LIMITS, MIB, WorkerPool, cpu_count
 from tfrecord_io.bytes import Decoder, FeatureName, FileView, Kind, RecordType
@@ -248,8 +248,8 @@ class FileDecoder(Segments[DecodedPart]):
         if limit is None:
             return settings
         if self._settings_ahead is None or self._settings_ahead[0] is not settings:
-            plan = replace(settings.plan, max_expansion=limit // self._pool.most_ahead)
-            self._settings_ahead = settings, replace(settings, plan=plan)
+            plan = settings.plan._replace(max_expansion=limit // self._pool.most_ahead)
+            self._settings_ahead = settings, settings._replace(plan=plan)
         return self._settings_ahead[1]
 
     def is_exact(self, part: DecodedPart) -> bool:
@@ -263,7 +263,7 @@ def _measure(windows: FileWindows, settings: DecodeSettings, begin: int) -> tupl
 
     To copy long values takes as long as to decode them.
     """
-    decoder = replace(settings, prefilter=None).decoder()
+    decoder = settings._replace(prefilter=None).decoder()
     with windows.buffer() as buffer:
         try:
             data, _ = windows.window(buffer, begin, windows.size, settings.plan.max_record_bytes)

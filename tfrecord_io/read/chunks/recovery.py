@@ -29,11 +29,11 @@ from tfrecord_io.errors import (
     warn,
 )
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
     from tfrecord_io.columns import AnyBatchBuilder
+    from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 
 MOST_REGIONS = 1000  # that are kept
 _NAMED_FILES = 3  # in a warning

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from tfrecord_io.base import LIMITS, Closing, Ordered, WorkerPool, cpu_count
 from tfrecord_io.bytes import (
@@ -187,8 +187,7 @@ class Segment(Generic[P]):
     is_sound: bool = True  # whether they could be read, and no fault follows
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentWork:
+class SegmentWork(NamedTuple):
     """Settings for taking records into parts. It refers to nothing that holds the pool of threads that work by it."""
 
     windows: FileWindows

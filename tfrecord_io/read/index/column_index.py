@@ -25,9 +25,8 @@ from base64 import b64encode
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from operator import sub
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -153,8 +152,7 @@ def _describe_field(field: pa.Field) -> list[Any]:
 # Reading ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
+class _Chunk(NamedTuple):
     """Where a chunk is."""
 
     offset: int
@@ -163,8 +161,7 @@ class _Chunk:
     shape: ChunkShape
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(NamedTuple):
     """The chunks of some records: of their sizes, then of the columns."""
 
     rows: int

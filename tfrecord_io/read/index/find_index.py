@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, and_more, logger
 from tfrecord_io.bytes import HEADER_BYTES, MAX_RECORD_BYTES, Array, Checks, frame_size, get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning, printable, warn
-from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.read.index.record_index import (
     REWRITE,
     SMALL_BYTES,
@@ -27,6 +26,7 @@ from tfrecord_io.read.index.record_index import (
     some_records,
 )
 from tfrecord_io.store import (
+    FileName,
     RandomAccessFile,
     Source,
     find_sidecars,
@@ -36,6 +36,9 @@ from tfrecord_io.store import (
     open_random_access,
     source_of,
 )
+
+if TYPE_CHECKING:
+    from tfrecord_io.read.index.column_index import ColumnIndex
 
 _MD5 = re.compile('(?:ETag|etag)="?[0-9a-f]{32}"?|(?:md5Hash|content_md5)=.+')
 _HEADERS = {True: 64, False: 4}  # of a large file that are compared with a text index, by whether it is on a disk
@@ -48,7 +51,7 @@ def find_indexes(
     index: Any = None,
     storage: StorageOptions = DEFAULT_STORAGE,
     *,
-    suffixes: Sequence[str] = (*SUFFIXES, COLUMNS_SUFFIX),
+    suffixes: Sequence[str] = (*SUFFIXES, FileName.COLUMN_INDEX_SUFFIX),
 ) -> list[Source | None]:
     """The index file of each data file: `index` if that names them, else the sidecar; None without one.
 
@@ -74,13 +77,15 @@ def find_indexes(
 
 def find_again(source: Source, *suffixes: str) -> Source | None:
     """Look up the index of a file again, where the one listed is gone or was written again."""
-    (index,) = find_indexes([replace(source, beside=None)], suffixes=suffixes or (*SUFFIXES, COLUMNS_SUFFIX))
+    (index,) = find_indexes(
+        [replace(source, beside=None)], suffixes=suffixes or (*SUFFIXES, FileName.COLUMN_INDEX_SUFFIX)
+    )
     return index
 
 
 def _is_pickle(sidecar: Source) -> bool:
     """True if a local file is the index of tfd-utils, which is named as one of this package may be."""
-    if not sidecar.local or sidecar.path.endswith(COLUMNS_SUFFIX):
+    if not sidecar.local or sidecar.path.endswith(FileName.COLUMN_INDEX_SUFFIX):
         return False
     with suppress(OSError), open(sidecar.path, "rb") as file:
         return is_pickle(file.read(2))
@@ -130,7 +135,7 @@ def read_index(
     of its sizes at its offsets: all of a small file are compared, of a larger one some. A column index matches by its
     `Fingerprint`. Else this is a CorruptRecordError that names both files.
     """
-    if index_source.path.endswith(COLUMNS_SUFFIX):
+    if index_source.path.endswith(FileName.COLUMN_INDEX_SUFFIX):
         with open_columns(index_source, source, file) as (_, index):
             assert index is not None
             return index
@@ -159,6 +164,8 @@ def open_columns(
     of its records can be longer than `longest`, of its payload. Afterwards, ``columns.is_certain`` says whether the
     content of the whole file is known to be that of the index.
     """
+    from tfrecord_io.read.index.column_index import REWRITE_COLUMNS, ColumnIndex
+
     with open_random_access(index_source) as opened:
         columns = ColumnIndex(opened, index_source.path, file.size, span)
         if len(columns.numbers) > most_rows:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions
 from tfrecord_io.bytes import FRAME_BYTES, Checks
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
-from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.read.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import SMALL_BYTES
-from tfrecord_io.store import Entry, RandomAccessFile, Source, locate, open_random_access
+from tfrecord_io.store import Entry, FileName, RandomAccessFile, Source, locate, open_random_access
 
 if TYPE_CHECKING:
     from tfrecord_io.columns import TfdsSplit
@@ -30,7 +29,7 @@ Beside = Mapping[str, Entry] | None  # what was listed of a directory, by name
 
 def _rows_of(index_source: Source, source: Source, file: RandomAccessFile, longest: int, checks: Checks) -> int | None:
     """The number of records that an index states; None if one of them is longer than `longest`."""
-    if index_source.path.endswith(COLUMNS_SUFFIX):
+    if index_source.path.endswith(FileName.COLUMN_INDEX_SUFFIX):
         with open_columns(index_source, source, file, longest=longest) as (columns, index):
             if index is None:
                 return len(columns.numbers)
@@ -44,7 +43,7 @@ def _takes_longer(index_source: Source, source: Source) -> bool:
 
     Its numbers are parsed one by one, while headers are followed at the speed of memory.
     """
-    is_text, size = not index_source.path.endswith(COLUMNS_SUFFIX), source.size or 0
+    is_text, size = not index_source.path.endswith(FileName.COLUMN_INDEX_SUFFIX), source.size or 0
     return is_text and source.local and size > SMALL_BYTES and (index_source.size or 0) > _MOST_TEXT * size
 
 

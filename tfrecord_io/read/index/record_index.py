@@ -7,9 +7,9 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,6 @@ from tfrecord_io.bytes import (
     crc32c,
     frame_size,
     get_engine,
-    record_error,
 )
 from tfrecord_io.columns import arrow_file
 from tfrecord_io.errors import CorruptRecordError
@@ -57,8 +56,7 @@ def some_records(count: int, most: int) -> Array:
     return np.array(sorted(chosen))
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(NamedTuple):
     """The checksums of records, and where these end, and what the manifest of the dataset states."""
 
     # The CRC32C of the checksums of all records, one after the other; None for a larger file than `SMALL_BYTES` in a
@@ -390,8 +388,10 @@ def scan_sizes(
         records += len(sizes)
         yield sizes
     if scanner.fault is not None:
+        from tfrecord_io.bytes import record_error
+
         head = file.read(0, min(_HEAD_BYTES, file.size)) if scanner.offset == 0 else b""
-        fault = replace(scanner.fault, record=0, offset=0)
+        fault = scanner.fault._replace(record=0, offset=0)
         raise record_error(path, fault, record=records, offset=scanner.offset, data=head)
 
 

@@ -18,7 +18,7 @@ import errno
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tfrecord_io.errors import for_cli
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
@@ -124,7 +124,7 @@ def with_unused_names(wanted: Manifest, known: Manifest | None) -> Manifest:
             path = ShardName.with_id(path, _following(id))
         return path
 
-    return replace(wanted, files=tuple(replace(file, path=unused(file.path)) for file in wanted.files))
+    return wanted._replace(files=tuple(file._replace(path=unused(file.path)) for file in wanted.files))
 
 
 def is_begun_copy(wanted: Manifest, known: Manifest | None) -> bool:
@@ -134,7 +134,7 @@ def is_begun_copy(wanted: Manifest, known: Manifest | None) -> bool:
 
 def _unknown_to_copies(manifest: Manifest) -> Manifest:
     """Change the checksums in a manifest, so that no copy resumes from its files."""
-    return replace(manifest, files=tuple(replace(file, crc32c=file.crc32c ^ 0xFFFFFFFF) for file in manifest.files))
+    return manifest._replace(files=tuple(file._replace(crc32c=file.crc32c ^ 0xFFFFFFFF) for file in manifest.files))
 
 
 def _has(listing: Listing, name: str, file: ManifestFile) -> bool:
@@ -218,7 +218,7 @@ class Copy(Change):
             return None
         ids = ids_replaced(manifest, self.plan.wanted, is_conditional=old.place.is_conditional)
         left = self._left_in(manifest)
-        new = replace(self.plan.wanted, id=id, complete=False, replaces=left, replaced_ids=ids)
+        new = self.plan.wanted._replace(id=id, complete=False, replaces=left, replaced_ids=ids)
         return new if known_to_copies else _unknown_to_copies(new)
 
     def next(self, manifest: Manifest | None, own: Manifest, old: OldFiles) -> Manifest | None:
@@ -228,14 +228,14 @@ class Copy(Change):
         if not is_still:
             return None
         new = self.final(own.id)
-        return replace(new, replaces=tuple(dict.fromkeys((*new.replaces, *self._left_in(manifest)))))
+        return new._replace(replaces=tuple(dict.fromkeys((*new.replaces, *self._left_in(manifest)))))
 
     def final(self, id: str) -> Manifest:
         """The manifest of the target at the end, without the notes for other writers."""
-        files = tuple(replace(file, staged=self.plan.staged.get(file.path)) for file in self.plan.wanted.files)
+        files = tuple(file._replace(staged=self.plan.staged.get(file.path)) for file in self.plan.wanted.files)
         before = () if self.known is None else self.known.replaces
         gone = (name for name in self.plan.gone if not ShardName.id_in(name))
-        return replace(self.plan.wanted, id=id, files=files, replaces=(*before, *gone))
+        return self.plan.wanted._replace(id=id, files=files, replaces=(*before, *gone))
 
     def _left_in(self, manifest: Manifest | None) -> tuple[str, ...]:
         """Files to remove, as a manifest states: an overtaken writer may have added some."""
@@ -332,7 +332,7 @@ class CopiedDataset:
         if known is None or not known.complete or plan.moved or plan.stored or plan.gone or plan.staged:
             return True
         ids = ids_replaced(known, plan.wanted, is_conditional=self._place.is_conditional)
-        return replace(self._change.final(known.id), replaced_ids=ids) != known
+        return self._change.final(known.id)._replace(replaced_ids=ids) != known
 
     def publish(self, listing: Listing) -> None:
         """Replace the manifest, then rename staged files and remove old ones; `listing` is the plan's."""

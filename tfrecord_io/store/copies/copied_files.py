@@ -79,7 +79,7 @@ class FoundDataset:
     def chosen(self, choose: ChooseFiles) -> FoundDataset:
         """Select a part of the files."""
         chosen_files = choose(self.manifest, self.version)
-        manifest = replace(self.manifest, files=chosen_files, sources_without_rows=())
+        manifest = self.manifest._replace(files=chosen_files, sources_without_rows=())
         return replace(self, manifest=manifest, is_part=len(chosen_files) < len(self.manifest.files))
 
 
@@ -217,7 +217,7 @@ def _part(sources: Sequence[Source]) -> FoundDataset:
         looked_up = fs.entries([root + (file.staged or file.path) for file in files], are_files=True)
         entries = [entry for entry in looked_up if entry is not None]
     listing = {entry.name[len(root) :]: entry for entry in entries}
-    manifest = replace(manifest, files=files, sources_without_rows=() if is_part else manifest.sources_without_rows)
+    manifest = manifest._replace(files=files, sources_without_rows=() if is_part else manifest.sources_without_rows)
     return FoundDataset(fs=fs, manifest=manifest, version=version, root=root, listing=listing, is_part=is_part)
 
 

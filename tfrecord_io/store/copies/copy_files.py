@@ -388,8 +388,8 @@ class _Target:
     def planned(self, found: FoundDataset) -> _DatasetCopy:
         """Plan the copy of a dataset."""
         wanted, name = found.manifest, FileName.manifest(found.manifest.dataset)
-        files = tuple(file if file.staged is None else replace(file, staged=None) for file in wanted.files)
-        wanted = replace(wanted, files=files, replaces=())
+        files = tuple(file if file.staged is None else file._replace(staged=None) for file in wanted.files)
+        wanted = wanted._replace(files=files, replaces=())
         known, version = known_manifest(self.fs, self.listing, name)
         is_own, is_local = name in self.written, isinstance(self.fs, LocalFileSystem)
         if not is_local:
@@ -410,7 +410,7 @@ class _Target:
             chosen = {file.path for file in choose(known, version)}
             names = set(wanted.paths)
             others = [file for file in known.files if file.path not in chosen and file.path not in names]
-            wanted = replace(wanted, files=(*wanted.files, *others))
+            wanted = wanted._replace(files=(*wanted.files, *others))
         by_store = bool(found.manifest.files) and can_copy(found.source(found.manifest.files[0]), self.fs)
         keeps = self.options.mode != "overwrite" or is_own
         planned = plan(wanted, known, self.listing, keeps=keeps, stages_all=is_local, by_store=by_store)

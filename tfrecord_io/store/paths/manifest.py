@@ -42,7 +42,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from tfrecord_io.base import RECORD_SUFFIXES, Task, WorkerPool, counted, logger, ordered
 from tfrecord_io.errors import CorruptRecordError, for_cli, printable
@@ -72,8 +72,7 @@ _MOST_IDS = 1000  # of writings whose shards were replaced
 _LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper than looking up each
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestFile:
+class ManifestFile(NamedTuple):
     """One shard."""
 
     path: str  # its name in the manifest's directory, after its partition folders
@@ -90,8 +89,7 @@ class ManifestFile:
         return self.joined if self.source is None else (self.source,)
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(NamedTuple):
     """The content of a manifest; see the module's docstring."""
 
     dataset: str

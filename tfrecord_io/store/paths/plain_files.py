@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 from tfrecord_io.base import DEFAULT_STORAGE, TFDS_FEATURES, TFDS_INFO, StorageOptions
 from tfrecord_io.errors import printable, secret_url
@@ -20,8 +20,7 @@ from tfrecord_io.store.read.source import Source, read_whole, source_of
 _TFDS, _DESCRIPTION_BYTES = b"tensorflow_datasets", 1 << 16  # in the names of classes of features
 
 
-@dataclass(frozen=True, slots=True)
-class PathMatch:
+class PathMatch(NamedTuple):
     """The files that a path means."""
 
     path: str

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from tfrecord_io.base import DEFAULT_STORAGE, WRITTEN_SUFFIXES, StorageOptions
-from tfrecord_io.bytes import CODECS, FORMATS, get_codec
+from tfrecord_io.base import DEFAULT_STORAGE, RECORD_SUFFIXES, WRITTEN_SUFFIXES, StorageOptions
+from tfrecord_io.bytes import CODECS, get_codec
 from tfrecord_io.errors import for_cli, printable
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
 from tfrecord_io.store.filesystem.locate import check_writable, is_remote, locate, path_text
@@ -68,6 +68,10 @@ def other_suffix(path: str) -> OtherSuffix | None:
     plain = without_compression(name if spec is None else spec.stem)
     shard = ShardName.parse(plain)
     suffix = os.path.splitext(plain if shard is None else without_compression(shard.base) + shard.suffix)[1]
+    if not suffix or suffix in RECORD_SUFFIXES:
+        return None
+    from tfrecord_io.bytes import FORMATS
+
     if FORMATS.of_path(f"x{suffix}") is not None:
         return OtherSuffix(suffix, is_known=True)
     is_event_file = ".tfevents." in f"{path.rpartition('/')[2]}."
@@ -84,6 +88,8 @@ def check_suffix(path: str, *, stated: bool = False, directory: bool = False) ->
     other = other_suffix(path)
     if other is None or (not other.is_known and (stated or directory)):
         return
+    from tfrecord_io.bytes import FORMATS
+
     suffix, is_known = other
     is_other = "is the suffix of another format" if is_known else "is not a suffix of its files"
     similar = suffix if is_known else similar_suffix(suffix)
@@ -101,6 +107,8 @@ def similar_suffix(suffix: str) -> str | None:
     ('.parquet', '.jsonl', '.tfrecord', None)
     """
     from difflib import get_close_matches
+
+    from tfrecord_io.bytes import FORMATS
 
     known = {each[1:]: each for each in (*WRITTEN_SUFFIXES, *FORMATS.suffixes()) if each.startswith(".")}
     return next((known[name] for name in get_close_matches(suffix[1:], known, 1, _SIMILARITY)), None)

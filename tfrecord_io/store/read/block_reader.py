@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,8 +32,7 @@ def block_memory(size: int) -> Bytes:
     return np.frombuffer(pages, np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """A piece of a file."""
 
     data: Bytes  # a view of a buffer with at least `SPARE` more readable bytes after it

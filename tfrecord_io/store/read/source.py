@@ -45,8 +45,7 @@ INCOMPLETE = "incomplete"  # a key of the description of an object that was pick
 _ID = re.compile(rb'"id":\s*"([0-9a-f]{16})"')  # of a manifest; names of files have ids, too
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestVersion:
+class ManifestVersion(NamedTuple):
     """The manifest of a dataset as it was when the files were looked up."""
 
     fs: FileSystem
@@ -80,8 +79,7 @@ def _id_in(text: bytes) -> str | None:
     return None if found is None else found[1].decode()
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestShard:
+class ManifestShard(NamedTuple):
     """A manifest's statements about one file."""
 
     manifest: ManifestVersion
@@ -115,8 +113,8 @@ class ManifestShard:
 
     def absolute(self, directory: str) -> ManifestShard:
         """A copy with absolute paths, for a process with another working directory."""
-        manifest = replace(self.manifest, name=os.path.join(directory, self.manifest.name))
-        return replace(self, manifest=manifest, staged=self.staged and os.path.join(directory, self.staged))
+        manifest = self.manifest._replace(name=os.path.join(directory, self.manifest.name))
+        return self._replace(manifest=manifest, staged=self.staged and os.path.join(directory, self.staged))
 
     def check_records(self, records: int, path: str) -> None:
         self._check("{} records", records, self.records, path)

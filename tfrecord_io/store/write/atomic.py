@@ -12,7 +12,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, check_mode
 from tfrecord_io.store import system
@@ -21,10 +21,12 @@ from tfrecord_io.store.filesystem.locate import is_remote, locate
 from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.paths.resolve_output import Output, no_output_path
 from tfrecord_io.store.write.atomic_local import LocalPlace, create_directories, open_local, remove_directories
-from tfrecord_io.store.write.change import Change
 from tfrecord_io.store.write.output_file import FileObjectOutput, OutputFile
 from tfrecord_io.store.write.place import Place
-from tfrecord_io.store.write.publication import Publication
+
+if TYPE_CHECKING:
+    from tfrecord_io.store.write.change import Change
+    from tfrecord_io.store.write.publication import Publication
 
 
 def open_output(
@@ -127,6 +129,8 @@ def open_publication(
     keeps_stored: bool = False,
 ) -> Publication:
     """Start writing a sharded dataset, see `Publication`; a missing directory is created."""
+    from tfrecord_io.store.write.publication import Publication  # one file needs none
+
     place = place_of(*directory_of(output, storage), output.stem)
     return Publication(output, place, change, id, is_staged=is_staged, keeps_stored=keeps_stored)
 

@@ -11,7 +11,7 @@ import errno
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from tfrecord_io.errors import for_cli
@@ -140,7 +140,7 @@ class Whole(Change):
         gone = [name for name in old.existing if old.is_shard(name) and (name in named or not ShardName.id_in(name))]
         if manifest is not None and not is_own:  # its writer may be giving these names now
             gone += [*named, *manifest.replaces]
-        return replace(own, replaces=tuple(name for name in dict.fromkeys(gone) if name not in names))
+        return own._replace(replaces=tuple(name for name in dict.fromkeys(gone) if name not in names))
 
     def is_in(self, manifest: Manifest, id: str, *, has_shards: bool) -> bool:
         return manifest.id == id and manifest.complete
@@ -196,7 +196,7 @@ class _Grown(ChangeById):
             self.unite(manifest.schema, own.schema, path)
 
     def begun(self, own: Manifest) -> Manifest:
-        return replace(own, partition_by=self.partition_by)
+        return own._replace(partition_by=self.partition_by)
 
     def next(self, manifest: Manifest | None, own: Manifest, old: OldFiles) -> Manifest | None:
         path = old.place.path
@@ -217,8 +217,7 @@ class _Grown(ChangeById):
         if not manifest.complete:  # it does not name all shards
             names.update(name for name in old.listing() if old.is_shard(name) and not ShardName.id_in(name))
         is_alike = is_new or not own.files or manifest.compression == own.compression
-        new = replace(
-            manifest,
+        new = manifest._replace(
             id=manifest.id if len(kept) == len(manifest.files) else own.id,  # else old readers go on
             files=(*kept, *own.files),
             schema=schema,

@@ -21,7 +21,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -298,7 +298,7 @@ class Publication:
         def first_manifest(manifest: Manifest | None) -> Manifest:
             if (new := begun(manifest)) is None:
                 raise self.overtaken_error()
-            return replace(new, staged_before=self._staged_before(manifest, new))
+            return new._replace(staged_before=self._staged_before(manifest, new))
 
         self._stop_others(self.place.update(first_manifest, self._has_id)[1].staged_before)
 
@@ -337,7 +337,7 @@ class Publication:
                 before = (
                     self._known or self._first_manifest(None)
                     if self.output.grows
-                    else replace(own_manifest, complete=False)
+                    else own_manifest._replace(complete=False)
                 )
                 self.place.text_of(changed(before))  # before any file is moved
             if self._stages:
@@ -409,7 +409,7 @@ class Publication:
                 if self._rules.replaces_all:
                     raise self.overtaken_error()
                 raise self._change.exists_error(FileName.manifest(self.old.stem), self.old)
-            return replace(own, complete=False)
+            return own._replace(complete=False)
 
         if not self.old.existing:
             self.place.expect_none()
@@ -425,7 +425,7 @@ class Publication:
                 ManifestFile(name, shard.records, shard.bytes, shard.crc32c, staged=staged, source=shard.source)
             )
         compression = self.output.compression
-        return replace(content, dataset=self.old.stem, id=self._id, files=tuple(files), compression=compression)
+        return content._replace(dataset=self.old.stem, id=self._id, files=tuple(files), compression=compression)
 
     def _next_manifest(self, own: Manifest, manifest: Manifest | None) -> Manifest:
         """The manifest with the new shards, replacing `manifest`."""
@@ -440,7 +440,7 @@ class Publication:
         ids = ids_replaced(manifest, new, is_conditional=self.place.is_conditional)
         if (id := self._change.id_to_state(own, self.old)) is not None:
             ids = (*ids, id)
-        return replace(new, staged_before=self._staged_before(manifest, new), replaced_ids=ids)
+        return new._replace(staged_before=self._staged_before(manifest, new), replaced_ids=ids)
 
     def _check_not_overtaken(self, own: Manifest, manifest: Manifest | None) -> None:
         """Raise OSError if another writer has replaced a dataset whose names do not have the id of this writing."""
@@ -581,11 +581,11 @@ class Publication:
             raise self.overtaken_error()
         # A manifest that has replaced this one may have files of the same names, which its writer has yet to move.
         own_names = set(new.paths if current.id == new.id == self._id else ())
-        files = tuple(replace(file, staged=None) if file.path in own_names else file for file in current.files)
+        files = tuple(file._replace(staged=None) if file.path in own_names else file for file in current.files)
         removed = set(new.replaces).difference(self.old.left, self._others)
         left = tuple(name for name in current.replaces if name not in removed)
         before = tuple(name for name in current.staged_before if name not in new.staged_before)
-        settled = replace(current, files=files, replaces=left, staged_before=before)
+        settled = current._replace(files=files, replaces=left, staged_before=before)
         return current if settled == current else settled
 
     def complete(self) -> tuple[Manifest, PublishedDataset] | None:
@@ -595,8 +595,8 @@ class Publication:
         if manifest.replaces or manifest.staged_before or any(file.staged is not None for file in manifest.files):
             with self.place.alone(required=False):
                 self._settle(None, manifest)
-        files = tuple(replace(file, staged=None) for file in manifest.files)
-        return replace(manifest, files=files, replaces=(), staged_before=()), PublishedDataset(self)
+        files = tuple(file._replace(staged=None) for file in manifest.files)
+        return manifest._replace(files=files, replaces=(), staged_before=()), PublishedDataset(self)
 
     def _withdraw(self, error: BaseException | None = None) -> None:
         """Remove the stored shards, unless their manifest was written in spite of an error."""
@@ -670,7 +670,7 @@ class Publication:
                 raise self.overtaken_error()
             listed = {*(file.path for file in manifest.files), *manifest.replaces}
             new = [name for name in left if name not in listed]
-            return replace(manifest, replaces=(*manifest.replaces, *new)) if new else manifest
+            return manifest._replace(replaces=(*manifest.replaces, *new)) if new else manifest
 
         if list_left(current) is not current:
             self.place.read()  # the one that this writer knows may be older

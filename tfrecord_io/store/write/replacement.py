@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 
 from tfrecord_io.errors import CorruptRecordError, printable
@@ -199,19 +199,18 @@ class ReplaceShards(ChangeById):
         if manifest is None:
             raise _changed_error(old.place, self.verb)
         _check_settled(manifest, old.place)
-        current = {file.path: replace(file, staged=None) for file in manifest.files}
+        current = {file.path: file._replace(staged=None) for file in manifest.files}
         replaced = [*(file for shard in self.new for file in shard.files), *self.dropped]
-        if any(current.get(file.path) != replace(file, staged=None) for file in replaced):
+        if any(current.get(file.path) != file._replace(staged=None) for file in replaced):
             raise _changed_error(old.place, self.verb)
         new = {}
         for shard, file in zip(self.new, own.files, strict=True):
             has_sources = all(old_file.sources for old_file in shard.files)
             sources = [source for old_file in shard.files for source in old_file.sources] if has_sources else ()
-            new[shard.files[0].path] = replace(file, joined=tuple(sources))
+            new[shard.files[0].path] = file._replace(joined=tuple(sources))
         gone = {file.path for file in replaced}
         kept = [new.get(file.path, file) for file in manifest.files if file.path in new or file.path not in gone]
-        return replace(
-            manifest,
+        return manifest._replace(
             id=own.id,
             files=tuple(kept),
             replaces=(*manifest.replaces, *(file.path for file in replaced)),

@@ -79,7 +79,7 @@ class DistributedTarget:
         output, id = absolute(output, storage), id or new_id()
         writer = open_publication(output, change, storage, id=id, is_staged=True)
         output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
-        known = None if writer.known is None else replace(writer.known, files=())
+        known = None if writer.known is None else writer.known._replace(files=())
         model = writer.place.model([posixpath.basename(output.shard(0)), *writer.model])
         return cls(
             output,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from functools import cache, partial
 from operator import attrgetter
@@ -70,8 +70,7 @@ def _from_lists(names: tuple[str, ...], make: Maker, columns: Columns, rows: int
     return make({**columns, **marked} if marked else columns, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
+class _Leaf(NamedTuple):
     leaf: Leaf
     restore: Callable[..., pa.Array]  # gets the column and, with companions, what these state
     companions: Companions | None = None

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from itertools import starmap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -48,8 +47,7 @@ if TYPE_CHECKING:
     from tfrecord_io.columns.schema.composite import Built
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledPlan:
+class CompiledPlan(NamedTuple):
     """The features that a schema is decoded from."""
 
     columns: tuple[PlanColumn, ...]  # those that the schema's columns are read from, and the companions read with them
@@ -82,7 +80,7 @@ def plan_columns(
         in_steps = field.part == FEATURE_LIST or field.feature in steps
         if (plain := _plain_column(field, text, in_steps)) is not None:
             if plain.kind is Kind.FLOAT and (promoted is None or promoted(field.column)):
-                plain = replace(plain, splits=True)
+                plain = plain._replace(splits=True)
             if (field.feature, in_steps) in columns:
                 raise _read_twice(field.feature)
             columns[field.feature, in_steps] = plain
@@ -252,7 +250,7 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
         collected = column_leaves(column)
         if encoding_rules(field.encoding).adaptive:
             leaves(set_encoding(column, RAW))  # the types it may have are fewer
-            return [replace(leaf, encoding=field.encoding) for leaf in collected]
+            return [leaf._replace(encoding=field.encoding) for leaf in collected]
     return collected
 
 

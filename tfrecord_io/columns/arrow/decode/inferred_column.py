@@ -7,8 +7,8 @@ files and their division into chunks have no influence.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -243,8 +243,7 @@ def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], 
     return _observation(steps, nulls, lambda step: where(int(rows(step, side="right")) - 1) if step >= 0 else None)
 
 
-@dataclass(frozen=True, slots=True)
-class FoldedTensor:
+class FoldedTensor(NamedTuple):
     """Common facts of the tensors of a feature."""
 
     element: Dtype

@@ -22,8 +22,6 @@ from tfrecord_io.columns.arrow.encode.encode_plan import (
 )
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding, tensor_encoding
 from tfrecord_io.columns.arrow.flatten import Rows, cut_steps, feature_column, feature_list, flatten, row_offsets
-from tfrecord_io.columns.arrow.json_cells import json_column
-from tfrecord_io.columns.arrow.nested_to_features import nested_columns
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows
 from tfrecord_io.columns.arrow.tensor_values import TensorValues, tensors_of
 from tfrecord_io.columns.schema.column_features import LIST, AsJson, Leaf, Node, PlainLists, PlainStruct
@@ -74,6 +72,9 @@ def _write_column(array: pa.Array, tree: Node | None, name: str, row_base: int) 
     if tree is None or isinstance(tree, PlainStruct | PlainLists):
         yield from flatten(array, name, row_base)
         return
+    from tfrecord_io.columns.arrow.json_cells import json_column
+    from tfrecord_io.columns.arrow.nested_to_features import nested_columns
+
     if isinstance(tree, AsJson):
         for part in nested_columns(array, tree.children[0]):
             for rows, values in flatten(part, name, row_base):

@@ -18,7 +18,6 @@ from tfrecord_io.bytes import Array, ShapeSource, element_of
 from tfrecord_io.columns.arrow.buffers import number_view, offsets_of
 from tfrecord_io.columns.arrow.casts import DAY
 from tfrecord_io.columns.arrow.flatten import Rows
-from tfrecord_io.columns.arrow.image_encoding import declare_images, image_encodings
 from tfrecord_io.columns.arrow.row_fault import first_failing
 from tfrecord_io.columns.arrow.tensor_values import TensorValues
 from tfrecord_io.columns.schema.column_features import (
@@ -42,7 +41,14 @@ from tfrecord_io.columns.schema.column_features import (
     union_names,
 )
 from tfrecord_io.columns.schema.extension_types import stated_extension, stated_extensions
-from tfrecord_io.columns.schema.tensor_types import JSON, NESTED, TENSOR_ENCODINGS, encoding_rules, is_any_tensor
+from tfrecord_io.columns.schema.tensor_types import (
+    JSON,
+    NESTED,
+    TENSOR_ENCODINGS,
+    encoding_rules,
+    image_encodings,
+    is_any_tensor,
+)
 from tfrecord_io.columns.schema.types import (
     UnsupportedType,
     drop_run_ends,
@@ -154,9 +160,11 @@ def plan_writing(
     if `column_encoding` names a column that does not exist.
     """
     asked = dict(column_encoding or {})
-    if asked:
-        schema = declare_images(schema, asked)
-        for column in image_encodings(asked):
+    if images := image_encodings(asked):
+        from tfrecord_io.columns.arrow.image_encoding import declare_images
+
+        schema = declare_images(schema, images)
+        for column in images:
             del asked[column]
     try:
         fields = [_annotate_column(column, asked, float64 == RAW, sequence) for column in schema]

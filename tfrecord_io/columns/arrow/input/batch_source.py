@@ -23,7 +23,6 @@ from tfrecord_io.base import LIMITS
 from tfrecord_io.columns.arrow.buffers import value_bytes
 from tfrecord_io.columns.arrow.casts import plain_layout, unify_table
 from tfrecord_io.columns.arrow.flatten import loses
-from tfrecord_io.columns.arrow.image_encoding import declare_images, encoded_images, image_encodings
 from tfrecord_io.columns.arrow.input.from_arrays import (
     class_name,
     fields_of,
@@ -38,7 +37,7 @@ from tfrecord_io.columns.arrow.input.from_arrays import (
 from tfrecord_io.columns.arrow.input.schema_cast import refuse_missing
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows
 from tfrecord_io.columns.schema.column_features import encoding_of, needs_nesting, nested_handed, set_encoding
-from tfrecord_io.columns.schema.tensor_types import NESTED
+from tfrecord_io.columns.schema.tensor_types import NESTED, image_encodings
 from tfrecord_io.columns.schema.types import (
     drop_run_ends,
     has_required_parts,
@@ -151,11 +150,11 @@ def open_input(
             raise EncodeError(f"{count} columns have this name", feature=name, hint="rename them")
     if any(not field.nullable or has_required_parts(field.type) for field in source.schema):
         source = _refuse_missing(source, row_base)
-    if encodings and image_encodings(encodings):
-        schema = declare_images(source.schema, encodings)
-        source = source.map_batches(
-            schema, lambda batches, row: encoded_images(batches, schema, encodings, row), row_base
-        )
+    if images := image_encodings(encodings):
+        from tfrecord_io.columns.arrow.image_encoding import declare_images, encoded_images
+
+        schema = declare_images(source.schema, images)
+        source = source.map_batches(schema, lambda batches, row: encoded_images(batches, schema, images, row), row_base)
     return source
 
 

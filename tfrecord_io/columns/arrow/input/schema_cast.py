@@ -19,7 +19,6 @@ from tfrecord_io.columns.arrow.row_fault import errors_of_rows, first_failing, f
 from tfrecord_io.columns.arrow.tensor_values import ndarray_of, tensors_of_column
 from tfrecord_io.columns.schema.field import IMAGE_KEY
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
-from tfrecord_io.columns.schema.type_names import logical_name
 from tfrecord_io.columns.schema.types import is_list_like, is_text, is_text_or_bytes, value_type
 from tfrecord_io.errors import EncodeError
 
@@ -64,6 +63,8 @@ def _cast_column(array: pa.Array, source: pa.Field, field: pa.Field) -> pa.Array
     try:
         result = _cast(array, source, field)
     except _NO_CAST:  # its message holds the value
+        from tfrecord_io.columns.schema.type_names import logical_name
+
         row = _first_misfit(array, source, field)
         expected, got = logical_name(field.type, field.metadata), logical_name(source.type, source.metadata)
         if row is None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfrecord_io.base import DEFAULT_STORAGE, INT64_MAX, TFDS_FEATURES, TFDS_INFO, StorageOptions
 from tfrecord_io.bytes import FRAME_BYTES
@@ -17,8 +16,7 @@ FEATURES, INFO = TFDS_FEATURES, TFDS_INFO
 FILE_NAME = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # where dataset_info.json has no filepathTemplate
 
 
-@dataclass(frozen=True, slots=True)
-class TfdsSplit:
+class TfdsSplit(NamedTuple):
     """A split: the names of its files, in order, and how many records each has."""
 
     files: tuple[str, ...]
@@ -30,8 +28,7 @@ class TfdsSplit:
         return self.bytes in (0, size, size - FRAME_BYTES * sum(self.lengths))
 
 
-@dataclass(frozen=True, slots=True)
-class TfdsInfo:
+class TfdsInfo(NamedTuple):
     """Facts of ``dataset_info.json``: `path` is its own, `document` its content."""
 
     path: str

@@ -1,0 +1,62 @@
+"""The keywords of calls that read files of records and write others: copies, repairs, exports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, get_args
+
+from tfrecord_io.base.options.on_damage import reports_all
+from tfrecord_io.base.options.options_base import TransferOptions, check_choice, check_mode
+from tfrecord_io.base.options.read import FrameOptions, ReadOptions, ScanOptions
+from tfrecord_io.base.options.write import ModeOptions, WriteOptions
+from tfrecord_io.typing import FileMode, Partitions
+
+_READING = ScanOptions()  # of a path
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyOptions(TransferOptions, WriteOptions):
+    """Keywords of the calls that copy records as bytes; see `tfrecord_io.merge`."""
+
+    mode: FileMode | None = None
+    schema_overrides: Mapping[str, Any] | None = None
+    partitions: Partitions = "features"
+    split: str | None = None  # those of the files of a path that a call reads
+    allow_missing_shards: bool = False
+    reading: ScanOptions = _READING
+
+    internal: ClassVar[frozenset[str]] = frozenset(
+        {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "embed_schema"}
+        | {"evolve", "partition_by", "overwrite_where", "any_suffix", "source_storage", "split", "allow_missing_shards"}
+        | {"reading", "metadata", "source_metadata"}
+    )
+    modes: ClassVar[tuple[str, ...]] = get_args(FileMode)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.schema, str):
+            raise ValueError(f"schema={self.schema!r}: expected the schema to embed")
+        self._check_mapping("schema_overrides", "{'x': 'int32'}")
+        check_choice("partitions", self.partitions, get_args(Partitions))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SalvageOptions(ModeOptions, TransferOptions, FrameOptions):
+    """Keywords of `tfrecord_io.salvage`."""
+
+    mode: FileMode | None = None
+
+    internal: ClassVar[frozenset[str]] = frozenset({"split", "allow_missing_shards", "threads", "source_storage"})
+    takes = staticmethod(reports_all)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_mode(self.mode)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(TransferOptions, ReadOptions):
+    """Keywords of calls that read TFRecord files and write files of another format."""
+
+    internal: ClassVar[frozenset[str]] = frozenset({"source_storage"})
