@@ -216,9 +216,6 @@ def test_a_name_of_another_library(name: str, meant: str) -> None:
     [
         ("read", "read_tfrecord"),
         ("write", "write_tfrecord"),
-        ("schema", "read_metadata"),
-        ("index", "build_index"),
-        ("arrays", "read_arrays"),
     ],
 )
 def test_a_package_in_place_of_a_function(name: str, meant: str) -> None:
@@ -227,6 +224,14 @@ def test_a_package_in_place_of_a_function(name: str, meant: str) -> None:
     assert getattr(tfr, name) is package
     message = f"module 'tfrecord_io.{name}' is not callable; did you mean '{meant}'?"
     refused(TypeError, message, by=lambda: package("train.tfrecord", columns=["label"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("schema", "read_metadata"), ("index", "build_index"), ("arrays", "read_arrays")]
+)
+def test_a_noun_in_place_of_a_function(name: str, meant: str) -> None:
+    message = f"module 'tfrecord_io' has no attribute '{name}'; did you mean '{meant}'?"
+    refused(AttributeError, message, by=lambda: getattr(tfr, name))
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ def test_a_record_that_protobuf_would_not_read_is_refused(monkeypatch: pytest.Mo
         encode_features([("a", Large())])
     assert caught.value.feature == "a"
     size = len(encode_example({"a": b"b"}))
-    for module in ("options.limits", "tf_compat.example"):
+    for module in ("base.options.limits", "apps.tf_compat.example"):
         monkeypatch.setattr(f"tfrecord_io.{module}.MAX_RECORD_BYTES", size)
     encode_example({"a": b"b"})
     with pytest.raises(EncodeError, match=f"exceed {size} bytes"):
