@@ -55,6 +55,7 @@ TOPICS = {
         "rare_records",
     },
     "bytes/compression": {"compression", "compressed_files"},  # all codecs
+    "apps/cli": {"hints"},  # of all errors
     "apps/file_formats": {"all_formats", "hostile_files"},  # all formats, and all of array files
     "store/write": {"publishers"},  # what all ways to publish promise
     "base/options": {"options"},  # the keywords of all calls
