@@ -177,8 +177,8 @@ _HOMES = {
     "FEATURE_LIST": "schema.column_features",  # The part of a SequenceExample with steps
     "LIST": "schema.column_features",  # the values themselves
     "RAW": "schema.column_features",  # the values' bytes, C order, little-endian, with companion features
+    "as_shape": "schema.column_features",  # A shape from numbers, None and −1, from one number, or from TensorFlow's Te
     "encoding_of": "schema.column_features",  # The encoding in a field's metadata, or None
-    "fixed_part": "schema.column_features",  # The product of the known dimensions
     "leaves": "schema.column_features",  # List the features that a column is written as
     "nested_handed": "schema.column_features",  # The type of a declared nested column in a result
     "set_encoding": "schema.column_features",  # Set the encoding in the metadata of a field
@@ -222,31 +222,8 @@ _HOMES = {
     "tensor": "schema.field_makers",  # A column of arrays
     "from_json": "schema.formats.text_forms",  # Fields and metadata of the schema in a document
     "to_json": "schema.formats.text_forms",  # The document of a schema with these fields and metadata
-    "DTYPES": "schema.formats.tf_features",  # TensorFlow's dtypes by name
-    "Feature": "schema.formats.tf_features",  # Any feature description of TensorFlow
-    "FixedLenFeature": "schema.formats.tf_features",  # A feature with a fixed number of values
-    "FixedLenSequenceFeature": "schema.formats.tf_features",  # A feature with any number of values
-    "KINDS": "schema.formats.tf_features",  # the dtypes that TensorFlow parses
-    "Partition": "schema.formats.tf_features",  # A partition of a ragged feature
-    "RaggedFeature": "schema.formats.tf_features",  # A feature with any number of values, in rows
-    "RowLengths": "schema.formats.tf_features",  # Rows by their numbers of values
-    "RowLimits": "schema.formats.tf_features",  # Rows by the offset at which each ends
-    "RowSplits": "schema.formats.tf_features",  # Rows by the offset at which each begins, and the end of the last one
-    "RowStarts": "schema.formats.tf_features",  # Rows by the offset at which each begins
-    "SparseFeature": "schema.formats.tf_features",  # A sparse tensor whose indices and values are features of their own
-    "UniformRowLength": "schema.formats.tf_features",  # Rows of one length
-    "ValueRowIds": "schema.formats.tf_features",  # Rows by the row number of each value
-    "VarLenFeature": "schema.formats.tf_features",  # A feature with any number of values
-    "as_description": "schema.formats.tf_features",  # A feature description in the classes of this module
-    "FEATURES": "schema.formats.tfds_info",  # The file in which TFDS describes features
-    "FILE_NAME": "schema.formats.tfds_info",  # where dataset_info.json has no filepathTemplate
-    "INFO": "schema.formats.tfds_info",  # The file in which TFDS describes a dataset
     "TfdsInfo": "schema.formats.tfds_info",  # Facts of ``dataset_info.json``
-    "TfdsSplit": "schema.formats.tfds_info",  # A split
-    "check_length": "schema.formats.tfds_info",  # Raise CorruptRecordError if a file has another number of records
-    "dataset_directory": "schema.formats.tfds_info",  # The directory of a dataset
-    "read_info": "schema.formats.tfds_info",  # The ``dataset_info.json`` of a directory
-    "shard_lengths": "schema.formats.tfds_info",  # The number of records of each file by its path in the directory
+    "check_tfds_count": "schema.formats.tfds_info",  # Raise CorruptRecordError if a file has another number of records
     "CHANNELS": "schema.image_form",  # Channels of an image by mode
     "CHW": "schema.image_form",  # The layout with channels first
     "CONTAIN": "schema.image_form",  # Resizing that keeps the whole image

@@ -171,8 +171,8 @@ from tfrecord_io.columns.schema.column_features import ENCODING_KEY as ENCODING_
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST as FEATURE_LIST
 from tfrecord_io.columns.schema.column_features import LIST as LIST
 from tfrecord_io.columns.schema.column_features import RAW as RAW
+from tfrecord_io.columns.schema.column_features import as_shape as as_shape
 from tfrecord_io.columns.schema.column_features import encoding_of as encoding_of
-from tfrecord_io.columns.schema.column_features import fixed_part as fixed_part
 from tfrecord_io.columns.schema.column_features import leaves as leaves
 from tfrecord_io.columns.schema.column_features import nested_handed as nested_handed
 from tfrecord_io.columns.schema.column_features import set_encoding as set_encoding
@@ -216,31 +216,8 @@ from tfrecord_io.columns.schema.field_makers import sequence as sequence
 from tfrecord_io.columns.schema.field_makers import tensor as tensor
 from tfrecord_io.columns.schema.formats.text_forms import from_json as from_json
 from tfrecord_io.columns.schema.formats.text_forms import to_json as to_json
-from tfrecord_io.columns.schema.formats.tf_features import DTYPES as DTYPES
-from tfrecord_io.columns.schema.formats.tf_features import KINDS as KINDS
-from tfrecord_io.columns.schema.formats.tf_features import Feature as Feature
-from tfrecord_io.columns.schema.formats.tf_features import FixedLenFeature as FixedLenFeature
-from tfrecord_io.columns.schema.formats.tf_features import FixedLenSequenceFeature as FixedLenSequenceFeature
-from tfrecord_io.columns.schema.formats.tf_features import Partition as Partition
-from tfrecord_io.columns.schema.formats.tf_features import RaggedFeature as RaggedFeature
-from tfrecord_io.columns.schema.formats.tf_features import RowLengths as RowLengths
-from tfrecord_io.columns.schema.formats.tf_features import RowLimits as RowLimits
-from tfrecord_io.columns.schema.formats.tf_features import RowSplits as RowSplits
-from tfrecord_io.columns.schema.formats.tf_features import RowStarts as RowStarts
-from tfrecord_io.columns.schema.formats.tf_features import SparseFeature as SparseFeature
-from tfrecord_io.columns.schema.formats.tf_features import UniformRowLength as UniformRowLength
-from tfrecord_io.columns.schema.formats.tf_features import ValueRowIds as ValueRowIds
-from tfrecord_io.columns.schema.formats.tf_features import VarLenFeature as VarLenFeature
-from tfrecord_io.columns.schema.formats.tf_features import as_description as as_description
-from tfrecord_io.columns.schema.formats.tfds_info import FEATURES as FEATURES
-from tfrecord_io.columns.schema.formats.tfds_info import FILE_NAME as FILE_NAME
-from tfrecord_io.columns.schema.formats.tfds_info import INFO as INFO
 from tfrecord_io.columns.schema.formats.tfds_info import TfdsInfo as TfdsInfo
-from tfrecord_io.columns.schema.formats.tfds_info import TfdsSplit as TfdsSplit
-from tfrecord_io.columns.schema.formats.tfds_info import check_length as check_length
-from tfrecord_io.columns.schema.formats.tfds_info import dataset_directory as dataset_directory
-from tfrecord_io.columns.schema.formats.tfds_info import read_info as read_info
-from tfrecord_io.columns.schema.formats.tfds_info import shard_lengths as shard_lengths
+from tfrecord_io.columns.schema.formats.tfds_info import check_tfds_count as check_tfds_count
 from tfrecord_io.columns.schema.image_form import CHANNELS as CHANNELS
 from tfrecord_io.columns.schema.image_form import CHW as CHW
 from tfrecord_io.columns.schema.image_form import CONTAIN as CONTAIN
@@ -341,32 +318,24 @@ __all__ = [
     "Columns",
     "Composite",
     "DEPTH",
-    "DTYPES",
     "Dense",
     "ENCODING_KEY",
     "EXIF_FIRST",
     "EmbeddedSchema",
     "EmbeddedSchemaUnreadable",
     "Evidence",
-    "FEATURES",
     "FEATURE_LIST",
-    "FILE_NAME",
-    "Feature",
     "Field",
-    "FixedLenFeature",
-    "FixedLenSequenceFeature",
     "FoldedTensor",
     "HEADINGS",
     "HWC",
     "IMAGE_FORMATS",
     "IMAGE_KEY",
     "INDEX",
-    "INFO",
     "ImageForm",
     "ImageHeader",
     "InferredSchema",
     "JSON",
-    "KINDS",
     "KNOWN_FORMATS",
     "KindCount",
     "LIST",
@@ -381,7 +350,6 @@ __all__ = [
     "PAD",
     "PARTS",
     "PNG",
-    "Partition",
     "PayloadDicts",
     "PayloadEncoder",
     "Projection",
@@ -390,35 +358,25 @@ __all__ = [
     "RAW_IMAGE_KEY",
     "RECORD",
     "Ragged",
-    "RaggedFeature",
     "RawImageForm",
     "RawImages",
     "RecordDicts",
     "RecordRef",
     "Rounding",
     "RowFault",
-    "RowLengths",
-    "RowLimits",
-    "RowSplits",
-    "RowStarts",
     "Rows",
     "Schema",
     "SeenColumns",
     "Shape",
     "SparseColumn",
-    "SparseFeature",
     "TENSOR_ENCODINGS",
     "TURNS",
     "TYPE",
     "TensorEncoding",
     "TensorValues",
     "TfdsInfo",
-    "TfdsSplit",
-    "UniformRowLength",
     "UnsupportedType",
     "VALUES",
-    "ValueRowIds",
-    "VarLenFeature",
     "WritePlan",
     "absent",
     "add_attributes",
@@ -428,8 +386,8 @@ __all__ = [
     "arrow_file",
     "arrow_type",
     "as_arrow_type",
-    "as_description",
     "as_field",
+    "as_shape",
     "as_stored",
     "attributes_of",
     "axes_of",
@@ -444,9 +402,9 @@ __all__ = [
     "cells_of",
     "cells_to_tensors",
     "check_column_encodings",
-    "check_length",
     "check_name",
     "check_names",
+    "check_tfds_count",
     "column_mask",
     "common_field",
     "component_columns",
@@ -456,7 +414,6 @@ __all__ = [
     "copy_index",
     "count_kinds",
     "cut_columns",
-    "dataset_directory",
     "declared_shape",
     "dictionaries",
     "dimension_names",
@@ -487,7 +444,6 @@ __all__ = [
     "fill_in_types",
     "first_refused",
     "fitting",
-    "fixed_part",
     "flat_values",
     "fold",
     "from_json",
@@ -568,7 +524,6 @@ __all__ = [
     "prefer_read_files",
     "python_columns",
     "python_values",
-    "read_info",
     "reads_companions",
     "record_dicts",
     "record_dimension",
@@ -591,7 +546,6 @@ __all__ = [
     "shape_of_all",
     "shape_of_cells",
     "shapes_of_counts",
-    "shard_lengths",
     "short_type_name",
     "shown_type",
     "stated_dtypes",

@@ -13,7 +13,17 @@ from operator import attrgetter
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import MIB, ScanOptions, Selection, StorageOptions, and_more, counted, did_you_mean
+from tfrecord_io.base import (
+    MIB,
+    TFDS_FEATURES,
+    TFDS_INFO,
+    ScanOptions,
+    Selection,
+    StorageOptions,
+    and_more,
+    counted,
+    did_you_mean,
+)
 from tfrecord_io.bytes import Plan, RecordCounts, RecordType, Text
 from tfrecord_io.columns import CONTEXT, FEATURE_LIST, BatchStream, Field, Schema, plan_columns
 from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
@@ -178,14 +188,14 @@ class SidecarSchema:
 
     def check(self, records: Mapping[str, int]) -> None:
         """Raise CorruptRecordError where the number of records read from a file, by path, is not as described."""
-        from tfrecord_io.columns import check_length, shard_lengths
+        from tfrecord_io.columns import TfdsInfo, check_tfds_count
 
         lengths: dict[str, dict[str, int]] = {}
         for path, count in records.items():
             directory, name = split_folders(path, self.depth)
             if directory not in lengths:
-                lengths[directory] = shard_lengths(directory, storage_for([directory], self.storage))
-            check_length(path, count, lengths[directory].get(name, count))
+                lengths[directory] = TfdsInfo.lengths_in(directory, storage_for([directory], self.storage))
+            check_tfds_count(path, count, lengths[directory].get(name, count))
 
 
 def split_folders(path: str, depth: int) -> tuple[str, str]:
@@ -228,10 +238,9 @@ def _read_description(source: Source, options: ScanOptions) -> SidecarSchema | N
 
     That of a split may be in a directory above that of the file: TFDS has templates of names with folders.
     """
-    from tfrecord_io.columns import FEATURES, INFO
     from tfrecord_io.store import Directory
 
-    if not source.may_be_beside(FEATURES):
+    if not source.may_be_beside(TFDS_FEATURES):
         return None
     for depth in range(1 if options.split is None else 1 + source.path.count("/")):
         directory, _ = split_folders(source.path, depth)
@@ -240,7 +249,7 @@ def _read_description(source: Source, options: ScanOptions) -> SidecarSchema | N
             schema = Schema.from_tfds(directory, storage_options=storage.given)
             return SidecarSchema(schema, depth, options.storage)
         except FileNotFoundError:
-            if options.split is None or Directory(directory, storage).read(INFO) is not None:
+            if options.split is None or Directory(directory, storage).read(TFDS_INFO) is not None:
                 return None
     return None
 

@@ -6,6 +6,7 @@ request, and not all of them; here partitions that do not fit the values are alw
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,21 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import DEFAULT_LIMITS, Expansion, Limits, check_keywords
-from tfrecord_io.bytes import (
-    Array,
-    ColumnBuffers,
-    Kind,
-    Layout,
-    Plan,
-    PlanColumn,
-    RecordType,
-    Text,
-    get_engine,
-    not_examples,
-    to_error,
-)
-from tfrecord_io.columns import (
+from tfrecord_io.apps.tf_compat.tf_features import (
     KINDS,
     Feature,
     FixedLenFeature,
@@ -44,15 +31,23 @@ from tfrecord_io.columns import (
     UniformRowLength,
     ValueRowIds,
     VarLenFeature,
-    absent,
     as_description,
-    column_mask,
-    fixed_part,
-    memory_errors,
-    runs_within,
-    variable_width,
-    widen,
 )
+from tfrecord_io.base import DEFAULT_LIMITS, Expansion, Limits, check_keywords
+from tfrecord_io.bytes import (
+    Array,
+    ColumnBuffers,
+    Kind,
+    Layout,
+    Plan,
+    PlanColumn,
+    RecordType,
+    Text,
+    get_engine,
+    not_examples,
+    to_error,
+)
+from tfrecord_io.columns import absent, column_mask, memory_errors, runs_within, variable_width, widen
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable
 
 Parsed = Any
@@ -253,7 +248,7 @@ def _default(name: str, feature: FixedLenFeature | FixedLenSequenceFeature) -> A
         if default is None:
             default = b"" if feature.dtype == "string" else 0
     else:
-        default, count = feature.default_value, fixed_part(tuple(feature.shape))
+        default, count = feature.default_value, math.prod(feature.shape)
         if default is None or count == 0:  # to TensorFlow, a default without values is not a default
             return None
     values = _as_values(name, feature.dtype, default)
@@ -281,7 +276,7 @@ def _as_values(name: str, dtype: str, default: Any) -> Array:
 
 def _parse_fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Batch, single: bool) -> Parsed:
     column = batch.columns[name]
-    size, records, present = fixed_part(tuple(feature.shape)), len(column.counts), column.present
+    size, records, present = math.prod(feature.shape), len(column.counts), column.present
     if default is None and not present.all():
         reason = "the record has no value for it, and it has no default"
         advice = "describe it as FixedLenFeature(default_value=…), or describe it as a VarLenFeature"
@@ -303,7 +298,7 @@ def padded_sequence(
     name: str, feature: FixedLenSequenceFeature, default: Array, expansion: Expansion, batch: Batch, single: bool
 ) -> Parsed:
     column = batch.columns[name]
-    size = fixed_part(tuple(feature.shape))
+    size = math.prod(feature.shape)
     column.refuse_records(column.counts % size != 0, f"a multiple of {size}")
     if single:
         return column.values.reshape(len(column.values) // size, *feature.shape)

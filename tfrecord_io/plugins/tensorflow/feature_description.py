@@ -13,29 +13,31 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import (
-    CONTEXT,
+from tfrecord_io.apps.tf_compat.tf_features import (
     DTYPES,
-    FEATURE_LIST,
     KINDS,
-    LIST,
-    PARTS,
-    VALUES,
-    Composite,
     Feature,
-    Field,
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
     RowLengths,
-    Shape,
-    SparseColumn,
     SparseFeature,
     UniformRowLength,
-    UnsupportedType,
     VarLenFeature,
     as_description,
+)
+from tfrecord_io.bytes import Kind
+from tfrecord_io.columns import (
+    CONTEXT,
+    FEATURE_LIST,
+    LIST,
+    PARTS,
+    VALUES,
+    Composite,
+    Field,
+    Shape,
+    SparseColumn,
+    UnsupportedType,
     composite_of,
     element_and_shape,
     encoding_rules,

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base import TFDS_FEATURES
 from tfrecord_io.bytes import extension_of
-from tfrecord_io.columns import BOXES_KEY, CONTEXT, FEATURES, VALUES, Composite, Field, Shape, check_names, type_name
+from tfrecord_io.columns import BOXES_KEY, CONTEXT, VALUES, Composite, Field, Shape, check_names, type_name
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.store import Directory
 
@@ -43,7 +44,7 @@ def from_tfds(folder: Directory, text: bytes, class_labels: str) -> list[Field]:
         check_names(fields)
         return fields
     except SchemaError as error:
-        error.path = error.path or folder.display_path(FEATURES)
+        error.path = error.path or folder.display_path(TFDS_FEATURES)
         raise
 
 
@@ -52,10 +53,10 @@ def read_leaves(folder: Directory, text: bytes) -> list[TfdsLeaf]:
     try:
         return leaves_of(json.loads(text))
     except SchemaError as error:
-        error.path = folder.display_path(FEATURES)
+        error.path = folder.display_path(TFDS_FEATURES)
         raise
     except (ValueError, RecursionError) as error:
-        path = folder.display_path(FEATURES)
+        path = folder.display_path(TFDS_FEATURES)
         raise SchemaError(f"it is not valid JSON ({type(error).__name__})", path=path) from error
 
 

@@ -29,6 +29,7 @@ to an annotation's tag, which is used as long as the feature is as it was writte
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,7 +57,6 @@ from tfrecord_io.columns import (
     check_names,
     composite_of,
     encoding_rules,
-    fixed_part,
     from_json,
     is_any_tensor,
     is_image,
@@ -418,7 +418,8 @@ def _apply_shape(value: pa.DataType, shape: Shape) -> Field:
         return Field("", pa.list_(value) if shape[0] is None else pa.list_(value, shape[0]))
     if is_number(value) or t.is_binary(value) or t.is_string(value):
         return tensor(value, shape, encoding=LIST)
-    return Field("", pa.list_(value) if None in shape else pa.list_(value, fixed_part(shape)), shape=shape)
+    sizes = [axis for axis in shape if axis is not None]
+    return Field("", pa.list_(value, math.prod(sizes) if len(sizes) == len(shape) else -1), shape=shape)
 
 
 def _value_of(field: Field) -> pa.DataType:
