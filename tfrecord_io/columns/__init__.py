@@ -68,23 +68,9 @@ _HOMES = {
     "type_literals": "arrow.evaluate_condition",  # Give literals the type of the column that they are compared with
     "values_of": "arrow.evaluate_condition",  # The values of a simple condition for the rows of a batch
     "arrays_schema": "arrow.image_encoding",  # Schema that data is cast to before it is encoded
-    "BITS_PER_SAMPLE": "arrow.image_header",  # tags of TIFF and of EXIF data
-    "DEPTH": "arrow.image_header",  # the offset of a PNG's bit depth
-    "EXIF_FIRST": "arrow.image_header",  # formats whose orientation is known before pixels are loaded
-    "IMAGE_FORMATS": "arrow.image_header",  # a closed list: some of Pillow's formats run other programs
     "ImageHeader": "arrow.image_header",  # The form of an encoded image, as stored
-    "KNOWN_FORMATS": "arrow.image_header",  # Formats of images that headers tell
-    "ORIENTATION": "arrow.image_header",  # The tag of EXIF for the orientation
-    "PNG": "arrow.image_header",  # The first bytes of a PNG image
-    "QUARTER_TURNED": "arrow.image_header",  # orientations that swap height and width
-    "TURNS": "arrow.image_header",  # what undoes an orientation, as a name in PIL.Image.Transpose
-    "bits_of": "arrow.image_header",  # Bits of a value of an opened image, as the header states
-    "image_header": "arrow.image_header",  # The header of an image
-    "is_turned": "arrow.image_header",  # True if a height and width are those of the turned picture
-    "orientation_of": "arrow.image_header",  # 1 to 8, as the EXIF data or XMP states
     "pillow": "arrow.image_header",  # The module PIL.Image
-    "png_chunks": "arrow.image_header",  # The type of each chunk of a PNG, and where type and content begin and end
-    "tiff_form": "arrow.image_header",  # The height, width, channels and bits that the header of a TIFF states
+    "remove_orientation": "arrow.image_orientation",  # Remove the EXIF orientation of a photo with boxes on the stored
     "BatchSource": "arrow.input.batch_source",  # A schema and its batches, which can be iterated over once
     "fitting": "arrow.input.batch_source",  # `source`, which `who` names
     "open_input": "arrow.input.batch_source",  # Open any tabular input
@@ -142,10 +128,11 @@ _HOMES = {
     "python_values": "arrow.output.to_python",  # All values of an array, as ``to_pylist`` returns them if it can
     "record_dicts": "arrow.output.to_python",  # The rows of a table as dicts
     "rows_of": "arrow.output.to_python",  # The rows of a column as Python values
+    "PixelReader": "arrow.pixel_reader",  # Decodes images of a column. Threads may share it
+    "shrink_image": "arrow.pixel_reader",  # A small copy of an opened image: "RGBA" if it keeps transparency; RowFault
     "from_plain_form": "arrow.plain_forms",  # The array of a type whose `plain_form` an array has
     "plain_form": "arrow.plain_forms",  # The type of lists and structs in which there is no map, union or interval
     "to_plain_form": "arrow.plain_forms",  # The values of an array as its `plain_form`
-    "COLOUR_TYPES": "arrow.raw_images",  # of PNG, by number of channels: grey, grey and alpha, RGB, RGBA
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
     "encode_png": "arrow.raw_images",  # A PNG of uint8 or uint16 pixels [height, width, channels] of 1 to 4 channels
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
@@ -210,9 +197,7 @@ _HOMES = {
     "CONTEXT": "schema.field",  # The part of a SequenceExample without steps
     "CONVERSION_ERRORS": "schema.field",  # Exceptions of a conversion that does not fit
     "Field": "schema.field",  # A column and the feature that it is read from
-    "IMAGE_KEY": "schema.field",  # JSON: the arguments of tfrecord_io.image
     "PARTS": "schema.field",  # The parts of a SequenceExample
-    "RAW_IMAGE_KEY": "schema.field",  # JSON: those for raw pixels, in a column of tensors
     "check_names": "schema.field",  # See `check_columns`
     "as_field": "schema.field_makers",  # The field of a column
     "is_call": "schema.field_makers",  # True if a type is the text of a call of `tensor` or `image`
@@ -224,18 +209,8 @@ _HOMES = {
     "to_json": "schema.formats.text_forms",  # The document of a schema with these fields and metadata
     "TfdsInfo": "schema.formats.tfds_info",  # Facts of ``dataset_info.json``
     "check_tfds_count": "schema.formats.tfds_info",  # Raise CorruptRecordError if a file has another number of records
-    "CHANNELS": "schema.image_form",  # Channels of an image by mode
-    "CHW": "schema.image_form",  # The layout with channels first
-    "CONTAIN": "schema.image_form",  # Resizing that keeps the whole image
-    "CROP": "schema.image_form",  # Resizing that crops
-    "HWC": "schema.image_form",  # orders of the axes of raw pixels
-    "INDEX": "schema.image_form",  # the numbers of a palette's colours
     "ImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about pixels
-    "MODE_OF": "schema.image_form",  # Pillow's mode by number of channels
-    "NEAREST": "schema.image_form",  # Interpolation by the nearest pixel
-    "PAD": "schema.image_form",  # Resizing that pads
     "RawImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about raw pixels
-    "is_image": "schema.image_form",  # True if `tfrecord_io.image` made the field, or its items, for encoded images
     "Evidence": "schema.inferred_schema",  # Evidence of records about one feature
     "InferredSchema": "schema.inferred_schema",  # A `Schema` and the evidence for it
     "KindCount": "schema.inferred_type",  # How many records have values of one feature type in a feature

@@ -62,23 +62,9 @@ from tfrecord_io.columns.arrow.evaluate_condition import is_compared_as_storage 
 from tfrecord_io.columns.arrow.evaluate_condition import type_literals as type_literals
 from tfrecord_io.columns.arrow.evaluate_condition import values_of as values_of
 from tfrecord_io.columns.arrow.image_encoding import arrays_schema as arrays_schema
-from tfrecord_io.columns.arrow.image_header import BITS_PER_SAMPLE as BITS_PER_SAMPLE
-from tfrecord_io.columns.arrow.image_header import DEPTH as DEPTH
-from tfrecord_io.columns.arrow.image_header import EXIF_FIRST as EXIF_FIRST
-from tfrecord_io.columns.arrow.image_header import IMAGE_FORMATS as IMAGE_FORMATS
-from tfrecord_io.columns.arrow.image_header import KNOWN_FORMATS as KNOWN_FORMATS
-from tfrecord_io.columns.arrow.image_header import ORIENTATION as ORIENTATION
-from tfrecord_io.columns.arrow.image_header import PNG as PNG
-from tfrecord_io.columns.arrow.image_header import QUARTER_TURNED as QUARTER_TURNED
-from tfrecord_io.columns.arrow.image_header import TURNS as TURNS
 from tfrecord_io.columns.arrow.image_header import ImageHeader as ImageHeader
-from tfrecord_io.columns.arrow.image_header import bits_of as bits_of
-from tfrecord_io.columns.arrow.image_header import image_header as image_header
-from tfrecord_io.columns.arrow.image_header import is_turned as is_turned
-from tfrecord_io.columns.arrow.image_header import orientation_of as orientation_of
 from tfrecord_io.columns.arrow.image_header import pillow as pillow
-from tfrecord_io.columns.arrow.image_header import png_chunks as png_chunks
-from tfrecord_io.columns.arrow.image_header import tiff_form as tiff_form
+from tfrecord_io.columns.arrow.image_orientation import remove_orientation as remove_orientation
 from tfrecord_io.columns.arrow.input.batch_source import BatchSource as BatchSource
 from tfrecord_io.columns.arrow.input.batch_source import fitting as fitting
 from tfrecord_io.columns.arrow.input.batch_source import open_input as open_input
@@ -136,10 +122,11 @@ from tfrecord_io.columns.arrow.output.to_python import python_columns as python_
 from tfrecord_io.columns.arrow.output.to_python import python_values as python_values
 from tfrecord_io.columns.arrow.output.to_python import record_dicts as record_dicts
 from tfrecord_io.columns.arrow.output.to_python import rows_of as rows_of
+from tfrecord_io.columns.arrow.pixel_reader import PixelReader as PixelReader
+from tfrecord_io.columns.arrow.pixel_reader import shrink_image as shrink_image
 from tfrecord_io.columns.arrow.plain_forms import from_plain_form as from_plain_form
 from tfrecord_io.columns.arrow.plain_forms import plain_form as plain_form
 from tfrecord_io.columns.arrow.plain_forms import to_plain_form as to_plain_form
-from tfrecord_io.columns.arrow.raw_images import COLOUR_TYPES as COLOUR_TYPES
 from tfrecord_io.columns.arrow.raw_images import RawImages as RawImages
 from tfrecord_io.columns.arrow.raw_images import encode_png as encode_png
 from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
@@ -203,9 +190,7 @@ from tfrecord_io.columns.schema.field import BOXES_KEY as BOXES_KEY
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY as COMPOSITE_KEY
 from tfrecord_io.columns.schema.field import CONTEXT as CONTEXT
 from tfrecord_io.columns.schema.field import CONVERSION_ERRORS as CONVERSION_ERRORS
-from tfrecord_io.columns.schema.field import IMAGE_KEY as IMAGE_KEY
 from tfrecord_io.columns.schema.field import PARTS as PARTS
-from tfrecord_io.columns.schema.field import RAW_IMAGE_KEY as RAW_IMAGE_KEY
 from tfrecord_io.columns.schema.field import Field as Field
 from tfrecord_io.columns.schema.field import check_names as check_names
 from tfrecord_io.columns.schema.field_makers import as_field as as_field
@@ -218,18 +203,8 @@ from tfrecord_io.columns.schema.formats.text_forms import from_json as from_json
 from tfrecord_io.columns.schema.formats.text_forms import to_json as to_json
 from tfrecord_io.columns.schema.formats.tfds_info import TfdsInfo as TfdsInfo
 from tfrecord_io.columns.schema.formats.tfds_info import check_tfds_count as check_tfds_count
-from tfrecord_io.columns.schema.image_form import CHANNELS as CHANNELS
-from tfrecord_io.columns.schema.image_form import CHW as CHW
-from tfrecord_io.columns.schema.image_form import CONTAIN as CONTAIN
-from tfrecord_io.columns.schema.image_form import CROP as CROP
-from tfrecord_io.columns.schema.image_form import HWC as HWC
-from tfrecord_io.columns.schema.image_form import INDEX as INDEX
-from tfrecord_io.columns.schema.image_form import MODE_OF as MODE_OF
-from tfrecord_io.columns.schema.image_form import NEAREST as NEAREST
-from tfrecord_io.columns.schema.image_form import PAD as PAD
 from tfrecord_io.columns.schema.image_form import ImageForm as ImageForm
 from tfrecord_io.columns.schema.image_form import RawImageForm as RawImageForm
-from tfrecord_io.columns.schema.image_form import is_image as is_image
 from tfrecord_io.columns.schema.inferred_schema import Evidence as Evidence
 from tfrecord_io.columns.schema.inferred_schema import InferredSchema as InferredSchema
 from tfrecord_io.columns.schema.inferred_type import KindCount as KindCount
@@ -297,30 +272,22 @@ from tfrecord_io.columns.schema.types import value_type as value_type
 
 __all__ = [
     "AnyBatchBuilder",
-    "BITS_PER_SAMPLE",
     "BOXES_KEY",
     "BYTES_KEY",
     "BY_WIRE",
     "BatchBuilder",
     "BatchSource",
     "BatchStream",
-    "CHANNELS",
-    "CHW",
-    "COLOUR_TYPES",
     "COMPARISONS",
     "COMPOSITE_KEY",
-    "CONTAIN",
     "CONTEXT",
     "CONVERSION_ERRORS",
-    "CROP",
     "ColumnAccumulator",
     "ColumnSummary",
     "Columns",
     "Composite",
-    "DEPTH",
     "Dense",
     "ENCODING_KEY",
-    "EXIF_FIRST",
     "EmbeddedSchema",
     "EmbeddedSchemaUnreadable",
     "Evidence",
@@ -328,34 +295,23 @@ __all__ = [
     "Field",
     "FoldedTensor",
     "HEADINGS",
-    "HWC",
-    "IMAGE_FORMATS",
-    "IMAGE_KEY",
-    "INDEX",
     "ImageForm",
     "ImageHeader",
     "InferredSchema",
     "JSON",
-    "KNOWN_FORMATS",
     "KindCount",
     "LIST",
-    "MODE_OF",
     "MessageBatchBuilder",
     "MessageEncoder",
     "MessageField",
-    "NEAREST",
     "NESTED",
-    "ORIENTATION",
     "Observation",
-    "PAD",
     "PARTS",
-    "PNG",
     "PayloadDicts",
     "PayloadEncoder",
+    "PixelReader",
     "Projection",
-    "QUARTER_TURNED",
     "RAW",
-    "RAW_IMAGE_KEY",
     "RECORD",
     "Ragged",
     "RawImageForm",
@@ -370,7 +326,6 @@ __all__ = [
     "Shape",
     "SparseColumn",
     "TENSOR_ENCODINGS",
-    "TURNS",
     "TYPE",
     "TensorEncoding",
     "TensorValues",
@@ -392,7 +347,6 @@ __all__ = [
     "attributes_of",
     "axes_of",
     "batch_of",
-    "bits_of",
     "bytes_rows",
     "can_unify",
     "candidates",
@@ -451,7 +405,6 @@ __all__ = [
     "has_all",
     "has_dictionary",
     "hashable",
-    "image_header",
     "int64_array",
     "is_any_tensor",
     "is_bytes",
@@ -460,7 +413,6 @@ __all__ = [
     "is_composed",
     "is_fixed_shape_tensor",
     "is_glob",
-    "is_image",
     "is_list_like",
     "is_nothing",
     "is_number",
@@ -469,7 +421,6 @@ __all__ = [
     "is_plain",
     "is_text",
     "is_text_or_bytes",
-    "is_turned",
     "is_variable_shape_tensor",
     "join",
     "join_columns",
@@ -508,7 +459,6 @@ __all__ = [
     "offsets_of",
     "one_dictionary",
     "open_input",
-    "orientation_of",
     "other_part",
     "overridden_by",
     "pack",
@@ -520,7 +470,6 @@ __all__ = [
     "plain_layout",
     "plan_columns",
     "plan_writing",
-    "png_chunks",
     "prefer_read_files",
     "python_columns",
     "python_values",
@@ -533,6 +482,7 @@ __all__ = [
     "refuse_unknown_dtypes",
     "register_variable_shape_tensor",
     "relist",
+    "remove_orientation",
     "replace_fields",
     "row_batches",
     "rows_of",
@@ -548,6 +498,7 @@ __all__ = [
     "shapes_of_counts",
     "short_type_name",
     "shown_type",
+    "shrink_image",
     "stated_dtypes",
     "stored_as",
     "stored_index",
@@ -565,7 +516,6 @@ __all__ = [
     "tensors_of",
     "tensors_of_column",
     "text_of",
-    "tiff_form",
     "times_to_integers",
     "to_cells",
     "to_json",

@@ -13,9 +13,9 @@ from tfrecord_io.base import LIMITS, ReadOptions, check_keywords, counted
 from tfrecord_io.bytes import DTYPE_KEY, Array
 from tfrecord_io.columns import (
     ENCODING_KEY,
-    IMAGE_KEY,
-    RAW_IMAGE_KEY,
+    ImageForm,
     Projection,
+    RawImageForm,
     RowFault,
     axes_of,
     element_and_shape,
@@ -205,7 +205,7 @@ def replace_steps(batch: pa.RecordBatch, rows: Array, steps: Mapping[str, pa.Arr
 def _step_field(field: pa.Field, type_: pa.DataType) -> pa.Field:
     """The field of a column of steps whose lists become values, or lists, of this type."""
     item = type_.value_type if is_list_like(type_) else type_
-    keys = (DTYPE_KEY, ENCODING_KEY, RAW_IMAGE_KEY) if is_fixed_shape_tensor(item) else (IMAGE_KEY,)
+    keys = (DTYPE_KEY, ENCODING_KEY, RawImageForm.KEY) if is_fixed_shape_tensor(item) else (ImageForm.KEY,)
     kept = {key: value for key, value in (field.metadata or {}).items() if key in keys}
     return pa.field(field.name, type_, metadata=kept or None)
 

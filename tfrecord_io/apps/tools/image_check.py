@@ -14,7 +14,7 @@ import pyarrow as pa
 from tfrecord_io.apps.tools.file_check import MOST_PROBLEMS, FileCheck, Problem
 from tfrecord_io.base import FrameOptions, ScanOptions, ordered
 from tfrecord_io.bytes import IMAGES, looks_like
-from tfrecord_io.columns import IMAGE_KEY, ImageHeader, RowFault, image_header, is_bytes, is_list_like, pillow
+from tfrecord_io.columns import ImageForm, ImageHeader, PixelReader, RowFault, is_bytes, is_list_like, pillow
 from tfrecord_io.errors import (
     DecodeError,
     FeatureNotFoundError,
@@ -24,7 +24,6 @@ from tfrecord_io.errors import (
     printable,
 )
 from tfrecord_io.read import Scan, open_as_it_is, plan_scan
-from tfrecord_io.rows import check_pixel_count, check_pixels
 from tfrecord_io.store import Source
 from tfrecord_io.typing import RecordTypeName
 
@@ -91,7 +90,9 @@ def _byte_columns(scan: Scan) -> list[str]:
 def _image_columns(scan: Scan) -> set[str]:
     """The columns that are declared as images, are called so, or have one in the first records."""
     possible = _byte_columns(scan)
-    columns = {name for name in possible if name == _ENCODED or IMAGE_KEY in (scan.schema.field(name).metadata or {})}
+    columns = {
+        name for name in possible if name == _ENCODED or ImageForm.KEY in (scan.schema.field(name).metadata or {})
+    }
     untyped_names = [name for name in possible if name not in columns]
     if not untyped_names:
         return columns
@@ -235,10 +236,10 @@ def _faults(data: bytes | None, column: str, facts: Mapping[str, Any], *, full: 
         yield "there is no image" if data is None else "it has no bytes", "an image", data
         return
     try:
-        header = image_header(data, "", column)
-        check_pixel_count(header.height, header.width)
+        header = ImageHeader.read(data, "", column)
+        header.check_size()
         if full:
-            check_pixels(data, column)
+            PixelReader.check(data, column)
     except DecodeError as error:
         yield error.reason, error.expected, error.got
         return

@@ -17,13 +17,9 @@ from pyarrow import types as t
 
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
-    CHANNELS,
-    INDEX,
-    MODE_OF,
     ImageForm,
     ImageHeader,
     element_and_shape,
-    image_header,
     int64_array,
     is_any_tensor,
     is_bytes,
@@ -41,7 +37,7 @@ from tfrecord_io.plugins.tensorflow.tfds import has_least
 from tfrecord_io.store import check_class_names
 
 _PACKAGE = "tensorflow_datasets.core.features."
-_MODES = tuple(MODE_OF.values())
+_MODES = tuple(ImageForm.MODES_BY_CHANNELS.values())
 _DECODED = ("jpeg", "png", "bmp")  # TFDS decodes them to arrays [height, width, channels]
 _CAST = "cast it to a number, text or bytes"
 Json = dict[str, Any]
@@ -62,7 +58,7 @@ class DecodedImages:
         """The feature in ``features.json``."""
         dtype, channels = self.of_other_splits or (
             self.dtype or "uint8",
-            self.channels or CHANNELS.get(self.mode or "RGB", 3),
+            self.channels or ImageForm.CHANNELS_BY_MODE.get(self.mode or "RGB", 3),
         )
         content = {"dtype": dtype, "shape": _dimensions((None, None, channels))}
         return _feature("image_feature.Image", image=content)
@@ -70,26 +66,30 @@ class DecodedImages:
     def note(self, data: bytes, row: int) -> None:
         """Take an image into account; EncodeError if TFDS cannot say what it is."""
         try:
-            header = image_header(data, "", self.name)
+            header = ImageHeader.read(data, "", self.name)
         except DecodeError as error:
             raise EncodeError(error.reason, feature=self.name, record=row, expected=error.expected) from None
         if header.format not in _DECODED:
             description = f"is a {header.format.upper()}"
             advice = "encode it as PNG, or leave the column out of images="
             raise self._error(row, description, "JPEG, PNG or BMP", advice)
-        if header.has_palette and self.mode not in MODE_OF.values():
+        if header.has_palette and self.mode not in ImageForm.MODES_BY_CHANNELS.values():
             description = "has a palette, whose numbers TFDS replaces by colours"
             advice = f"store the numbers as a grey image, or pass images={ {self.name: 'RGB'}!r} for the colours"
             raise self._error(row, description, "grey or colours", advice)
-        if self.mode == INDEX and header.bits != 8:
+        if self.mode == ImageForm.INDEX_MODE and header.bits != 8:
             description = f"has {header.bits} bits, which TFDS stretches or keeps"
             raise self._error(row, description, "numbers of 8 bits", "store it with 8 bits")
         dtype = "uint16" if header.bits == 16 else "uint8"
         if self.dtype not in ("", dtype):
             raise self._error(row, f"has values of {dtype}", f"{self.dtype}, as of those before it", "convert it")
         header_channels = 3 if header.mode == "CMYK" else header.channels
-        channels = header_channels if self.mode in (None, INDEX) else CHANNELS[self.mode or ""]
-        if channels not in MODE_OF or not _is_decoded(header, channels):
+        channels = (
+            header_channels
+            if self.mode in (None, ImageForm.INDEX_MODE)
+            else ImageForm.CHANNELS_BY_MODE[self.mode or ""]
+        )
+        if channels not in ImageForm.MODES_BY_CHANNELS or not _is_decoded(header, channels):
             description = f"is a {header.format.upper()} of {header.mode}"
             expected = f"what TFDS decodes to {channels} channels"
             advice = f'convert it, or pass another mode by images={{"{self.name}": mode}}'
@@ -285,7 +285,7 @@ class TfdsColumns:
             return LeafColumn(name, item, levels=levels, shape=(), dtype="int64", image=None, names=names)
         if is_text(item) or is_bytes(item):
             mode = self._images.get(name)
-            if mode not in (None, INDEX, *_MODES):
+            if mode not in (None, ImageForm.INDEX_MODE, *_MODES):
                 raise SchemaError(f"unknown image mode {mode!r}", feature=name, expected=_MODES)
             image = DecodedImages(name, mode) if name in self._images else None
             return LeafColumn(name, item, levels=levels, shape=(), dtype="string", image=image) if not shape else None

@@ -51,6 +51,7 @@ from tfrecord_io.columns import (
     VALUES,
     Composite,
     Field,
+    ImageForm,
     Shape,
     SparseColumn,
     UnsupportedType,
@@ -59,7 +60,6 @@ from tfrecord_io.columns import (
     encoding_rules,
     from_json,
     is_any_tensor,
-    is_image,
     is_list_like,
     is_number,
     kind_of,
@@ -166,7 +166,7 @@ def to_tfx(fields: Iterable[Field]) -> str:
             _add_feature(field, single)
             _add_representation(field, single, with_sparse=False)
             target = _add_feature(field, message)
-            if is_image(field) or TfxSchemaReader(single).fields() != [field]:
+            if ImageForm.KEY in field.metadata or TfxSchemaReader(single).fields() != [field]:
                 target.annotation.tag.append(TAG + to_json([field]))
             _add_components(field, message)
             _add_representation(field, message)

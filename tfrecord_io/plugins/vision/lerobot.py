@@ -23,7 +23,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import MIB, ExportOptions, check_integer, counted
 from tfrecord_io.bytes import DTYPE_KEY, Array
-from tfrecord_io.columns import ImageForm, RowFault, image_header, int64_array, is_bytes, is_number, is_text
+from tfrecord_io.columns import ImageForm, ImageHeader, PixelReader, RowFault, int64_array, is_bytes, is_number, is_text
 from tfrecord_io.errors import (
     DecodeError,
     EncodeError,
@@ -34,7 +34,6 @@ from tfrecord_io.errors import (
     warn,
 )
 from tfrecord_io.read import RECORD, STEP, explode, open_path, options_from_call, step_columns
-from tfrecord_io.rows import PixelReader
 from tfrecord_io.store import NewFolder, is_url, new_folder
 from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write import WriteReport
@@ -124,7 +123,7 @@ class _Feature:
     def _check_image(self, data: bytes, row: int) -> None:
         """Refuse an image that is not like the first, or has pixels that are not colours of 8 bits."""
         try:
-            header = image_header(data, "", self.column)
+            header = ImageHeader.read(data, "", self.column)
         except DecodeError as error:
             raise EncodeError(error.reason, feature=self.column, record=row, expected=error.expected) from None
         shape = (*header.turned_size, header.channels)
