@@ -23,7 +23,6 @@ from tfrecord_io.columns.schema.merged_schema import fill_in_types
 from tfrecord_io.rows.training.mixture import same_columns
 from tfrecord_io.write.distributed import _refuse_other_columns
 from tfrecord_io.write.sharded_sink import SchemaUnion
-from tfrecord_io.write.writer import _as_in_dataset
 
 NAMES = [f"column {at}" for at in range(10_000)]
 SECONDS = 2  # of the processor; with a list of all columns for each it is 10 or more
@@ -59,7 +58,7 @@ def categories(*values: str) -> pa.DictionaryArray:
         (lambda: (schema(pa.null()), schema(pa.string())), fill_in_types),
         (lambda: (schema(pa.int8()), schema(pa.int8()), ""), _refuse_other_columns),
         (lambda: (pack(schema(pa.int64())), pack(schema(pa.null())), ""), SchemaUnion()),
-        (lambda: (schema(pa.float64()), raw(schema(pa.float64())), WriteOptions()), _as_in_dataset),
+        (lambda: (schema(pa.float64()), raw(schema(pa.float64())), WriteOptions()), encoded_as_in_dataset),
         (nested, nest_lossy_columns),
         (
             lambda: (table(pa.nulls(1)), dict.fromkeys(range(len(NAMES)), tensors_of_array(np.zeros((1, 2, 2))))),

@@ -18,8 +18,9 @@ from limited import set_limits
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.columns.arrow.encode import encode_columns
 from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing
+from tfrecord_io.columns.arrow.encode.slice_encoder import Memory, SliceEncoder
 from tfrecord_io.write.frame_sink import Piece
-from tfrecord_io.write.writer import Memory, SliceEncoder, Writer
+from tfrecord_io.write.writer import Writer
 
 
 def encoded(batch: pa.RecordBatch, memory: Memory) -> list[bytes]:

@@ -31,7 +31,6 @@ _HOMES = {
     "variable_width": "arrow.buffers",  # An array of (large_)binary or (large_)string over `values`
     "writable": "arrow.buffers",  # Return the memory as writable
     "can_unify": "arrow.casts",  # True if Arrow (26.0) can make one dictionary of those of several arrays
-    "has_all": "arrow.casts",  # True if all of `others` but nulls are in `categories`
     "one_dictionary": "arrow.casts",  # A dictionary column with one dictionary
     "plain_layout": "arrow.casts",  # The array without views and run-ends, for which Arrow (26.0) has few functions
     "BatchBuilder": "arrow.decode.batch_builder",  # Makes record batches of one schema
@@ -52,14 +51,12 @@ _HOMES = {
     "dtype_of": "arrow.decode.stated_shapes",  # The name of the dtype that a feature states by TensorFlow's number
     "stated_dtypes": "arrow.decode.stated_shapes",  # The distinct values of a dtype feature
     "text_of": "arrow.decode.stated_shapes",  # A value of a dtype feature as text, for messages
-    "component_columns": "arrow.encode.composite_columns",  # The columns of the features
-    "component_fields": "arrow.encode.composite_columns",  # The fields of the features that a column is written as
-    "written_composite": "arrow.encode.composite_columns",  # The composite of a field whose column is written as its
-    "dictionaries": "arrow.encode.encode_columns",  # The categories of a batch's dictionary columns by feature
-    "encode_columns": "arrow.encode.encode_columns",  # Convert the columns of a batch into the columns that an
     "Rounding": "arrow.encode.encode_plan",  # Counts, over all batches of a write
     "WritePlan": "arrow.encode.encode_plan",  # A schema compiled for writing
-    "plan_writing": "arrow.encode.encode_plan",  # Decide how each column of the batches to come is written
+    "Embedding": "arrow.encode.slice_encoder",  # The schema that a writer embeds with its first rows, and the categorie
+    "EncodedPiece": "arrow.encode.slice_encoder",  # A piece with its memory, and, in a slice's first piece, the counts
+    "Memory": "arrow.encode.slice_encoder",  # Memory for pieces, used again and again
+    "SliceEncoder": "arrow.encode.slice_encoder",  # Splits batches of one schema into tasks; each takes a `Memory` and
     "TensorEncoding": "arrow.encodings.tensor_encoding",  # A tensor encoding
     "tensor_encoding": "arrow.encodings.tensor_encoding",  # Find an encoding by its name
     "COMPARISONS": "arrow.evaluate_condition",  # Functions of Arrow that compare a column with a literal
@@ -67,30 +64,24 @@ _HOMES = {
     "is_compared_as_storage": "arrow.evaluate_condition",  # True for an extension type of single values that Arrow
     "type_literals": "arrow.evaluate_condition",  # Give literals the type of the column that they are compared with
     "values_of": "arrow.evaluate_condition",  # The values of a simple condition for the rows of a batch
-    "arrays_schema": "arrow.image_encoding",  # Schema that data is cast to before it is encoded
     "ImageHeader": "arrow.image_header",  # The form of an encoded image, as stored
     "pillow": "arrow.image_header",  # The module PIL.Image
     "remove_orientation": "arrow.image_orientation",  # Remove the EXIF orientation of a photo with boxes on the stored
     "BatchSource": "arrow.input.batch_source",  # A schema and its batches, which can be iterated over once
-    "fitting": "arrow.input.batch_source",  # `source`, which `who` names
     "open_input": "arrow.input.batch_source",  # Open any tabular input
     "use_plain_layouts": "arrow.input.batch_source",  # Replace views and run-ends of data by plain layouts
-    "check_name": "arrow.input.from_arrays",  # Refuse a column's name that has a lone surrogate
+    "Conforming": "arrow.input.conforming",  # Conforms input to a schema: selects and orders columns, casts them withou
+    "encoded_as_in_dataset": "arrow.input.conforming",  # The schema of rows for a dataset, with the choices of its firs
+    "written_schema": "arrow.input.conforming",  # The Arrow schema of the written data, whose columns are named as thei
     "fields_of": "arrow.input.from_arrays",  # The columns of a structured array
-    "map_types": "arrow.input.from_arrays",  # The types of the columns that have maps, by name, with floats of 64 bits
     "refuse_duckdb_types": "arrow.input.from_arrays",  # Refuse columns of DuckDB whose values would change in Arrow
     "table_of_rows": "arrow.input.from_arrays",  # The columns of dicts, one for each row
     "record_dimension": "arrow.input.from_xarray",  # The dimension whose positions are the rows
     "row_batches": "arrow.input.row_batches",  # Group rows, given with their sizes in bytes, into batches
-    "cast_columns": "arrow.input.schema_cast",  # The columns of a batch, which follows `row_base` rows
     "native": "arrow.input.tensor_cast",  # The array in this machine's byte order, the only one that Arrow supports
     "tensor_cast": "arrow.input.tensor_cast",  # A column of the field `source` cast to the type of `target`
-    "MessageEncoder": "arrow.messages.encode_messages",  # Encodes rows as framed messages
-    "PayloadEncoder": "arrow.messages.encode_messages",  # Frames the values of a binary column
-    "encoded_fields": "arrow.messages.encode_messages",  # The fields that the columns of a schema become
     "AnyBatchBuilder": "arrow.messages.message_batches",  # A builder of batches of Examples or of other messages
     "MessageBatchBuilder": "arrow.messages.message_batches",  # Makes batches of the one column with payloads
-    "MessageField": "arrow.messages.message_tree",  # A field of a message
     "message_tree": "arrow.messages.message_tree",  # The tree of a message type
     "ColumnAccumulator": "arrow.output.column_statistics",  # Accumulates the arrays of a column and returns its
     "ColumnSummary": "arrow.output.column_statistics",  # One column of a description
@@ -168,7 +159,6 @@ _HOMES = {
     "encoding_of": "schema.column_features",  # The encoding in a field's metadata, or None
     "leaves": "schema.column_features",  # List the features that a column is written as
     "nested_handed": "schema.column_features",  # The type of a declared nested column in a result
-    "set_encoding": "schema.column_features",  # Set the encoding in the metadata of a field
     "shown_type": "schema.column_features",  # The name of a column's type for display
     "stored_as": "schema.column_features",  # The type in which a record has the numbers of a column
     "Projection": "schema.column_selection",  # The ``columns=`` of a call
@@ -186,14 +176,12 @@ _HOMES = {
     "EmbeddedSchema": "schema.embedded",  # An embedded schema, of one file or united from several files
     "EmbeddedSchemaUnreadable": "schema.embedded",  # The field's content is not a schema that this version reads
     "embedded_content": "schema.embedded",  # The content of the embedded schema of a framed record
-    "embedded_dictionaries": "schema.embedded",  # The categories, by feature name, for which `pack` has room
     "embedded_schema": "schema.embedded",  # Make the schema to embed in a file
     "equal_types": "schema.embedded",  # True if two schemas have the same names in the same order, types
     "field_bytes": "schema.embedded",  # The field as it is stored in a record
     "pack": "schema.embedded",  # The content of the field for a schema from `embedded_schema`
     "unpack": "schema.embedded",  # Read the content of the field
     "BOXES_KEY": "schema.field",  # of TFDS: the order and unit of a box's numbers, if that is not "REL_YXYX"
-    "COMPOSITE_KEY": "schema.field",  # JSON: a `schema.composite.Composite`
     "CONTEXT": "schema.field",  # The part of a SequenceExample without steps
     "CONVERSION_ERRORS": "schema.field",  # Exceptions of a conversion that does not fit
     "Field": "schema.field",  # A column and the feature that it is read from
@@ -226,7 +214,6 @@ _HOMES = {
     "lacks_type": "schema.merged_schema",  # True if a column of this type is null throughout
     "merge": "schema.merged_schema",  # The schema that covers both
     "prefer_read_files": "schema.merged_schema",  # Resolve conflicts between the types of all files by the types of
-    "copy_index": "schema.pandas_metadata",  # Copy the index of `known` into the metadata
     "drop_index": "schema.pandas_metadata",  # Remove the index from the metadata
     "drop_range_index": "schema.pandas_metadata",  # Remove a RangeIndex from the metadata
     "feature_descriptions": "schema.pandas_metadata",  # The features that Hugging Face datasets describe in a
@@ -271,7 +258,6 @@ _HOMES = {
     "map_fields": "schema.types",  # Change the fields of a list, struct, map or union
     "plain_kind": "schema.types",  # The feature type of the most common types
     "relist": "schema.types",  # The list type `outer` with other values
-    "replace_fields": "schema.types",  # Replace fields of a schema, by number
     "types_within": "schema.types",  # The type and all those nested in it
     "uncommon": "schema.types",  # The positions of the columns whose types are not of the most common ones
     "value_type": "schema.types",  # The type of one value

@@ -25,7 +25,6 @@ from tfrecord_io.columns.arrow.buffers import value_bytes as value_bytes
 from tfrecord_io.columns.arrow.buffers import variable_width as variable_width
 from tfrecord_io.columns.arrow.buffers import writable as writable
 from tfrecord_io.columns.arrow.casts import can_unify as can_unify
-from tfrecord_io.columns.arrow.casts import has_all as has_all
 from tfrecord_io.columns.arrow.casts import one_dictionary as one_dictionary
 from tfrecord_io.columns.arrow.casts import plain_layout as plain_layout
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder as BatchBuilder
@@ -46,14 +45,12 @@ from tfrecord_io.columns.arrow.decode.lists import widen as widen
 from tfrecord_io.columns.arrow.decode.stated_shapes import dtype_of as dtype_of
 from tfrecord_io.columns.arrow.decode.stated_shapes import stated_dtypes as stated_dtypes
 from tfrecord_io.columns.arrow.decode.stated_shapes import text_of as text_of
-from tfrecord_io.columns.arrow.encode.composite_columns import component_columns as component_columns
-from tfrecord_io.columns.arrow.encode.composite_columns import component_fields as component_fields
-from tfrecord_io.columns.arrow.encode.composite_columns import written_composite as written_composite
-from tfrecord_io.columns.arrow.encode.encode_columns import dictionaries as dictionaries
-from tfrecord_io.columns.arrow.encode.encode_columns import encode_columns as encode_columns
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding as Rounding
 from tfrecord_io.columns.arrow.encode.encode_plan import WritePlan as WritePlan
-from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing as plan_writing
+from tfrecord_io.columns.arrow.encode.slice_encoder import Embedding as Embedding
+from tfrecord_io.columns.arrow.encode.slice_encoder import EncodedPiece as EncodedPiece
+from tfrecord_io.columns.arrow.encode.slice_encoder import Memory as Memory
+from tfrecord_io.columns.arrow.encode.slice_encoder import SliceEncoder as SliceEncoder
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding as TensorEncoding
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import tensor_encoding as tensor_encoding
 from tfrecord_io.columns.arrow.evaluate_condition import COMPARISONS as COMPARISONS
@@ -61,30 +58,24 @@ from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns
 from tfrecord_io.columns.arrow.evaluate_condition import is_compared_as_storage as is_compared_as_storage
 from tfrecord_io.columns.arrow.evaluate_condition import type_literals as type_literals
 from tfrecord_io.columns.arrow.evaluate_condition import values_of as values_of
-from tfrecord_io.columns.arrow.image_encoding import arrays_schema as arrays_schema
 from tfrecord_io.columns.arrow.image_header import ImageHeader as ImageHeader
 from tfrecord_io.columns.arrow.image_header import pillow as pillow
 from tfrecord_io.columns.arrow.image_orientation import remove_orientation as remove_orientation
 from tfrecord_io.columns.arrow.input.batch_source import BatchSource as BatchSource
-from tfrecord_io.columns.arrow.input.batch_source import fitting as fitting
 from tfrecord_io.columns.arrow.input.batch_source import open_input as open_input
 from tfrecord_io.columns.arrow.input.batch_source import use_plain_layouts as use_plain_layouts
-from tfrecord_io.columns.arrow.input.from_arrays import check_name as check_name
+from tfrecord_io.columns.arrow.input.conforming import Conforming as Conforming
+from tfrecord_io.columns.arrow.input.conforming import encoded_as_in_dataset as encoded_as_in_dataset
+from tfrecord_io.columns.arrow.input.conforming import written_schema as written_schema
 from tfrecord_io.columns.arrow.input.from_arrays import fields_of as fields_of
-from tfrecord_io.columns.arrow.input.from_arrays import map_types as map_types
 from tfrecord_io.columns.arrow.input.from_arrays import refuse_duckdb_types as refuse_duckdb_types
 from tfrecord_io.columns.arrow.input.from_arrays import table_of_rows as table_of_rows
 from tfrecord_io.columns.arrow.input.from_xarray import record_dimension as record_dimension
 from tfrecord_io.columns.arrow.input.row_batches import row_batches as row_batches
-from tfrecord_io.columns.arrow.input.schema_cast import cast_columns as cast_columns
 from tfrecord_io.columns.arrow.input.tensor_cast import native as native
 from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast as tensor_cast
-from tfrecord_io.columns.arrow.messages.encode_messages import MessageEncoder as MessageEncoder
-from tfrecord_io.columns.arrow.messages.encode_messages import PayloadEncoder as PayloadEncoder
-from tfrecord_io.columns.arrow.messages.encode_messages import encoded_fields as encoded_fields
 from tfrecord_io.columns.arrow.messages.message_batches import AnyBatchBuilder as AnyBatchBuilder
 from tfrecord_io.columns.arrow.messages.message_batches import MessageBatchBuilder as MessageBatchBuilder
-from tfrecord_io.columns.arrow.messages.message_tree import MessageField as MessageField
 from tfrecord_io.columns.arrow.messages.message_tree import message_tree as message_tree
 from tfrecord_io.columns.arrow.output.column_statistics import HEADINGS as HEADINGS
 from tfrecord_io.columns.arrow.output.column_statistics import ColumnAccumulator as ColumnAccumulator
@@ -162,7 +153,6 @@ from tfrecord_io.columns.schema.column_features import as_shape as as_shape
 from tfrecord_io.columns.schema.column_features import encoding_of as encoding_of
 from tfrecord_io.columns.schema.column_features import leaves as leaves
 from tfrecord_io.columns.schema.column_features import nested_handed as nested_handed
-from tfrecord_io.columns.schema.column_features import set_encoding as set_encoding
 from tfrecord_io.columns.schema.column_features import shown_type as shown_type
 from tfrecord_io.columns.schema.column_features import stored_as as stored_as
 from tfrecord_io.columns.schema.column_selection import Projection as Projection
@@ -180,14 +170,12 @@ from tfrecord_io.columns.schema.composite import composite_of as composite_of
 from tfrecord_io.columns.schema.embedded import EmbeddedSchema as EmbeddedSchema
 from tfrecord_io.columns.schema.embedded import EmbeddedSchemaUnreadable as EmbeddedSchemaUnreadable
 from tfrecord_io.columns.schema.embedded import embedded_content as embedded_content
-from tfrecord_io.columns.schema.embedded import embedded_dictionaries as embedded_dictionaries
 from tfrecord_io.columns.schema.embedded import embedded_schema as embedded_schema
 from tfrecord_io.columns.schema.embedded import equal_types as equal_types
 from tfrecord_io.columns.schema.embedded import field_bytes as field_bytes
 from tfrecord_io.columns.schema.embedded import pack as pack
 from tfrecord_io.columns.schema.embedded import unpack as unpack
 from tfrecord_io.columns.schema.field import BOXES_KEY as BOXES_KEY
-from tfrecord_io.columns.schema.field import COMPOSITE_KEY as COMPOSITE_KEY
 from tfrecord_io.columns.schema.field import CONTEXT as CONTEXT
 from tfrecord_io.columns.schema.field import CONVERSION_ERRORS as CONVERSION_ERRORS
 from tfrecord_io.columns.schema.field import PARTS as PARTS
@@ -220,7 +208,6 @@ from tfrecord_io.columns.schema.merged_schema import lacks_only_values as lacks_
 from tfrecord_io.columns.schema.merged_schema import lacks_type as lacks_type
 from tfrecord_io.columns.schema.merged_schema import merge as merge
 from tfrecord_io.columns.schema.merged_schema import prefer_read_files as prefer_read_files
-from tfrecord_io.columns.schema.pandas_metadata import copy_index as copy_index
 from tfrecord_io.columns.schema.pandas_metadata import drop_index as drop_index
 from tfrecord_io.columns.schema.pandas_metadata import drop_range_index as drop_range_index
 from tfrecord_io.columns.schema.pandas_metadata import feature_descriptions as feature_descriptions
@@ -265,7 +252,6 @@ from tfrecord_io.columns.schema.types import kind_of as kind_of
 from tfrecord_io.columns.schema.types import map_fields as map_fields
 from tfrecord_io.columns.schema.types import plain_kind as plain_kind
 from tfrecord_io.columns.schema.types import relist as relist
-from tfrecord_io.columns.schema.types import replace_fields as replace_fields
 from tfrecord_io.columns.schema.types import types_within as types_within
 from tfrecord_io.columns.schema.types import uncommon as uncommon
 from tfrecord_io.columns.schema.types import value_type as value_type
@@ -279,17 +265,19 @@ __all__ = [
     "BatchSource",
     "BatchStream",
     "COMPARISONS",
-    "COMPOSITE_KEY",
     "CONTEXT",
     "CONVERSION_ERRORS",
     "ColumnAccumulator",
     "ColumnSummary",
     "Columns",
     "Composite",
+    "Conforming",
     "Dense",
     "ENCODING_KEY",
     "EmbeddedSchema",
     "EmbeddedSchemaUnreadable",
+    "Embedding",
+    "EncodedPiece",
     "Evidence",
     "FEATURE_LIST",
     "Field",
@@ -301,14 +289,12 @@ __all__ = [
     "JSON",
     "KindCount",
     "LIST",
+    "Memory",
     "MessageBatchBuilder",
-    "MessageEncoder",
-    "MessageField",
     "NESTED",
     "Observation",
     "PARTS",
     "PayloadDicts",
-    "PayloadEncoder",
     "PixelReader",
     "Projection",
     "RAW",
@@ -324,6 +310,7 @@ __all__ = [
     "Schema",
     "SeenColumns",
     "Shape",
+    "SliceEncoder",
     "SparseColumn",
     "TENSOR_ENCODINGS",
     "TYPE",
@@ -337,7 +324,6 @@ __all__ = [
     "add_attributes",
     "add_dimensions",
     "apply_overrides",
-    "arrays_schema",
     "arrow_file",
     "arrow_type",
     "as_arrow_type",
@@ -350,26 +336,20 @@ __all__ = [
     "bytes_rows",
     "can_unify",
     "candidates",
-    "cast_columns",
     "cast_comparable_columns",
     "cell",
     "cells_of",
     "cells_to_tensors",
     "check_column_encodings",
-    "check_name",
     "check_names",
     "check_tfds_count",
     "column_mask",
     "common_field",
-    "component_columns",
-    "component_fields",
     "composite_of",
     "contradiction",
-    "copy_index",
     "count_kinds",
     "cut_columns",
     "declared_shape",
-    "dictionaries",
     "dimension_names",
     "dimensions_of",
     "drop_index",
@@ -379,13 +359,11 @@ __all__ = [
     "element_and_shape",
     "element_of_dtype",
     "embedded_content",
-    "embedded_dictionaries",
     "embedded_schema",
     "empty_batch",
     "empty_table",
-    "encode_columns",
     "encode_png",
-    "encoded_fields",
+    "encoded_as_in_dataset",
     "encoding_of",
     "encoding_rules",
     "entries_of",
@@ -397,12 +375,10 @@ __all__ = [
     "fields_of",
     "fill_in_types",
     "first_refused",
-    "fitting",
     "flat_values",
     "fold",
     "from_json",
     "from_plain_form",
-    "has_all",
     "has_dictionary",
     "hashable",
     "int64_array",
@@ -441,7 +417,6 @@ __all__ = [
     "list_lengths",
     "logical_name",
     "map_fields",
-    "map_types",
     "matches",
     "matches_any",
     "memory_errors",
@@ -469,7 +444,6 @@ __all__ = [
     "plain_kind",
     "plain_layout",
     "plan_columns",
-    "plan_writing",
     "prefer_read_files",
     "python_columns",
     "python_values",
@@ -483,7 +457,6 @@ __all__ = [
     "register_variable_shape_tensor",
     "relist",
     "remove_orientation",
-    "replace_fields",
     "row_batches",
     "rows_of",
     "rows_of_equal_tensors",
@@ -492,7 +465,6 @@ __all__ = [
     "scatter",
     "selectable",
     "sequence",
-    "set_encoding",
     "shape_of_all",
     "shape_of_cells",
     "shapes_of_counts",
@@ -538,6 +510,6 @@ __all__ = [
     "variable_width",
     "widen",
     "writable",
-    "written_composite",
     "written_encodings",
+    "written_schema",
 ]

@@ -43,6 +43,7 @@ from tfrecord_io.columns import (
     pack,
     plain_kind,
     unpack,
+    written_schema,
 )
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read import (
@@ -61,7 +62,7 @@ from tfrecord_io.read import (
 )
 from tfrecord_io.store import ColumnFolder, Source, SourcePrefetcher, metadata_of, total
 from tfrecord_io.typing import InputPath
-from tfrecord_io.write.writer import write, written_schema
+from tfrecord_io.write.writer import write
 
 Frames = tuple[Array, Array]
 """Whole frames, one after another, and the bytes of each."""

@@ -93,6 +93,41 @@ class BatchSource:
         )
         return BatchSource(schema, convert(self.batches, row_base), self.rows, parts)
 
+    def fitting(self, first: pa.Schema, who: str) -> BatchSource:
+        """The rows, which `who` names, converted to the schema `first` of the data before it, or a SchemaError.
+
+        Offsets of another width and views make no difference. A column of nulls fits any type, as pandas does not store
+        which; so do fields and items that are null throughout. Tensors of one shape fit those whose shapes vary.
+        """
+        schema = self.schema
+        if equal_types(schema, first):
+            _refuse_images(schema, first, who)
+            return self
+        if schema.names != first.names:
+            differing = sorted(set(schema.names) ^ set(first.names))
+            what = f"differs in the column '{printable(differing[0])}'" if differing else ""
+            what = what or "has its columns in another order"
+            raise SchemaError(f"{who} {what}: expected the columns of the data before it")
+        changed = [at for at, (a, b) in enumerate(zip(schema, first, strict=True)) if not _is_same(a, b)]
+        for a, b in ((schema.field(at), first.field(at)) for at in changed):
+            if (lacks_only_values(a.type, b.type) and _fits_extensions(a, b)) or tensors_fit(a, b):
+                continue
+            expected, got = (name_with_extension(logical_name(f.type, f.metadata), f) for f in (b, a))
+            reason = f"{who} has another type than the data before it: expected {expected}, got {got}"
+            raise SchemaError(reason, feature=a.name, expected=expected, got=got, hint=_how_to_fit(a, b))
+        if not changed:
+            _refuse_images(schema, first, who)
+            return self
+
+        def fill_batches(batches: Iterator[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                columns = list(batch.columns)
+                for at in changed:
+                    columns[at] = _fill_column(columns[at], batch.schema.field(at), first.field(at))
+                yield pa.RecordBatch.from_arrays(columns, names=first.names)
+
+        return self.map_batches(first, fill_batches, 0)
+
 
 Convert = Callable[[Iterator[pa.RecordBatch], int], Iterator[pa.RecordBatch]]
 """Converts batches that follow so many rows."""
@@ -560,7 +595,7 @@ def _source_of_iterable(items: Iterator[Any], options: _InputOptions, row_base: 
     def open_following() -> Iterator[BatchSource]:
         for number, item in enumerate(items, 1):
             who = f"item {number} of the input" if not isinstance(item, list) else f"the data from row {rows} on"
-            yield fitting(_open_table(item, options, rows), schema, who)
+            yield _open_table(item, options, rows).fitting(schema, who)
 
     following_sources = open_following()
     while first.rows == 0 and (following := next(following_sources, None)) is not None:
@@ -616,41 +651,6 @@ def _value_bytes(value: Any) -> int:
         return 8
     is_nested = bool(items) and isinstance(items[0], Mapping | list | tuple | np.ndarray | str | bytes)
     return sum(map(_value_bytes, items)) if is_nested or isinstance(value, Mapping) else 8 * len(items)
-
-
-def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
-    """`source`, which `who` names, converted to the schema `first` of the data before it, or a SchemaError.
-
-    Offsets of another width and views make no difference. A column of nulls fits any type, as pandas does not store
-    which; so do fields and items that are null throughout. Tensors of one shape fit those whose shapes vary.
-    """
-    schema = source.schema
-    if equal_types(schema, first):
-        _refuse_images(schema, first, who)
-        return source
-    if schema.names != first.names:
-        differing = sorted(set(schema.names) ^ set(first.names))
-        what = f"differs in the column '{printable(differing[0])}'" if differing else "has its columns in another order"
-        raise SchemaError(f"{who} {what}: expected the columns of the data before it")
-    changed = [at for at, (a, b) in enumerate(zip(schema, first, strict=True)) if not _is_same(a, b)]
-    for a, b in ((schema.field(at), first.field(at)) for at in changed):
-        if (lacks_only_values(a.type, b.type) and _fits_extensions(a, b)) or tensors_fit(a, b):
-            continue
-        expected, got = (name_with_extension(logical_name(f.type, f.metadata), f) for f in (b, a))
-        reason = f"{who} has another type than the data before it: expected {expected}, got {got}"
-        raise SchemaError(reason, feature=a.name, expected=expected, got=got, hint=_how_to_fit(a, b))
-    if not changed:
-        _refuse_images(schema, first, who)
-        return source
-
-    def fill_batches(batches: Iterator[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            columns = list(batch.columns)
-            for at in changed:
-                columns[at] = _fill_column(columns[at], batch.schema.field(at), first.field(at))
-            yield pa.RecordBatch.from_arrays(columns, names=first.names)
-
-    return source.map_batches(first, fill_batches, 0)
 
 
 def _fits_extensions(own: pa.Field, field: pa.Field) -> bool:
