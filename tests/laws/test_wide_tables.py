@@ -15,6 +15,7 @@ from tfrecord_io.apps.file_formats.tables.columnar_files import _apply_categorie
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.columns.arrow.casts import unify_table
 from tfrecord_io.columns.arrow.input.batch_source import nest_lossy_columns
+from tfrecord_io.columns.arrow.input.conforming import encoded_as_in_dataset
 from tfrecord_io.columns.arrow.input.tensor_cast import Columns, tensors_of_array
 from tfrecord_io.columns.schema.array_attributes import add_attributes, add_dimensions
 from tfrecord_io.columns.schema.column_features import RAW, set_encoding

@@ -175,12 +175,6 @@ _HOMES = {
     "composite_of": "schema.composite",  # How a field's column is built, None where it is one plain feature
     "EmbeddedSchema": "schema.embedded",  # An embedded schema, of one file or united from several files
     "EmbeddedSchemaUnreadable": "schema.embedded",  # The field's content is not a schema that this version reads
-    "embedded_content": "schema.embedded",  # The content of the embedded schema of a framed record
-    "embedded_schema": "schema.embedded",  # Make the schema to embed in a file
-    "equal_types": "schema.embedded",  # True if two schemas have the same names in the same order, types
-    "field_bytes": "schema.embedded",  # The field as it is stored in a record
-    "pack": "schema.embedded",  # The content of the field for a schema from `embedded_schema`
-    "unpack": "schema.embedded",  # Read the content of the field
     "BOXES_KEY": "schema.field",  # of TFDS: the order and unit of a box's numbers, if that is not "REL_YXYX"
     "CONTEXT": "schema.field",  # The part of a SequenceExample without steps
     "CONVERSION_ERRORS": "schema.field",  # Exceptions of a conversion that does not fit
@@ -215,7 +209,6 @@ _HOMES = {
     "merge": "schema.merged_schema",  # The schema that covers both
     "prefer_read_files": "schema.merged_schema",  # Resolve conflicts between the types of all files by the types of
     "drop_index": "schema.pandas_metadata",  # Remove the index from the metadata
-    "drop_range_index": "schema.pandas_metadata",  # Remove a RangeIndex from the metadata
     "feature_descriptions": "schema.pandas_metadata",  # The features that Hugging Face datasets describe in a
     "stored_index": "schema.pandas_metadata",  # Names of the columns of a schema that are levels of the frame's index
     "Schema": "schema.schema",  # The columns to read, in order, with their types

@@ -169,12 +169,6 @@ from tfrecord_io.columns.schema.composite import Composite as Composite
 from tfrecord_io.columns.schema.composite import composite_of as composite_of
 from tfrecord_io.columns.schema.embedded import EmbeddedSchema as EmbeddedSchema
 from tfrecord_io.columns.schema.embedded import EmbeddedSchemaUnreadable as EmbeddedSchemaUnreadable
-from tfrecord_io.columns.schema.embedded import embedded_content as embedded_content
-from tfrecord_io.columns.schema.embedded import embedded_schema as embedded_schema
-from tfrecord_io.columns.schema.embedded import equal_types as equal_types
-from tfrecord_io.columns.schema.embedded import field_bytes as field_bytes
-from tfrecord_io.columns.schema.embedded import pack as pack
-from tfrecord_io.columns.schema.embedded import unpack as unpack
 from tfrecord_io.columns.schema.field import BOXES_KEY as BOXES_KEY
 from tfrecord_io.columns.schema.field import CONTEXT as CONTEXT
 from tfrecord_io.columns.schema.field import CONVERSION_ERRORS as CONVERSION_ERRORS
@@ -209,7 +203,6 @@ from tfrecord_io.columns.schema.merged_schema import lacks_type as lacks_type
 from tfrecord_io.columns.schema.merged_schema import merge as merge
 from tfrecord_io.columns.schema.merged_schema import prefer_read_files as prefer_read_files
 from tfrecord_io.columns.schema.pandas_metadata import drop_index as drop_index
-from tfrecord_io.columns.schema.pandas_metadata import drop_range_index as drop_range_index
 from tfrecord_io.columns.schema.pandas_metadata import feature_descriptions as feature_descriptions
 from tfrecord_io.columns.schema.pandas_metadata import stored_index as stored_index
 from tfrecord_io.columns.schema.schema import Schema as Schema
@@ -353,13 +346,10 @@ __all__ = [
     "dimension_names",
     "dimensions_of",
     "drop_index",
-    "drop_range_index",
     "dtype_metadata",
     "dtype_of",
     "element_and_shape",
     "element_of_dtype",
-    "embedded_content",
-    "embedded_schema",
     "empty_batch",
     "empty_table",
     "encode_png",
@@ -367,11 +357,9 @@ __all__ = [
     "encoding_of",
     "encoding_rules",
     "entries_of",
-    "equal_types",
     "export_stream",
     "faults_of_lists",
     "feature_descriptions",
-    "field_bytes",
     "fields_of",
     "fill_in_types",
     "first_refused",
@@ -436,7 +424,6 @@ __all__ = [
     "open_input",
     "other_part",
     "overridden_by",
-    "pack",
     "permutation_of",
     "pillow",
     "plain_array",
@@ -501,7 +488,6 @@ __all__ = [
     "types_within",
     "uncommon",
     "unknown_dtype",
-    "unpack",
     "use_plain_layouts",
     "valid_mask",
     "value_bytes",

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, counted, logger
 from tfrecord_io.bytes import HEADER_BYTES, Array, frame_size
-from tfrecord_io.columns import embedded_content, is_glob
+from tfrecord_io.columns import EmbeddedSchema, is_glob
 from tfrecord_io.errors import TFRecordError, printable
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
@@ -171,7 +171,7 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
         if stated_schema is not None:
             return stated_schema
         first = file.read(0, frame_size(file.read(0, HEADER_BYTES)))
-        return embedded_content(first, check_crc=options.check_crc)
+        return EmbeddedSchema.content_of(first, check_crc=options.check_crc)
 
     from tfrecord_io.read.index.column_search import WantedColumns
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.columns import (
+    EmbeddedSchema,
     EmbeddedSchemaUnreadable,
     Field,
     Projection,
@@ -20,7 +21,6 @@ from tfrecord_io.columns import (
     int64_array,
     is_glob,
     matches_any,
-    unpack,
 )
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import ColumnFolder, ManifestShard, Source
@@ -163,7 +163,7 @@ def _stated_content(source: Source) -> bytes | None:
 
 def _unpack_schema(content: bytes | None) -> pa.Schema | None:
     with suppress(EmbeddedSchemaUnreadable):
-        return None if content is None else unpack(content).schema
+        return None if content is None else EmbeddedSchema.parse(content).schema
     return None
 
 

@@ -34,15 +34,9 @@ from tfrecord_io.columns import (
     Projection,
     Schema,
     apply_overrides,
-    drop_range_index,
-    embedded_content,
-    embedded_schema,
-    field_bytes,
     matches,
     merge,
-    pack,
     plain_kind,
-    unpack,
     written_schema,
 )
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
@@ -100,7 +94,7 @@ class CopiedRecords:
             _warn_of_lost_types(self.sources, typed.schema_overrides)
         self._folder_of = {id(source): folder for folder, of_folder in self.folders.items() for source in of_folder}
         stored, without = self._stored_schemas()
-        self._fields = tuple(map(field_bytes, stored))  # the embedded schemas of the files, as they are stored
+        self._fields = tuple(map(EmbeddedSchema.field_of, stored))  # the schemas of the files, as they are stored
         self.schema = CopiedSchema.decide(self.sources, stored, without, options)
         folder_columns = self.schema.folders
         self._features = FolderFeatures(folder_columns, self.sources) if folder_columns.fields else None
@@ -157,9 +151,9 @@ class CopiedRecords:
         """Note the schema in the first record of a shard that embeds another schema than its manifest's."""
         shard = self.sources[walker.number].shard
         if walker.record == 0 and shard is not None and shard.manifest.schema is not None:
-            content = embedded_content(walker.data[: int(frames.lengths[0]) + FRAME_BYTES])
-            if content is not None and _is_readable(content) and field_bytes(content) not in self._fields:
-                self._fields = (*self._fields, field_bytes(content))
+            content = EmbeddedSchema.content_of(walker.data[: int(frames.lengths[0]) + FRAME_BYTES])
+            if content is not None and _is_readable(content) and EmbeddedSchema.field_of(content) not in self._fields:
+                self._fields = (*self._fields, EmbeddedSchema.field_of(content))
 
     def _strip_schemas(self, data: Array, sizes: Array) -> Frames:
         """Remove the embedded schemas from records."""
@@ -239,7 +233,7 @@ class CopiedSchema:
             folders, features = folders.declare_types(columns, sources)
             if schema_of_copies is not None:
                 schema_of_copies = EmbeddedSchema(
-                    embedded_schema(features.to_arrow()), schema_of_copies.dictionaries, schema_of_copies.path
+                    EmbeddedSchema.of(features.to_arrow()).schema, schema_of_copies.dictionaries, schema_of_copies.path
                 )
                 _check_described(schema_of_copies, sources, options.reading)
         if schema_of_copies is None:
@@ -247,7 +241,7 @@ class CopiedSchema:
         _refuse(folders, schema_of_copies.schema.names, sources)
         schema = folders.extend_schema(schema_of_copies.schema, Projection(None))
         is_stored = len(stored) == 1 and not is_declared and not overrides and not folders.fields
-        content = next(iter(stored)) if is_stored else pack(schema, schema_of_copies.dictionaries)
+        content = next(iter(stored)) if is_stored else EmbeddedSchema(schema, schema_of_copies.dictionaries).pack()
         declared = Schema.parse(schema) if is_declared or overrides else None
         return cls(content, tuple(schema.names), united=united, declared=declared, folders=folders)
 
@@ -255,9 +249,9 @@ class CopiedSchema:
         """Return the schema of copies whose records are in another order: no RangeIndex of pandas describes them."""
         if self.content is None:
             return self
-        embedded = unpack(self.content)
-        schema = drop_range_index(embedded.schema)
-        return self if schema is embedded.schema else replace(self, content=pack(schema, embedded.dictionaries))
+        embedded = EmbeddedSchema.parse(self.content)
+        other_order = embedded.without_range_index()
+        return self if other_order is embedded else replace(self, content=other_order.pack())
 
 
 def _unite_schemas(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> EmbeddedSchema | None:
@@ -470,7 +464,7 @@ def _first_schema(source: Source, reading: ScanOptions) -> tuple[bool, bytes | N
 
 def _is_readable(content: bytes | None) -> bool:
     try:
-        return content is not None and unpack(content) is not None
+        return content is not None and EmbeddedSchema.parse(content) is not None
     except EmbeddedSchemaUnreadable:
         return False
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import WriteOptions
 from tfrecord_io.bytes import check_level, get_codec
-from tfrecord_io.columns import EmbeddedSchema, Rounding, empty_batch, lacks_only_values, merge, pack, stored_index
+from tfrecord_io.columns import EmbeddedSchema, Rounding, empty_batch, lacks_only_values, merge, stored_index
 from tfrecord_io.errors import SchemaError, TFRecordError, printable, undo_after
 from tfrecord_io.store import (
     NO_CONTENT,
@@ -256,7 +256,7 @@ class DistributedWriter:
         common.refuse_conflicts()
         for part_schema in by_content.values():
             _refuse_other_columns(part_schema.schema, common.schema, self.target.output.path)
-        return pack(common.schema, common.dictionaries)
+        return common.pack()
 
 
 class OpenPart:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import BatchSource, common_field, embedded_schema, nested_handed, pack, plain_layout, unpack
+from tfrecord_io.columns import BatchSource, EmbeddedSchema, common_field, nested_handed, plain_layout
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.store import ColumnFolder
 
@@ -54,7 +54,7 @@ class PartitionFolders:
     @property
     def schema(self) -> bytes:
         """The packed schema of the columns."""
-        return pack(embedded_schema(self.types), {})
+        return EmbeddedSchema.of(self.types).pack()
 
     def split(self, source: BatchSource, row: int) -> BatchSource:
         """The batches, the first of which begins with `row`, without their partition columns."""
@@ -170,7 +170,7 @@ def stored_columns(schema: pa.Schema, partition_by: Sequence[str] | None) -> lis
 
 @lru_cache(maxsize=1)  # asked for each folder of a dataset
 def _types_of(schema: bytes) -> dict[str, pa.DataType]:
-    return {field.name: field.type for field in unpack(schema).schema}
+    return {field.name: field.type for field in EmbeddedSchema.parse(schema).schema}
 
 
 def folder_values(texts: Iterable[tuple[str, str | None]], schema: bytes | None) -> frozenset[tuple[str, object]]:

@@ -43,11 +43,9 @@ from tfrecord_io.columns import (
     SliceEncoder,
     WritePlan,
     check_column_encodings,
-    embedded_schema,
     empty_batch,
     encoded_as_in_dataset,
     open_input,
-    pack,
     stored_index,
     written_schema,
 )
@@ -287,7 +285,7 @@ class Writer(PublishingWriter):
         is_lost = self._rows == 0 and self._embeds and schema is not None
         try:
             if schema is not None and is_lost:
-                sink.begin(pack(embedded_schema(schema), {}))
+                sink.begin(EmbeddedSchema.of(schema).pack())
             columns = () if schema is None else tuple(schema.names)
             index = () if schema is None else tuple(stored_index(schema))
             sink.finish()
@@ -340,7 +338,7 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)  # of columns that it leaves out, which the writer issues
             source = conform(source, 0)
-        conform.check_types(source.schema)
+        conform.check_types(schema)
     stored = stored_columns(source.schema, options.partition_by)
     SliceEncoder.from_options(pa.schema([source.schema.field(at) for at in stored], source.schema.metadata), options)
 

@@ -12,17 +12,7 @@ from typing import TypeGuard
 import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, ScanOptions
-from tfrecord_io.columns import (
-    NESTED,
-    EmbeddedSchema,
-    EmbeddedSchemaUnreadable,
-    Schema,
-    as_stored,
-    embedded_content,
-    equal_types,
-    is_composed,
-    unpack,
-)
+from tfrecord_io.columns import NESTED, EmbeddedSchema, EmbeddedSchemaUnreadable, Schema, as_stored, is_composed
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.store import Source, SourcePrefetcher
@@ -142,7 +132,7 @@ class EmbeddedSchemaCheck:
             if self.declared is None or content in self._as_declared:
                 return None
             try:
-                stored = Schema.parse(unpack(content).schema)
+                stored = Schema.parse(EmbeddedSchema.parse(content).schema)
             except (EmbeddedSchemaUnreadable, SchemaError):  # what is declared is read without it
                 stored = Schema()
             try:
@@ -160,7 +150,7 @@ class EmbeddedSchemaCheck:
 
     def _unpack(self, path: str, record: int, content: bytes) -> EmbeddedSchema | None:
         try:
-            return unpack(content)
+            return EmbeddedSchema.parse(content)
         except EmbeddedSchemaUnreadable as error:
             if content not in self._unreadable:
                 self._unreadable.add(content)
@@ -173,7 +163,7 @@ class EmbeddedSchemaCheck:
         self, path: str, record: int, offset: int, embedded: EmbeddedSchema, content: bytes
     ) -> SchemaError | SchemaRevision | None:
         first = self._by_path.get(path)
-        if record > 0 and first is not None and not equal_types(first, embedded.schema):
+        if record > 0 and first is not None and not embedded.has_types(first):
             return SchemaError(
                 "it carries an embedded schema that differs from that of the file's first record",
                 path=path,
@@ -291,4 +281,4 @@ def first_embedded(walker: BlockWalker) -> bytes | None:
     TFRecordError or OSError if the record is damaged, or cannot be read.
     """
     frames = next(walker.intact_frames(1), None)
-    return None if frames is None else embedded_content(walker.data[: frames.consumed], check_crc=False)
+    return None if frames is None else EmbeddedSchema.content_of(walker.data[: frames.consumed], check_crc=False)
