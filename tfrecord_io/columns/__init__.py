@@ -16,7 +16,6 @@ _HOMES = {
     "int64_array": "arrow.buffers",  # An int64 array over `values`, without the import of pandas by ``pa.array``
     "list_array": "arrow.buffers",  # An array of list or large_list that cuts `values` into rows
     "list_lengths": "arrow.buffers",  # Number of values of each list, of any layout, 0 where it is null
-    "numpy_dtype": "arrow.buffers",  # The dtype of an Arrow type of fixed width
     "offset_dtype": "arrow.buffers",  # The dtype of the offsets of lists, maps, text or bytes
     "offset_view": "arrow.buffers",  # The offsets of a list or binary array, one more than it has slots
     "offsets_of": "arrow.buffers",  # Offsets from 0 on of runs of these lengths
@@ -96,7 +95,6 @@ _HOMES = {
     "Ragged": "arrow.output.to_numpy",  # Rows of values, one after another
     "Rows": "arrow.output.to_numpy",  # Rows of a column as arrays: dense, or ragged
     "bytes_rows": "arrow.output.to_numpy",  # The rows of arrays of bytes, as objects
-    "declared_shape": "arrow.output.to_numpy",  # The shape that a schema declares for the values of each list
     "is_plain": "arrow.output.to_numpy",  # True if an array is of one dimension, contiguous, and of numbers
     "join_rows": "arrow.output.to_numpy",  # Join the rows of several arrays of one column, in memory of the caller
     "joined_objects": "arrow.output.to_numpy",  # An object array of the rows of several
@@ -108,7 +106,6 @@ _HOMES = {
     "number_items": "arrow.output.to_numpy",  # The numbers of an array as a view
     "rows_of_equal_tensors": "arrow.output.to_numpy",  # The rows of lists of tensors whose shapes vary by their type
     "shape_of_all": "arrow.output.to_numpy",  # The shape of every row of several that is not missing
-    "to_rows": "arrow.output.to_numpy",  # The rows of a column
     "to_pandas": "arrow.output.to_pandas",  # The DataFrame of a table
     "BYTES_KEY": "arrow.output.to_python",  # bytes are an object with this key alone
     "cell": "arrow.output.to_python",  # The value of one row
@@ -118,7 +115,6 @@ _HOMES = {
     "python_columns": "arrow.output.to_python",  # The rows of each column as Python values
     "python_values": "arrow.output.to_python",  # All values of an array, as ``to_pylist`` returns them if it can
     "record_dicts": "arrow.output.to_python",  # The rows of a table as dicts
-    "rows_of": "arrow.output.to_python",  # The rows of a column as Python values
     "PixelReader": "arrow.pixel_reader",  # Decodes images of a column. Threads may share it
     "shrink_image": "arrow.pixel_reader",  # A small copy of an opened image: "RGBA" if it keeps transparency; RowFault
     "from_plain_form": "arrow.plain_forms",  # The array of a type whose `plain_form` an array has
@@ -139,28 +135,14 @@ _HOMES = {
     "shape_of_cells": "arrow.tensor_values",  # The dtype of a sequence of arrays, and their shape
     "shapes_of_counts": "arrow.tensor_values",  # The shapes of tensors with these numbers of values
     "tensor_array": "arrow.tensor_values",  # A column of `rows` (including the null ones) from the bytes of its tensors
-    "tensors_of": "arrow.tensor_values",  # The bytes of a column's tensors in their logical order
-    "tensors_of_column": "arrow.tensor_values",  # `tensors_of` for an array and its field
-    "to_cells": "arrow.tensor_values",  # The tensors of a column as an object array of ndarrays, None where null
+    "Column": "column",  # A column of Arrow, or a type of its values: what its type and its metadata say
     "RECORD": "schema.array_attributes",  # the dimension of the rows, in what is made of columns
     "TYPE": "schema.array_attributes",  # attribute of times that NumPy has as another type
     "add_attributes": "schema.array_attributes",  # Add attributes to the metadata of columns
     "add_dimensions": "schema.array_attributes",  # Add the names of dimensions to the metadata of columns
-    "attributes_of": "schema.array_attributes",  # The attributes of a column
     "dimension_names": "schema.array_attributes",  # The names of a variable's dimensions without that of the rows
-    "dimensions_of": "schema.array_attributes",  # The names of a column's dimensions, without that of the rows
-    "is_other_time": "schema.array_attributes",  # True if NumPy has values of this type as those of another one
-    "BY_WIRE": "schema.column_features",  # of a declared tensor: RAW where a record has bytes
-    "ENCODING_KEY": "schema.column_features",  # field metadata; absent means LIST
-    "FEATURE_LIST": "schema.column_features",  # The part of a SequenceExample with steps
-    "LIST": "schema.column_features",  # the values themselves
-    "RAW": "schema.column_features",  # the values' bytes, C order, little-endian, with companion features
     "as_shape": "schema.column_features",  # A shape from numbers, None and −1, from one number, or from TensorFlow's Te
-    "encoding_of": "schema.column_features",  # The encoding in a field's metadata, or None
-    "leaves": "schema.column_features",  # List the features that a column is written as
     "nested_handed": "schema.column_features",  # The type of a declared nested column in a result
-    "shown_type": "schema.column_features",  # The name of a column's type for display
-    "stored_as": "schema.column_features",  # The type in which a record has the numbers of a column
     "Projection": "schema.column_selection",  # The ``columns=`` of a call
     "apply_overrides": "schema.column_selection",  # Replace columns of an inferred schema
     "as_stored": "schema.column_selection",  # The declared schema
@@ -175,11 +157,8 @@ _HOMES = {
     "composite_of": "schema.composite",  # How a field's column is built, None where it is one plain feature
     "EmbeddedSchema": "schema.embedded",  # An embedded schema, of one file or united from several files
     "EmbeddedSchemaUnreadable": "schema.embedded",  # The field's content is not a schema that this version reads
-    "BOXES_KEY": "schema.field",  # of TFDS: the order and unit of a box's numbers, if that is not "REL_YXYX"
-    "CONTEXT": "schema.field",  # The part of a SequenceExample without steps
     "CONVERSION_ERRORS": "schema.field",  # Exceptions of a conversion that does not fit
     "Field": "schema.field",  # A column and the feature that it is read from
-    "PARTS": "schema.field",  # The parts of a SequenceExample
     "check_names": "schema.field",  # See `check_columns`
     "as_field": "schema.field_makers",  # The field of a column
     "is_call": "schema.field_makers",  # True if a type is the text of a call of `tensor` or `image`
@@ -197,7 +176,6 @@ _HOMES = {
     "InferredSchema": "schema.inferred_schema",  # A `Schema` and the evidence for it
     "KindCount": "schema.inferred_type",  # How many records have values of one feature type in a feature
     "Observation": "schema.inferred_type",  # Evidence of some records about one column
-    "RecordRef": "schema.inferred_type",  # A record of a dataset, as evidence for an observation
     "arrow_type": "schema.inferred_type",  # The Arrow type of a column for which `seen` was observed
     "contradiction": "schema.inferred_type",  # The error for a column that differs between two records
     "join": "schema.inferred_type",  # The least observation that covers both
@@ -213,46 +191,19 @@ _HOMES = {
     "stored_index": "schema.pandas_metadata",  # Names of the columns of a schema that are levels of the frame's index
     "Schema": "schema.schema",  # The columns to read, in order, with their types
     "SparseColumn": "schema.sparse_column",  # A sparse tensor for each row
-    "JSON": "schema.tensor_types",  # The format of JSON lines
-    "NESTED": "schema.tensor_types",  # The name of the encoding of nested types
     "Shape": "schema.tensor_types",  # A shape of a tensor, None for a free dimension
     "TENSOR_ENCODINGS": "schema.tensor_types",  # The table of encodings of tensors
-    "axes_of": "schema.tensor_types",  # The axes of a shape with free dimensions
     "check_column_encodings": "schema.tensor_types",  # Raise ValueError for an unknown or adaptive encoding in a
     "dtype_metadata": "schema.tensor_types",  # The field metadata from which `element_of` reads the dtype
-    "element_and_shape": "schema.tensor_types",  # The dtype and the shape of a column of tensors, as NumPy has them
     "encoding_rules": "schema.tensor_types",  # Find an encoding by its name
-    "is_any_tensor": "schema.tensor_types",  # True if `type_` is one of the two types of tensors
-    "is_composed": "schema.tensor_types",  # True if an encoding makes several plain columns of a column, or JSON
-    "is_fixed_shape_tensor": "schema.tensor_types",  # True if `type_` is Arrow's type of tensors of one shape
-    "is_variable_shape_tensor": "schema.tensor_types",  # True if `type_` is Arrow's type of tensors of shapes that vary
-    "permutation_of": "schema.tensor_types",  # The stored axis of each logical axis
     "refuse_unknown_dtypes": "schema.tensor_types",  # Raise SchemaError for a column of an `unknown_dtype`
     "register_variable_shape_tensor": "schema.tensor_types",  # Register the type of tensors whose shapes vary
-    "tensor_field": "schema.tensor_types",  # The field of a column of tensors
     "tensor_type": "schema.tensor_types",  # The type of a column of tensors of this shape
-    "tensor_value_type": "schema.tensor_types",  # The type of one value of a type of tensors
-    "unknown_dtype": "schema.tensor_types",  # The dtype of a column of which a library that takes Arrow's storage
     "written_encodings": "schema.tensor_types",  # The names of the encodings that columns can be written with
     "as_arrow_type": "schema.type_names",  # The Arrow type for a type, its name
-    "logical_name": "schema.type_names",  # The name of a field's type
-    "short_type_name": "schema.type_names",  # The name of a type in tables and reports
     "summary_of": "schema.type_names",  # The first columns of a schema and their types as `shown_type` has them
-    "type_name": "schema.type_names",  # The name of an Arrow type, as `type_from_name` parses it
     "UnsupportedType": "schema.types",  # A type that cannot be stored in a TFRecord
-    "has_dictionary": "schema.types",  # True if a dictionary is in a type, whose order counts if `ordered`
     "hashable": "schema.types",  # The values as a type that Arrow (26.0) has a hash of, none of them changed
-    "is_bytes": "schema.types",  # True if values of `type` are bytes of any number, with offsets of 32 or 64 bits
-    "is_list_like": "schema.types",  # True if `type` is a list of any layout
-    "is_number": "schema.types",  # True if values of `type` are plain NumPy numbers, so that "raw" applies
-    "is_text": "schema.types",  # True if values of `type` are text, with offsets of 32 or 64 bits
-    "is_text_or_bytes": "schema.types",  # True if values of `type` are text or bytes, of any layout
-    "kind_of": "schema.types",  # The feature type of one value of `type`, which is neither a list nor a struct
-    "map_fields": "schema.types",  # Change the fields of a list, struct, map or union
-    "plain_kind": "schema.types",  # The feature type of the most common types
-    "relist": "schema.types",  # The list type `outer` with other values
-    "types_within": "schema.types",  # The type and all those nested in it
     "uncommon": "schema.types",  # The positions of the columns whose types are not of the most common ones
-    "value_type": "schema.types",  # The type of one value
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -10,7 +10,6 @@ from tfrecord_io.columns.arrow.buffers import export_stream as export_stream
 from tfrecord_io.columns.arrow.buffers import int64_array as int64_array
 from tfrecord_io.columns.arrow.buffers import list_array as list_array
 from tfrecord_io.columns.arrow.buffers import list_lengths as list_lengths
-from tfrecord_io.columns.arrow.buffers import numpy_dtype as numpy_dtype
 from tfrecord_io.columns.arrow.buffers import offset_dtype as offset_dtype
 from tfrecord_io.columns.arrow.buffers import offset_view as offset_view
 from tfrecord_io.columns.arrow.buffers import offsets_of as offsets_of
@@ -90,7 +89,6 @@ from tfrecord_io.columns.arrow.output.to_numpy import Dense as Dense
 from tfrecord_io.columns.arrow.output.to_numpy import Ragged as Ragged
 from tfrecord_io.columns.arrow.output.to_numpy import Rows as Rows
 from tfrecord_io.columns.arrow.output.to_numpy import bytes_rows as bytes_rows
-from tfrecord_io.columns.arrow.output.to_numpy import declared_shape as declared_shape
 from tfrecord_io.columns.arrow.output.to_numpy import is_plain as is_plain
 from tfrecord_io.columns.arrow.output.to_numpy import join_rows as join_rows
 from tfrecord_io.columns.arrow.output.to_numpy import joined_objects as joined_objects
@@ -102,7 +100,6 @@ from tfrecord_io.columns.arrow.output.to_numpy import number_dtype as number_dty
 from tfrecord_io.columns.arrow.output.to_numpy import number_items as number_items
 from tfrecord_io.columns.arrow.output.to_numpy import rows_of_equal_tensors as rows_of_equal_tensors
 from tfrecord_io.columns.arrow.output.to_numpy import shape_of_all as shape_of_all
-from tfrecord_io.columns.arrow.output.to_numpy import to_rows as to_rows
 from tfrecord_io.columns.arrow.output.to_pandas import to_pandas as to_pandas
 from tfrecord_io.columns.arrow.output.to_python import BYTES_KEY as BYTES_KEY
 from tfrecord_io.columns.arrow.output.to_python import cell as cell
@@ -112,7 +109,6 @@ from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
 from tfrecord_io.columns.arrow.output.to_python import python_columns as python_columns
 from tfrecord_io.columns.arrow.output.to_python import python_values as python_values
 from tfrecord_io.columns.arrow.output.to_python import record_dicts as record_dicts
-from tfrecord_io.columns.arrow.output.to_python import rows_of as rows_of
 from tfrecord_io.columns.arrow.pixel_reader import PixelReader as PixelReader
 from tfrecord_io.columns.arrow.pixel_reader import shrink_image as shrink_image
 from tfrecord_io.columns.arrow.plain_forms import from_plain_form as from_plain_form
@@ -133,28 +129,14 @@ from tfrecord_io.columns.arrow.tensor_values import plain_array as plain_array
 from tfrecord_io.columns.arrow.tensor_values import shape_of_cells as shape_of_cells
 from tfrecord_io.columns.arrow.tensor_values import shapes_of_counts as shapes_of_counts
 from tfrecord_io.columns.arrow.tensor_values import tensor_array as tensor_array
-from tfrecord_io.columns.arrow.tensor_values import tensors_of as tensors_of
-from tfrecord_io.columns.arrow.tensor_values import tensors_of_column as tensors_of_column
-from tfrecord_io.columns.arrow.tensor_values import to_cells as to_cells
+from tfrecord_io.columns.column import Column as Column
 from tfrecord_io.columns.schema.array_attributes import RECORD as RECORD
 from tfrecord_io.columns.schema.array_attributes import TYPE as TYPE
 from tfrecord_io.columns.schema.array_attributes import add_attributes as add_attributes
 from tfrecord_io.columns.schema.array_attributes import add_dimensions as add_dimensions
-from tfrecord_io.columns.schema.array_attributes import attributes_of as attributes_of
 from tfrecord_io.columns.schema.array_attributes import dimension_names as dimension_names
-from tfrecord_io.columns.schema.array_attributes import dimensions_of as dimensions_of
-from tfrecord_io.columns.schema.array_attributes import is_other_time as is_other_time
-from tfrecord_io.columns.schema.column_features import BY_WIRE as BY_WIRE
-from tfrecord_io.columns.schema.column_features import ENCODING_KEY as ENCODING_KEY
-from tfrecord_io.columns.schema.column_features import FEATURE_LIST as FEATURE_LIST
-from tfrecord_io.columns.schema.column_features import LIST as LIST
-from tfrecord_io.columns.schema.column_features import RAW as RAW
 from tfrecord_io.columns.schema.column_features import as_shape as as_shape
-from tfrecord_io.columns.schema.column_features import encoding_of as encoding_of
-from tfrecord_io.columns.schema.column_features import leaves as leaves
 from tfrecord_io.columns.schema.column_features import nested_handed as nested_handed
-from tfrecord_io.columns.schema.column_features import shown_type as shown_type
-from tfrecord_io.columns.schema.column_features import stored_as as stored_as
 from tfrecord_io.columns.schema.column_selection import Projection as Projection
 from tfrecord_io.columns.schema.column_selection import apply_overrides as apply_overrides
 from tfrecord_io.columns.schema.column_selection import as_stored as as_stored
@@ -169,10 +151,7 @@ from tfrecord_io.columns.schema.composite import Composite as Composite
 from tfrecord_io.columns.schema.composite import composite_of as composite_of
 from tfrecord_io.columns.schema.embedded import EmbeddedSchema as EmbeddedSchema
 from tfrecord_io.columns.schema.embedded import EmbeddedSchemaUnreadable as EmbeddedSchemaUnreadable
-from tfrecord_io.columns.schema.field import BOXES_KEY as BOXES_KEY
-from tfrecord_io.columns.schema.field import CONTEXT as CONTEXT
 from tfrecord_io.columns.schema.field import CONVERSION_ERRORS as CONVERSION_ERRORS
-from tfrecord_io.columns.schema.field import PARTS as PARTS
 from tfrecord_io.columns.schema.field import Field as Field
 from tfrecord_io.columns.schema.field import check_names as check_names
 from tfrecord_io.columns.schema.field_makers import as_field as as_field
@@ -191,7 +170,6 @@ from tfrecord_io.columns.schema.inferred_schema import Evidence as Evidence
 from tfrecord_io.columns.schema.inferred_schema import InferredSchema as InferredSchema
 from tfrecord_io.columns.schema.inferred_type import KindCount as KindCount
 from tfrecord_io.columns.schema.inferred_type import Observation as Observation
-from tfrecord_io.columns.schema.inferred_type import RecordRef as RecordRef
 from tfrecord_io.columns.schema.inferred_type import arrow_type as arrow_type
 from tfrecord_io.columns.schema.inferred_type import contradiction as contradiction
 from tfrecord_io.columns.schema.inferred_type import join as join
@@ -207,96 +185,59 @@ from tfrecord_io.columns.schema.pandas_metadata import feature_descriptions as f
 from tfrecord_io.columns.schema.pandas_metadata import stored_index as stored_index
 from tfrecord_io.columns.schema.schema import Schema as Schema
 from tfrecord_io.columns.schema.sparse_column import SparseColumn as SparseColumn
-from tfrecord_io.columns.schema.tensor_types import JSON as JSON
-from tfrecord_io.columns.schema.tensor_types import NESTED as NESTED
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS as TENSOR_ENCODINGS
 from tfrecord_io.columns.schema.tensor_types import Shape as Shape
-from tfrecord_io.columns.schema.tensor_types import axes_of as axes_of
 from tfrecord_io.columns.schema.tensor_types import check_column_encodings as check_column_encodings
 from tfrecord_io.columns.schema.tensor_types import dtype_metadata as dtype_metadata
-from tfrecord_io.columns.schema.tensor_types import element_and_shape as element_and_shape
 from tfrecord_io.columns.schema.tensor_types import encoding_rules as encoding_rules
-from tfrecord_io.columns.schema.tensor_types import is_any_tensor as is_any_tensor
-from tfrecord_io.columns.schema.tensor_types import is_composed as is_composed
-from tfrecord_io.columns.schema.tensor_types import is_fixed_shape_tensor as is_fixed_shape_tensor
-from tfrecord_io.columns.schema.tensor_types import is_variable_shape_tensor as is_variable_shape_tensor
-from tfrecord_io.columns.schema.tensor_types import permutation_of as permutation_of
 from tfrecord_io.columns.schema.tensor_types import refuse_unknown_dtypes as refuse_unknown_dtypes
 from tfrecord_io.columns.schema.tensor_types import register_variable_shape_tensor as register_variable_shape_tensor
-from tfrecord_io.columns.schema.tensor_types import tensor_field as tensor_field
 from tfrecord_io.columns.schema.tensor_types import tensor_type as tensor_type
-from tfrecord_io.columns.schema.tensor_types import tensor_value_type as tensor_value_type
-from tfrecord_io.columns.schema.tensor_types import unknown_dtype as unknown_dtype
 from tfrecord_io.columns.schema.tensor_types import written_encodings as written_encodings
 from tfrecord_io.columns.schema.type_names import as_arrow_type as as_arrow_type
-from tfrecord_io.columns.schema.type_names import logical_name as logical_name
-from tfrecord_io.columns.schema.type_names import short_type_name as short_type_name
 from tfrecord_io.columns.schema.type_names import summary_of as summary_of
-from tfrecord_io.columns.schema.type_names import type_name as type_name
 from tfrecord_io.columns.schema.types import UnsupportedType as UnsupportedType
-from tfrecord_io.columns.schema.types import has_dictionary as has_dictionary
 from tfrecord_io.columns.schema.types import hashable as hashable
-from tfrecord_io.columns.schema.types import is_bytes as is_bytes
-from tfrecord_io.columns.schema.types import is_list_like as is_list_like
-from tfrecord_io.columns.schema.types import is_number as is_number
-from tfrecord_io.columns.schema.types import is_text as is_text
-from tfrecord_io.columns.schema.types import is_text_or_bytes as is_text_or_bytes
-from tfrecord_io.columns.schema.types import kind_of as kind_of
-from tfrecord_io.columns.schema.types import map_fields as map_fields
-from tfrecord_io.columns.schema.types import plain_kind as plain_kind
-from tfrecord_io.columns.schema.types import relist as relist
-from tfrecord_io.columns.schema.types import types_within as types_within
 from tfrecord_io.columns.schema.types import uncommon as uncommon
-from tfrecord_io.columns.schema.types import value_type as value_type
 
 __all__ = [
     "AnyBatchBuilder",
-    "BOXES_KEY",
     "BYTES_KEY",
-    "BY_WIRE",
     "BatchBuilder",
     "BatchSource",
     "BatchStream",
     "COMPARISONS",
-    "CONTEXT",
     "CONVERSION_ERRORS",
+    "Column",
     "ColumnAccumulator",
     "ColumnSummary",
     "Columns",
     "Composite",
     "Conforming",
     "Dense",
-    "ENCODING_KEY",
     "EmbeddedSchema",
     "EmbeddedSchemaUnreadable",
     "Embedding",
     "EncodedPiece",
     "Evidence",
-    "FEATURE_LIST",
     "Field",
     "FoldedTensor",
     "HEADINGS",
     "ImageForm",
     "ImageHeader",
     "InferredSchema",
-    "JSON",
     "KindCount",
-    "LIST",
     "Memory",
     "MessageBatchBuilder",
-    "NESTED",
     "Observation",
-    "PARTS",
     "PayloadDicts",
     "PixelReader",
     "Projection",
-    "RAW",
     "RECORD",
     "Ragged",
     "RawImageForm",
     "RawImages",
     "RecordDicts",
-    "RecordRef",
     "Rounding",
     "RowFault",
     "Rows",
@@ -323,8 +264,6 @@ __all__ = [
     "as_field",
     "as_shape",
     "as_stored",
-    "attributes_of",
-    "axes_of",
     "batch_of",
     "bytes_rows",
     "can_unify",
@@ -342,19 +281,15 @@ __all__ = [
     "contradiction",
     "count_kinds",
     "cut_columns",
-    "declared_shape",
     "dimension_names",
-    "dimensions_of",
     "drop_index",
     "dtype_metadata",
     "dtype_of",
-    "element_and_shape",
     "element_of_dtype",
     "empty_batch",
     "empty_table",
     "encode_png",
     "encoded_as_in_dataset",
-    "encoding_of",
     "encoding_rules",
     "entries_of",
     "export_stream",
@@ -367,25 +302,14 @@ __all__ = [
     "fold",
     "from_json",
     "from_plain_form",
-    "has_dictionary",
     "hashable",
     "int64_array",
-    "is_any_tensor",
-    "is_bytes",
     "is_call",
     "is_compared_as_storage",
-    "is_composed",
-    "is_fixed_shape_tensor",
     "is_glob",
-    "is_list_like",
     "is_nothing",
-    "is_number",
     "is_ordered",
-    "is_other_time",
     "is_plain",
-    "is_text",
-    "is_text_or_bytes",
-    "is_variable_shape_tensor",
     "join",
     "join_columns",
     "join_rows",
@@ -393,18 +317,14 @@ __all__ = [
     "json_line",
     "json_lines",
     "json_value",
-    "kind_of",
     "lacks_only_values",
     "lacks_type",
     "leaf_arrays",
     "leaf_fields",
-    "leaves",
     "lengths_of",
     "list_",
     "list_array",
     "list_lengths",
-    "logical_name",
-    "map_fields",
     "matches",
     "matches_any",
     "memory_errors",
@@ -416,7 +336,6 @@ __all__ = [
     "nested_handed",
     "number_dtype",
     "number_items",
-    "numpy_dtype",
     "offset_dtype",
     "offset_view",
     "offsets_of",
@@ -424,11 +343,9 @@ __all__ = [
     "open_input",
     "other_part",
     "overridden_by",
-    "permutation_of",
     "pillow",
     "plain_array",
     "plain_form",
-    "plain_kind",
     "plain_layout",
     "plan_columns",
     "prefer_read_files",
@@ -442,10 +359,8 @@ __all__ = [
     "refuse_other_features",
     "refuse_unknown_dtypes",
     "register_variable_shape_tensor",
-    "relist",
     "remove_orientation",
     "row_batches",
-    "rows_of",
     "rows_of_equal_tensors",
     "runs_within",
     "scalar",
@@ -455,11 +370,8 @@ __all__ = [
     "shape_of_all",
     "shape_of_cells",
     "shapes_of_counts",
-    "short_type_name",
-    "shown_type",
     "shrink_image",
     "stated_dtypes",
-    "stored_as",
     "stored_index",
     "struct_fields",
     "summary_of",
@@ -469,29 +381,19 @@ __all__ = [
     "tensor_array",
     "tensor_cast",
     "tensor_encoding",
-    "tensor_field",
     "tensor_type",
-    "tensor_value_type",
-    "tensors_of",
-    "tensors_of_column",
     "text_of",
     "times_to_integers",
-    "to_cells",
     "to_json",
     "to_pandas",
     "to_plain_form",
-    "to_rows",
     "to_table",
     "type_literals",
-    "type_name",
     "typed_view",
-    "types_within",
     "uncommon",
-    "unknown_dtype",
     "use_plain_layouts",
     "valid_mask",
     "value_bytes",
-    "value_type",
     "values_of",
     "variable_width",
     "widen",

@@ -25,15 +25,13 @@ from tfrecord_io.bytes import (
     to_error,
 )
 from tfrecord_io.columns import (
-    FEATURE_LIST,
-    RAW,
+    Column,
     Evidence,
     Field,
     FoldedTensor,
     KindCount,
     Observation,
     Projection,
-    RecordRef,
     Schema,
     SeenColumns,
     arrow_type,
@@ -44,12 +42,12 @@ from tfrecord_io.columns import (
     dtype_metadata,
     fold,
     join,
-    plain_kind,
     tensor_type,
 )
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
+from tfrecord_io.store import RecordRef
 
 _SAMPLE_BYTES = 16 * MIB
 
@@ -213,9 +211,9 @@ def _folded_field(name: str, tensor: FoldedTensor) -> Field:
     """The field of a folded column; single numbers get a plain one."""
     element = tensor.element
     if not tensor.rank and element.plain is not None:
-        return Field(name, element.plain, encoding=RAW)
+        return Field(name, element.plain, encoding=Column.RAW)
     shape = (None,) * tensor.rank if tensor.shape is None else tensor.shape
-    return Field(name, tensor_type(element, shape), encoding=RAW, metadata=dtype_metadata(element))
+    return Field(name, tensor_type(element, shape), encoding=Column.RAW, metadata=dtype_metadata(element))
 
 
 def inferred_schema(
@@ -236,7 +234,7 @@ def inferred_schema(
         for key, seen in {id(seen): seen for seen in observations.values()}.items()
     }
     names = sorted(observations)
-    if not folded and all(plain_kind(type_) is not None for type_ in types.values()):
+    if not folded and all(Column(type_).plain_kind is not None for type_ in types.values()):
         return Schema.from_common_types(names, [types[id(observations[name])] for name in names])
     fields = []
     for name in names:
@@ -244,7 +242,7 @@ def inferred_schema(
             fields.append(_folded_field(name, folded[name]))
         elif name not in hidden:
             seen = observations[name]
-            part = None if seen.steps is None else FEATURE_LIST
+            part = None if seen.steps is None else Column.FEATURE_LIST
             field = Field(name, types[id(seen)], part=part)  # type: ignore[arg-type]  # None: the default of the type
             fields.append(field)
     return Schema(fields)
@@ -284,7 +282,7 @@ def _evidence(
 ) -> Evidence:
     values = observation if observation.steps is None else observation.steps
     text = values.kind is Kind.BYTES and values.text
-    part = "context" if observation.steps is None else FEATURE_LIST
+    part = "context" if observation.steps is None else Column.FEATURE_LIST
     kind = values.kind.name.lower()
     return Evidence(
         kind=kind,

@@ -186,13 +186,13 @@ def _type_of(texts: set[str], stated: set[pa.DataType | None]) -> pa.DataType:
 
 def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
     """The value in a directory name, as an array of one value."""
-    from tfrecord_io.columns import logical_name
+    from tfrecord_io.columns import Column
 
     if text is None and (declared := Field.from_arrow(field)).default is not None:
         return declared.default_array().cast(field.type)
     if text is None and field.nullable:
         return pa.nulls(1, field.type)
-    expected = logical_name(field.type, field.metadata)
+    expected = Column(field).logical_name
     if text is None:
         is_named = any(name == field.name for name, _ in source.partitions)
         place = f"is not in a directory '{field.name}=...'"

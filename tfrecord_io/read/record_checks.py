@@ -25,7 +25,7 @@ from tfrecord_io.base import (
     did_you_mean,
 )
 from tfrecord_io.bytes import Plan, RecordCounts, RecordType, Text
-from tfrecord_io.columns import CONTEXT, FEATURE_LIST, BatchStream, Field, Schema, plan_columns
+from tfrecord_io.columns import BatchStream, Column, Field, Schema, plan_columns
 from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -117,16 +117,20 @@ def _quote_field(field: Field) -> str:
 def _refuse_other_part(
     field: Field, features: frozenset[str], names: Mapping[str, Collection[str]], records: int
 ) -> None:
-    part, other_part = ("feature lists", "context") if field.part == FEATURE_LIST else ("context", "feature lists")
-    maker = "tfr.sequence" if field.part == FEATURE_LIST else "tfr.list_" if t.is_list(field.type) else "tfr.scalar"
-    makers = "tfr.scalar or tfr.list_" if field.part == FEATURE_LIST else "tfr.sequence"
+    part, other_part = (
+        ("feature lists", "context") if field.part == Column.FEATURE_LIST else ("context", "feature lists")
+    )
+    maker = (
+        "tfr.sequence" if field.part == Column.FEATURE_LIST else "tfr.list_" if t.is_list(field.type) else "tfr.scalar"
+    )
+    makers = "tfr.scalar or tfr.list_" if field.part == Column.FEATURE_LIST else "tfr.sequence"
     for name in features & names.keys():
         raise SchemaError(
             f"the schema declares it in the {part}, where none of {counted(records, 'record')} has it; "
             f"it is in the {other_part}",
             feature=name,
             expected=field.part,
-            got=FEATURE_LIST if field.part == CONTEXT else CONTEXT,
+            got=Column.FEATURE_LIST if field.part == Column.CONTEXT else Column.CONTEXT,
             hint=(f"declare it with {makers}, or declare it with {maker}(…, required=False) if it may be missing"),
             hint_cli=f"declare it with {makers}",
         )
@@ -161,7 +165,7 @@ def _first_names(sources: Sequence[Source], options: ScanOptions, wanted: Collec
     parts: dict[str, set[str]] = {}
 
     def select(name: str) -> bool:
-        names[name] = {CONTEXT}
+        names[name] = {Column.CONTEXT}
         return name in wanted
 
     plan = Plan(select=select, text=Text.NO, record_type=RecordType.DETECT, names_in_both=True, **plan_limits(options))
@@ -174,7 +178,7 @@ def _first_names(sources: Sequence[Source], options: ScanOptions, wanted: Collec
     finally:
         reader.close()
     for column in chunk.columns.values() if chunk is not None else ():
-        parts.setdefault(column.name, set()).add(CONTEXT if column.steps is None else FEATURE_LIST)
+        parts.setdefault(column.name, set()).add(Column.CONTEXT if column.steps is None else Column.FEATURE_LIST)
     return names | parts
 
 
@@ -300,7 +304,7 @@ def warn_of_feature_lists(
 
     Its embedded schema, if it has one, states whether it has feature lists.
     """
-    has_lists = embedded is None or any(field.part == FEATURE_LIST for field in embedded)
+    has_lists = embedded is None or any(field.part == Column.FEATURE_LIST for field in embedded)
     if options.record_type == "example" and columns is None and has_lists:
         reason = 'the records have feature lists, which record_type="example" ignores'
         advice = "leave it out to read them, or name the columns to read"

@@ -29,8 +29,6 @@ from tfrecord_io.bytes import (
 from tfrecord_io.columns import (
     EmbeddedSchema,
     Field,
-    KindCount,
-    Observation,
     Projection,
     Schema,
     apply_overrides,
@@ -74,6 +72,7 @@ from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
+    from tfrecord_io.columns import KindCount, Observation
     from tfrecord_io.read.inference import SampledNames
     from tfrecord_io.read.saved_schema import SavedSchema
 

@@ -16,10 +16,7 @@ import pyarrow as pa
 from tfrecord_io.base import ScanOptions, did_you_mean
 from tfrecord_io.bytes import LIST_MARK, SUPPORTED_DTYPES, ColumnBuffers, Kind, Layout, ShapeSource, element
 from tfrecord_io.columns import (
-    BY_WIRE,
-    FEATURE_LIST,
-    LIST,
-    RAW,
+    Column,
     Field,
     RawImageForm,
     RowFault,
@@ -140,8 +137,8 @@ class _OpenColumn:
         if source.dtype is not None:
             dtype, is_number = self._dtype(columns)
         kinds = {c.kind for part in columns for c in _columns_of(part, self.feature) if c.value_row >= 0}
-        encoding = RAW if Kind.BYTES in kinds else LIST if kinds else source.encoding
-        in_context = field.part == FEATURE_LIST and self._is_in_context(columns)
+        encoding = Column.RAW if Kind.BYTES in kinds else Column.LIST if kinds else source.encoding
+        in_context = field.part == Column.FEATURE_LIST and self._is_in_context(columns)
         closed = source.closed(encoding, is_number=is_number, in_context=in_context)
         metadata = {**field.metadata, **closed.metadata}
         if shape is None or dtype is None:  # no record has an array: the column stays one of bytes
@@ -152,11 +149,11 @@ class _OpenColumn:
         if (form := RawImageForm.from_metadata(field.metadata, self.column)) is not None:
             form.check(value.name, shape, self.column)
         type_ = tensor_type(value, shape)
-        is_list = field.part == FEATURE_LIST
+        is_list = field.part == Column.FEATURE_LIST
         return replace(
             field,
             type=pa.list_(type_) if is_list else type_,
-            encoding=field.encoding if field.encoding != LIST else source.encoding or BY_WIRE,
+            encoding=field.encoding if field.encoding != Column.LIST else source.encoding or Column.BY_WIRE,
             shape=shape,
             metadata={**metadata, **dtype_metadata(value)},
         )

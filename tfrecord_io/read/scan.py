@@ -25,15 +25,13 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import Array, ColumnBuffers, Plan, RecordType, Text
 from tfrecord_io.columns import (
     BatchBuilder,
+    Column,
     EmbeddedSchema,
-    Observation,
     Projection,
     Schema,
-    has_dictionary,
     other_part,
     overridden_by,
     plan_columns,
-    shown_type,
 )
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
@@ -48,7 +46,7 @@ from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.store import Source, total
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns import AnyBatchBuilder
+    from tfrecord_io.columns import AnyBatchBuilder, Observation
     from tfrecord_io.read.index.column_search import PickedSource
     from tfrecord_io.read.row_filter import RowFilter
     from tfrecord_io.store import PackedSources
@@ -287,7 +285,7 @@ class Scan:
     def gathers_categories(self) -> bool:
         """True if the categories of a column are those of all records."""
         dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
-        return any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.features)
+        return any(Column(f.type).has_dictionary() and f.feature not in dictionaries for f in self.features)
 
     @property
     def has_values(self) -> bool:
@@ -329,10 +327,10 @@ class Scan:
 
         Messages have fields of float64.
         """
-        from tfrecord_io.columns import logical_name
+        from tfrecord_io.columns import Column
 
-        name = logical_name(field.type, field.metadata)
-        return name if isinstance(self.options.record_type, MessageType) else shown_type(name, field)
+        name = Column(field).logical_name
+        return name if isinstance(self.options.record_type, MessageType) else Column(field).shown_as(name)
 
     def describe(self) -> str:
         """Files, columns and the filter in a line, for display."""

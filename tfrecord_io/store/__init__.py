@@ -117,6 +117,7 @@ _HOMES = {
     "OpenPlainFile": "read.source",  # A descriptor of a plain file, read at any offset by several threads
     "Origin": "read.source",  # Where a record comes from
     "PlainFileReader": "read.source",  # A raw file over an `OpenPlainFile`, which may be one in memory
+    "RecordRef": "read.source",  # A record of a dataset, as messages name it
     "Source": "read.source",  # A file to read
     "SummedFile": "read.source",  # A raw file
     "checksum": "read.source",  # Size and checksum of a whole file

@@ -18,6 +18,7 @@ from tfrecord_io.apps.tf_compat.example import encode_example
 from tfrecord_io.bytes import DTYPES, Dtype, element
 from tfrecord_io.columns import (
     TENSOR_ENCODINGS,
+    Column,
     RowFault,
     Schema,
     TensorEncoding,
@@ -28,8 +29,6 @@ from tfrecord_io.columns import (
     shape_of_cells,
     tensor,
     tensor_encoding,
-    tensor_field,
-    tensors_of_column,
 )
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, StoppedEarlyWarning
 from tfrecord_io.rows import read_arrays
@@ -72,7 +71,7 @@ def tensor_column(cells: Sequence[Any]) -> tuple[pa.Array, Dtype]:
 
 def _table(cells: Sequence[Any], shape: tuple[int | None, ...]) -> pa.Table:
     column, of = tensor_column(cells)
-    return pa.Table.from_arrays([column], schema=pa.schema([tensor_field("x", of, shape)]))
+    return pa.Table.from_arrays([column], schema=pa.schema([Column.of_tensors("x", of, shape).field]))
 
 
 SHAPES = [(), (3,), (0,), (2, 3), (2, 0, 3), (1, 2, 3)]
@@ -124,9 +123,9 @@ class TensorEncodingSuite(ABC):
     def test_decodes_what_it_encodes(self, shape: tuple[int, ...]) -> None:
         for dtype in self.dtypes:
             array = self.values(dtype, (4, *shape))
-            field = tensor_field("x", element(dtype), shape)
+            field = Column.of_tensors("x", element(dtype), shape).field
             column, _ = tensor_column(list(array))
-            tensors = tensors_of_column(column, field)
+            tensors = Column(field).tensors(column)
             values, offsets = self.encoding.encode(tensors)
             assert len(offsets) == 5
             if not self.encoding.one_value_per_cell:
@@ -267,7 +266,7 @@ class BytesEncodingSuite(TensorEncodingSuite):
 
     def test_lists_of_tensors_are_feature_lists(self, tmp_path: Path) -> None:
         step, of = tensor_column([np.full((2, 2), n, "i4") for n in range(3)])
-        field = pa.field("x", pa.list_(tensor_field("item", of, (2, 2))))
+        field = pa.field("x", pa.list_(Column.of_tensors("item", of, (2, 2)).field))
         lists = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), step, field.type)
         table = pa.Table.from_arrays([lists], schema=pa.schema([field]))
         path = self.written(tmp_path / "a", table, record_type="sequence_example")
@@ -277,7 +276,7 @@ class BytesEncodingSuite(TensorEncodingSuite):
 
     def test_a_truncated_value_is_an_error_or_another_tensor(self) -> None:
         column, of = tensor_column([np.arange(3, dtype="i4")])
-        values, _ = self.encoding.encode(tensors_of_column(column, tensor_field("x", of, (3,))))
+        values, _ = self.encoding.encode(Column(Column.of_tensors("x", of, (3,)).field).tensors(column))
         for size in range(len(values)):
             offsets = np.array([0, size])
             with suppress(RowFault):
@@ -286,7 +285,7 @@ class BytesEncodingSuite(TensorEncodingSuite):
 
     def test_a_bool_is_0_or_1(self) -> None:
         column, of = tensor_column([np.array([True, True])] * 2)
-        values, offsets = self.encoding.encode(tensors_of_column(column, tensor_field("x", of, (2,))))
+        values, offsets = self.encoding.encode(Column(Column.of_tensors("x", of, (2,)).field).tensors(column))
         bad = values.copy()
         bad[-1] = 2
         with pytest.raises(RowFault) as caught:

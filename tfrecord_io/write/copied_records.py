@@ -28,7 +28,7 @@ from tfrecord_io.bytes import (
 )
 from tfrecord_io.bytes import Frames as Extents
 from tfrecord_io.columns import (
-    FEATURE_LIST,
+    Column,
     EmbeddedSchema,
     EmbeddedSchemaUnreadable,
     Projection,
@@ -36,7 +36,6 @@ from tfrecord_io.columns import (
     apply_overrides,
     matches,
     merge,
-    plain_kind,
     written_schema,
 )
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
@@ -265,7 +264,9 @@ def _unite_schemas(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) ->
     except SchemaError as error:
         types = [field.type for embedded in schemas for field in embedded.schema if field.name == error.feature]
         error.set_hint(hint := "copy the files one by one")
-        if len({plain_kind(type_) for type_ in types}) == 1 or any(plain_kind(type_) is None for type_ in types):
+        if len({Column(type_).plain_kind for type_ in types}) == 1 or any(
+            Column(type_).plain_kind is None for type_ in types
+        ):
             declare = "declare one type for both with"
             error.set_hint(f"{declare} schema_overrides=, or {hint}", f"{declare} --type, or {hint}")
         raise
@@ -286,7 +287,7 @@ def _override_types(embedded: EmbeddedSchema, overrides: Mapping[str, Any]) -> E
 def _check_described(embedded: EmbeddedSchema, sources: Sequence[Source], reading: ScanOptions) -> None:
     """Raise an error if the records cannot be read by the schema that is to be embedded."""
     schema = Schema.parse(embedded.schema)
-    has_steps = any(field.part == FEATURE_LIST for field in schema)
+    has_steps = any(field.part == Column.FEATURE_LIST for field in schema)
     record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
     resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # has to name all features
     options = ScanOptions(schema=schema, compression=reading.compression, limits=reading.limits)

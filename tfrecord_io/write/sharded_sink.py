@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, Task, WriteOptions, start_in_background
 from tfrecord_io.bytes import HEADER_BYTES, Array, Frames, check_level, frame_size, get_codec, get_engine
-from tfrecord_io.columns import BY_WIRE, BatchSource, EmbeddedSchema, encoding_of, merge, stored_index
+from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema, merge, stored_index
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import NO_CONTENT, Publication, PublishedDataset, WrittenShard, named_temporary_folder
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
@@ -358,7 +358,7 @@ class SchemaUnion:
             elif before.type == got != column.type:
                 reason = "its ordered categories are not those of the dataset"
                 advice, to_unite = "give it the same", "have values without categories"
-            elif before.type == got and encoding_of(before) != BY_WIRE == encoding_of(column):
+            elif before.type == got and Column(before).encoding != Column.BY_WIRE == Column(column).encoding:
                 reason = f"the appended column is {got}, too, but it is stored in another form"
                 advice, to_unite = "pass the float64= and column_encoding= of the dataset", "store both forms"
             elif before.type != column.type and not pa.types.is_null(before.type):

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from tfrecord_io.base.options import ReadOptions
 from tfrecord_io.bytes.format.feature_types import Kind, Layout
-from tfrecord_io.columns.schema.inferred_type import Observation, RecordRef, arrow_type, join, join_columns
+from tfrecord_io.columns.schema.inferred_type import Observation, arrow_type, join, join_columns
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.inference import inferred_schema
+from tfrecord_io.store import RecordRef
 
 WHERES = st.builds(RecordRef, st.sampled_from(["a.tfrecord", "b.tfrecord"]), st.integers(0, 9), st.integers(0, 1))
 MAYBE = st.none() | WHERES

@@ -15,6 +15,7 @@ from pyarrow import types as t
 from tfrecord_io.base import ColumnLayout, LateTypes, RepresentationOptions, check_keywords
 from tfrecord_io.bytes import DTYPE_KEY, Array
 from tfrecord_io.columns import (
+    Column,
     RowFault,
     empty_table,
     feature_descriptions,
@@ -24,7 +25,6 @@ from tfrecord_io.columns import (
     offsets_of,
     refuse_unknown_dtypes,
     selectable,
-    to_rows,
 )
 from tfrecord_io.errors import SchemaError, needs
 from tfrecord_io.read import PIECE_BYTES, Reader, ScanHolder, end_read
@@ -226,7 +226,7 @@ def _cut_lists(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[
     padding = (places >= lengths[:, None]).ravel()
     at = np.where(padding, 0, (begins[:, None] + places).ravel())
     fill = pa.scalar(
-        pad_value(layout.pad_value, to_rows(values.slice(0, 0), field.type.value_field).values.dtype, field.name),
+        pad_value(layout.pad_value, Column(field.type.value_field).rows(values.slice(0, 0)).values.dtype, field.name),
         values.type,
     )
     padded = pc.if_else(pa.array(padding), fill, values.take(pa.array(at, mask=padding)))

@@ -99,7 +99,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, save: bool,
     tfr schema a.tfrecord --save --type "image_raw=tensor(uint8, (height, width, 3))"
     """
     from tfrecord_io.apps.cli import output, schema_text
-    from tfrecord_io.columns import short_type_name, stored_as
+    from tfrecord_io.columns import Column
 
     if save:
         _save_schema(path, as_json, format, keywords)
@@ -112,9 +112,9 @@ def schema(path: str | list[str], as_json: bool, format: str | None, save: bool,
     else:
         schema = resolved.to_arrow()
         fields = [
-            {"name": f.name, "type": short_type_name(f.type, f.metadata)} | ({"stored": stored} if stored else {})
+            {"name": f.name, "type": Column(f.type, f.metadata).short_name} | ({"stored": stored} if stored else {})
             for f in schema
-            for stored in [stored_as(f)]
+            for stored in [Column(f).stored_as]
         ]
         text, value = f"{counted(len(schema), 'column')}, {source}", {"source": source, "fields": fields}
         value["suggestions"] = [suggestion.to_dict() for suggestion in suggestions]

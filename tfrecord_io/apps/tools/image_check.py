@@ -14,7 +14,7 @@ import pyarrow as pa
 from tfrecord_io.apps.tools.file_check import MOST_PROBLEMS, FileCheck, Problem
 from tfrecord_io.base import FrameOptions, ScanOptions, ordered
 from tfrecord_io.bytes import IMAGES, looks_like
-from tfrecord_io.columns import ImageForm, ImageHeader, PixelReader, RowFault, is_bytes, is_list_like, pillow
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RowFault, pillow
 from tfrecord_io.errors import (
     DecodeError,
     FeatureNotFoundError,
@@ -84,7 +84,7 @@ def _goes_on(error: Exception) -> bool:
 
 def _byte_columns(scan: Scan) -> list[str]:
     """The columns of bytes, and of lists of them."""
-    return [f.name for f in scan.schema if is_bytes(f.type.value_type if is_list_like(f.type) else f.type)]
+    return [f.name for f in scan.schema if Column(f.type.value_type if Column(f.type).is_list else f.type).is_bytes]
 
 
 def _image_columns(scan: Scan) -> set[str]:
@@ -101,7 +101,7 @@ def _image_columns(scan: Scan) -> set[str]:
         for batch in reader:
             for name in untyped_names:
                 column = batch.column(name)
-                values = column.flatten() if is_list_like(column.type) else column
+                values = column.flatten() if Column(column.type).is_list else column
                 if name not in columns and any(_begins_as_image(scalar) for scalar in values):
                     columns.add(name)
     return columns
@@ -215,7 +215,7 @@ class _ImageCheck:
             for column, of_image in stated.items():
                 facts = {what: values[name][row] for what, name in of_image.items()}
                 scalar = batch.column(column)[row]
-                if not is_list_like(scalar.type):
+                if not Column(scalar.type).is_list:
                     yield partial(self._check, row, column, scalar=scalar, facts=facts, where="")
                     continue
                 for number, item in enumerate(scalar.values or ()):

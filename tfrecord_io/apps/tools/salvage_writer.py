@@ -21,7 +21,7 @@ from tfrecord_io.base import (
     StorageOptions,
 )
 from tfrecord_io.bytes import CODECS, FRAME_BYTES, Plan, RecordType, get_engine, is_other_format
-from tfrecord_io.columns import FEATURE_LIST, EmbeddedSchema, EmbeddedSchemaUnreadable, Schema
+from tfrecord_io.columns import Column, EmbeddedSchema, EmbeddedSchemaUnreadable, Schema
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
@@ -540,7 +540,7 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
     except EmbeddedSchemaUnreadable:
         return False
     schema = Schema.parse(embedded.schema)
-    has_steps = any(field.part == FEATURE_LIST for field in schema)
+    has_steps = any(field.part == Column.FEATURE_LIST for field in schema)
     record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
     resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # which has to name all features
     reading = ScanOptions(schema=schema, compression=options.compression, limits=options.limits, on_error=_is_damage)

@@ -14,10 +14,11 @@ from tfrecord_io.bytes import companions
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST, LIST
 from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence
-from tfrecord_io.columns.schema.inferred_type import KindCount, RecordRef
+from tfrecord_io.columns.schema.inferred_type import KindCount
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor
 from tfrecord_io.errors import printable
+from tfrecord_io.store import RecordRef
 
 
 @dataclass(frozen=True, slots=True)

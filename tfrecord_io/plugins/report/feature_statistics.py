@@ -12,12 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.columns import (
+    Column,
     ColumnAccumulator,
     ColumnSummary,
-    is_any_tensor,
-    is_list_like,
     is_ordered,
-    is_text_or_bytes,
     json_value,
     lengths_of,
     python_values,
@@ -158,11 +156,11 @@ class FeatureAccumulator(ColumnAccumulator):
     def _add_values(self, values: pa.Array) -> None:
         super()._add_values(values)
         type_ = values.type
-        if is_any_tensor(self.field.type):
+        if Column(self.field.type).is_tensor:
             self._value_type = type_
-        elif is_text_or_bytes(type_) or pa.types.is_boolean(type_) or pa.types.is_integer(type_):
+        elif Column(type_).is_text_or_bytes or pa.types.is_boolean(type_) or pa.types.is_integer(type_):
             self._counter.add(values)
-        if is_text_or_bytes(type_):
+        if Column(type_).is_text_or_bytes:
             self._lengths = self._accumulate(self._lengths, lengths_of(values))
         elif is_ordered(type_) and not pa.types.is_boolean(type_):
             numbers = values.cast(pa.float64(), safe=False) if pa.types.is_decimal(type_) else values
@@ -191,7 +189,7 @@ def _value_type(type_: pa.DataType) -> pa.DataType:
     """The type of single values, without lists, dictionaries and extension types."""
     if isinstance(type_, pa.BaseExtensionType):
         return _value_type(type_.storage_type)
-    if is_list_like(type_) or pa.types.is_dictionary(type_):
+    if Column(type_).is_list or pa.types.is_dictionary(type_):
         return _value_type(type_.value_type)
     return type_
 
@@ -248,7 +246,7 @@ class ValueCounter:
 
     def add(self, values: pa.Array) -> None:
         """Add values without nulls."""
-        textual = is_text_or_bytes(values.type)
+        textual = Column(values.type).is_text_or_bytes
         self._too_long = self._too_long or (textual and values.nbytes > VALUE_BYTES * max(len(values), 1))
         if self._too_long:
             return

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import byte_size, short
 from tfrecord_io.bytes import Array, looks_like
-from tfrecord_io.columns import BOXES_KEY, ImageForm, ImageHeader, RawImages, RowFault, encode_png, shrink_image
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, RawImages, RowFault, encode_png, shrink_image
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2
@@ -81,7 +81,7 @@ Row = dict[str, Any]  # the values of a record by feature, as of `cell`
 
 def galleries(rows: Sequence[Row], fields: Sequence[pa.Field]) -> Iterator[Gallery]:
     """The images and the sounds of each feature that has some."""
-    box_forms = {column.name: (column.metadata or {}).get(BOXES_KEY, b"REL_YXYX").decode() for column in fields}
+    box_forms = {column.name: (column.metadata or {}).get(Column.BOXES_KEY, b"REL_YXYX").decode() for column in fields}
     for column in fields:
         raw = RawImages.from_field(column)
         values = [(row, _first(row.get(column.name), raw)) for row in rows]

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import TFDS_FEATURES
 from tfrecord_io.bytes import extension_of
-from tfrecord_io.columns import BOXES_KEY, CONTEXT, VALUES, Composite, Field, Shape, check_names, type_name
+from tfrecord_io.columns import VALUES, Column, Composite, Field, Shape, check_names
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.store import Directory
 
@@ -39,7 +39,7 @@ def from_tfds(folder: Directory, text: bytes, class_labels: str) -> list[Field]:
     has_names = class_labels == "names"
     try:
         fields = [_field(leaf, label_names(folder, leaf) if has_names and not leaf.pixels else None) for leaf in leaves]
-        noted = [{BOXES_KEY: leaf.boxes.encode()} if leaf.boxes else {} for leaf in leaves]
+        noted = [{Column.BOXES_KEY: leaf.boxes.encode()} if leaf.boxes else {} for leaf in leaves]
         fields = [replace(f, metadata={**f.metadata, **note}) for f, note in zip(fields, noted, strict=True)]
         check_names(fields)
         return fields
@@ -84,10 +84,10 @@ def _field(leaf: TfdsLeaf, labels: list[str] | None) -> Field:
     lists = leaf.sequence + leaf.shape
     if is_plain and len(lists) == 1:
         (size,) = lists
-        return Field(leaf.name, pa.list_(value) if size is None else pa.list_(value, size), part=CONTEXT)
+        return Field(leaf.name, pa.list_(value) if size is None else pa.list_(value, size), part=Column.CONTEXT)
     if is_plain and not lists:
         return Field(leaf.name, value)
-    return _composite(leaf, type_name(value), labels, sentinel).field(leaf.name)
+    return _composite(leaf, Column(value).type_name, labels, sentinel).field(leaf.name)
 
 
 def _composite(leaf: TfdsLeaf, dtype: str, labels: list[str] | None, sentinel: bool) -> Composite:

@@ -45,10 +45,8 @@ from pyarrow import types as t
 from tfrecord_io.base import Options, StorageOptions
 from tfrecord_io.bytes import Kind
 from tfrecord_io.columns import (
-    CONTEXT,
-    FEATURE_LIST,
-    LIST,
     VALUES,
+    Column,
     Composite,
     Field,
     ImageForm,
@@ -59,14 +57,8 @@ from tfrecord_io.columns import (
     composite_of,
     encoding_rules,
     from_json,
-    is_any_tensor,
-    is_list_like,
-    is_number,
-    kind_of,
     tensor,
-    tensor_value_type,
     to_json,
-    type_name,
 )
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.plugins.tensorflow.tfx_messages import (
@@ -177,7 +169,7 @@ def to_tfx(fields: Iterable[Field]) -> str:
 def _add_feature(field: Field, message: Any) -> Any:
     """Add the feature to the message, or to its ``##SEQUENCE##``; returns it."""
     target = message.feature
-    if field.part == FEATURE_LIST:
+    if field.part == Column.FEATURE_LIST:
         steps = next((f for f in message.feature if f.name == SEQUENCE and f.type == STRUCT), None)
         target = (steps or message.feature.add(name=SEQUENCE, type=STRUCT)).struct_domain.feature
     added = target.add()
@@ -231,9 +223,12 @@ class TfxSchemaReader:
         """
         fields: _Fields = {}
         for feature in filter(_is_in_use, self._message.feature):
-            described, part = [feature], CONTEXT
+            described, part = [feature], Column.CONTEXT
             if feature.type == STRUCT and feature.name == self._sequence:
-                described, part = [child for child in feature.struct_domain.feature if _is_in_use(child)], FEATURE_LIST
+                described, part = (
+                    [child for child in feature.struct_domain.feature if _is_in_use(child)],
+                    Column.FEATURE_LIST,
+                )
             for feature_of_part in described:
                 field = self.field(feature_of_part, part)
                 fields[field.part, field.feature] = field
@@ -252,28 +247,28 @@ class TfxSchemaReader:
                 )
         for composite in composites:
             for feature_name, _ in list(composite.components())[1:]:
-                fields.pop((CONTEXT, feature_name), None)
+                fields.pop((Column.CONTEXT, feature_name), None)
         # A feature list whose column another field has is named as TFX names its tensor.
         counts = Counter(field.column for field in fields.values())
         return [
             replace(field, column=f"{self._sequence}.{field.feature}")
-            if field.part == FEATURE_LIST and counts[field.column] > 1 and field.column == field.feature
+            if field.part == Column.FEATURE_LIST and counts[field.column] > 1 and field.column == field.feature
             else field
             for field in fields.values()
         ]
 
-    def field(self, feature: Any, part: str = CONTEXT) -> Field:
+    def field(self, feature: Any, part: str = Column.CONTEXT) -> Field:
         """The field of a feature; in the part FEATURE_LIST a feature list, whose steps the message describes."""
         return _field_of_tag(feature, part) or self._describe_feature(feature, part)
 
     def _describe_feature(self, feature: Any, part: str) -> Field:
         if feature.type == STRUCT:
-            if part == FEATURE_LIST:
+            if part == Column.FEATURE_LIST:
                 raise SchemaError("a step of a feature list cannot be a STRUCT", feature=feature.name)
             children = [self.field(child) for child in feature.struct_domain.feature if _is_in_use(child)]
             return Field(feature.name, pa.struct([(child.column, child.type) for child in children]))
         value = self._value_type(feature)
-        if part == FEATURE_LIST:
+        if part == Column.FEATURE_LIST:
             # By the second of value_counts: TFX's tools do not agree on what a value_count alone means.
             steps = feature.value_counts.value_count
             step = _type_for_counts(value, steps[1:]) if len(steps) == 2 else pa.list_(value)
@@ -329,11 +324,11 @@ class TfxSchemaReader:
                 )
                 continue
             path = list(tensor_.feature_path.step) if which == "ragged_tensor" else [tensor_.column_name]
-            part, path = (FEATURE_LIST, path[1:]) if path[:1] == [self._sequence] else (CONTEXT, path)
+            part, path = (Column.FEATURE_LIST, path[1:]) if path[:1] == [self._sequence] else (Column.CONTEXT, path)
             key = (part, "/".join(path))
             if key not in fields:
                 raise SchemaError(f"the tensor {name!r} uses a feature that the schema does not have", feature=key[1])
-            if part == FEATURE_LIST and tensor_.partition:
+            if part == Column.FEATURE_LIST and tensor_.partition:
                 reason = f"the tensor {name!r} partitions the steps of a feature list, which is not supported"
                 raise SchemaError(reason, feature=key[1])
             if key in claimed:
@@ -344,12 +339,14 @@ class TfxSchemaReader:
             )
             for partition in tensor_.partition if which == "ragged_tensor" else ():
                 if partition.WhichOneof("kind") == "row_length":
-                    fields.pop((CONTEXT, partition.row_length), None)
+                    fields.pop((Column.CONTEXT, partition.row_length), None)
 
 
 def _apply_representation(field: Field, representation: Any) -> Field:
     tag_representation = representation_of(field)  # of a field from a tag
-    if field.part == FEATURE_LIST or (tag_representation is not None and tag_representation[1] == representation):
+    if field.part == Column.FEATURE_LIST or (
+        tag_representation is not None and tag_representation[1] == representation
+    ):
         return field  # feature lists are ragged already
     which = representation.WhichOneof("kind")
     return _RESHAPE[which](field, getattr(representation, which))
@@ -358,15 +355,15 @@ def _apply_representation(field: Field, representation: Any) -> Field:
 def _sparse(fields: _Fields, name: str, indices: list[str], values: str, shape: Any, is_sorted: bool) -> None:
     """Make lists of indices and values, and add the description of the sparse tensor to the values' metadata."""
     for feature_name in (*indices, values):
-        field = fields.get((CONTEXT, feature_name))
+        field = fields.get((Column.CONTEXT, feature_name))
         if field is None:
             reason = f"the sparse tensor {name!r} uses this feature, and the schema does not have it"
             raise SchemaError(reason, feature=feature_name)
-        fields[CONTEXT, feature_name] = _as_list(field)
+        fields[Column.CONTEXT, feature_name] = _as_list(field)
     sparse = SparseColumn(name, tuple(indices), _sizes(shape), is_sorted)
-    field = fields[CONTEXT, values]
+    field = fields[Column.CONTEXT, values]
     metadata = {**field.metadata, **sparse.metadata}
-    fields[CONTEXT, values] = replace(field, metadata=metadata)
+    fields[Column.CONTEXT, values] = replace(field, metadata=metadata)
 
 
 def _sequence_name(message: Any, sequence_feature: str | None) -> str | None:
@@ -416,22 +413,24 @@ def _apply_shape(value: pa.DataType, shape: Shape) -> Field:
         return Field("", value)
     if len(shape) == 1:
         return Field("", pa.list_(value) if shape[0] is None else pa.list_(value, shape[0]))
-    if is_number(value) or t.is_binary(value) or t.is_string(value):
-        return tensor(value, shape, encoding=LIST)
+    if Column(value).is_number or t.is_binary(value) or t.is_string(value):
+        return tensor(value, shape, encoding=Column.LIST)
     sizes = [axis for axis in shape if axis is not None]
     return Field("", pa.list_(value, math.prod(sizes) if len(sizes) == len(shape) else -1), shape=shape)
 
 
 def _value_of(field: Field) -> pa.DataType:
     """Type of one value of a context feature."""
-    if is_any_tensor(field.type):
-        return tensor_value_type(field.type)
+    if Column(field.type).is_tensor:
+        return Column(field.type).value_type
     return field.type.value_type if t.is_list(field.type) or t.is_fixed_size_list(field.type) else field.type
 
 
 def _as_list(field: Field, _: Any = None) -> Field:
     type_ = pa.list_(_value_of(field))
-    return Field(field.column, type_, field.feature, required=field.required, metadata=field.metadata, part=CONTEXT)
+    return Field(
+        field.column, type_, field.feature, required=field.required, metadata=field.metadata, part=Column.CONTEXT
+    )
 
 
 def _as_dense(field: Field, kind: Any) -> Field:
@@ -454,7 +453,7 @@ def _as_ragged(field: Field, kind: Any) -> Field:
         return _as_list(field)
     sizes = [p.uniform_row_length if p.HasField("uniform_row_length") else None for p in kind.partition]
     lengths = [None if p.HasField("uniform_row_length") else p.row_length for p in kind.partition]
-    value = type_name(_value_of(field))
+    value = Column(_value_of(field)).type_name
     composite = Composite(field.feature, value, sequence=(None, *sizes), lengths=tuple(lengths))
     return composite.field(field.column, required=field.required)
 
@@ -502,7 +501,7 @@ def feature_message(field: Field) -> Any:
     """The FeatureMessage of a field, without annotation; for a composite column that of its values."""
     if (composite := composite_of(field)) is not None:
         feature, type_ = next(composite.components())
-        field = Field(field.column, type_, feature, required=field.required, part=CONTEXT)
+        field = Field(field.column, type_, feature, required=field.required, part=Column.CONTEXT)
     message = FeatureMessage(name=field.feature)
     if field.required:
         message.presence.min_fraction = 1
@@ -513,9 +512,9 @@ def feature_message(field: Field) -> Any:
         return message
     value = _value_type(field)
     _set_domain(message, value, field)
-    if field.part == FEATURE_LIST:
+    if field.part == Column.FEATURE_LIST:
         message.value_counts.value_count.add(min=0)
-        is_list = is_list_like(field.value)
+        is_list = Column(field.value).is_list
         step = message.value_counts.value_count.add(min=(field.size or 0) if is_list else 1)
         if not is_list or field.size is not None:
             step.max = step.min
@@ -539,8 +538,8 @@ def set_shape(target: Any, shape: Shape) -> None:
 
 def _value_type(field: Field) -> pa.DataType:
     type_ = field.value
-    while is_list_like(type_) or is_any_tensor(type_):
-        type_ = tensor_value_type(type_) if is_any_tensor(type_) else type_.value_type
+    while Column(type_).is_list or Column(type_).is_tensor:
+        type_ = Column(type_).value_type if Column(type_).is_tensor else type_.value_type
     return type_
 
 
@@ -555,7 +554,7 @@ def _set_single(message: Any, required: bool) -> None:
 def _set_domain(message: Any, value: pa.DataType, field: Field) -> None:
     """Describe the type and the domain of a value."""
     try:
-        kind = kind_of(value, field.feature)
+        kind = Column(pa.field(field.feature, value)).kind
     except UnsupportedType as error:
         raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), hint=error.advice) from error
     if kind == Kind.NONE:
@@ -591,8 +590,8 @@ def representation_of(field: Field) -> tuple[str, Any] | None:
     if (sparse := SparseColumn.from_metadata(field.metadata, field.feature)) is not None:
         return _set_sparse(message.sparse_tensor, field, sparse), message
     shape = field.shape or ()
-    has_count = None not in shape and not (field.shape is None and is_list_like(field.type))
-    is_dense = has_count and field.part == CONTEXT and not encoding_rules(field.encoding).one_value_per_cell
+    has_count = None not in shape and not (field.shape is None and Column(field.type).is_list)
+    is_dense = has_count and field.part == Column.CONTEXT and not encoding_rules(field.encoding).one_value_per_cell
     default = field.default
     while isinstance(default, list) and default and all(item == default[0] for item in default):
         default = default[0]

@@ -15,7 +15,7 @@ from pyarrow import types as t
 from tfrecord_io.apps.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.base import ExportOptions, ReadOptions, check_keywords, ordered
 from tfrecord_io.bytes import CSV, IMAGES, JSON, NPY, TIFF_MAGIC, TSV, format_of_name, load
-from tfrecord_io.columns import Projection, RawImages, RowFault, is_bytes, short_type_name
+from tfrecord_io.columns import Column, Projection, RawImages, RowFault
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, warn
 from tfrecord_io.read import Reader, open_path, options_from_call, plan_source, unwrap_scans
 from tfrecord_io.store import (
@@ -345,7 +345,7 @@ class _Layout:
 def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | None, table: str | None) -> _Layout:
     """Find the columns."""
     raw = raw_images_of(schema) if kind.are_images else {}
-    of_bytes = [field.name for field in schema if is_bytes(field.type) or field.name in raw]
+    of_bytes = [field.name for field in schema if Column(field.type).is_bytes or field.name in raw]
     if kind.encoded not in of_bytes and image is None and len(raw) == 1:
         image = next(iter(raw))
     if image is None:
@@ -358,7 +358,7 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
     elif image not in schema.names:
         raise FeatureNotFoundError("no such column", feature=image, hint=f"it has: {', '.join(schema.names)}")
     elif image not in of_bytes:
-        got = short_type_name(schema.field(image).type, schema.field(image).metadata)
+        got = Column(schema.field(image)).short_name
         is_text = t.is_string(schema.field(image).type)
         cast = f"schema_overrides={ {printable(image): 'binary'}!r} reads text as bytes" if is_text else None
         raise SchemaError("files are bytes", feature=image, expected="binary", got=got, hint=cast)
@@ -369,7 +369,7 @@ def _layout(schema: pa.Schema, kind: _Kind, image: str | None, filename: str | N
             raise FeatureNotFoundError("no such column", feature=filename, hint=advice, hint_cli=advice_cli)
         filename = None
     if filename is not None and not t.is_string(schema.field(filename).type):
-        got = short_type_name(schema.field(filename).type)
+        got = Column(schema.field(filename).type).short_name
         raise SchemaError(
             "names of files are text",
             feature=filename,

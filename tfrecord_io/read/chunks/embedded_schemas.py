@@ -12,7 +12,7 @@ from typing import TypeGuard
 import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, ScanOptions
-from tfrecord_io.columns import NESTED, EmbeddedSchema, EmbeddedSchemaUnreadable, Schema, as_stored, is_composed
+from tfrecord_io.columns import Column, EmbeddedSchema, EmbeddedSchemaUnreadable, Schema, as_stored
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.store import Source, SourcePrefetcher
@@ -34,7 +34,7 @@ class SchemaRevision:
         error = partial(SchemaError, path=self.path, record=self.record, offset=self.offset)
         if self.declared:
             reason = "its embedded schema says that the column is stored as several features, unlike in files before"
-            advice = f"declare it with encoding={NESTED!r}, or {at_once}"
+            advice = f"declare it with encoding={Column.NESTED!r}, or {at_once}"
             return error(reason, feature=self.embedded.schema.names[-1], hint=advice)
         reason = "its embedded schema has more columns or other types than the schema that was fixed when reading began"
         return error(reason, hint=f"pass schema= with all columns, or {at_once}")
@@ -144,7 +144,10 @@ class EmbeddedSchemaCheck:
                 self._as_declared.add(content)
                 return None
         declared_fields = set(self.declared)
-        composed = sorted((f for f in stored_schema if is_composed(f.encoding)), key=lambda f: f not in declared_fields)
+        composed = sorted(
+            (f for f in stored_schema if (f.encoding in (Column.NESTED, Column.JSON))),
+            key=lambda f: f not in declared_fields,
+        )
         schema = pa.schema([replace(f, column=f.feature).to_arrow() for f in composed])
         return SchemaRevision(EmbeddedSchema(schema, {}, path), path, record, offset, declared=True)
 

@@ -37,7 +37,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, MAX_EXPANSION, MIB
 from tfrecord_io.bytes import FRAME_BYTES, Array, crc32c
-from tfrecord_io.columns import entries_of, int64_array, is_any_tensor, is_bytes, is_text, logical_name, offset_dtype
+from tfrecord_io.columns import Column, entries_of, int64_array, offset_dtype
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.read.index.record_index import Fingerprint, RecordIndex
 from tfrecord_io.store import Bytes, FileName, RandomAccessFile
@@ -67,7 +67,7 @@ def stored_type(type_: pa.DataType) -> pa.DataType:
 
 def is_variable(type_: pa.DataType) -> bool:
     """True if the values of a `stored_type` are texts or bytes of any length."""
-    return (is_text(type_) or is_bytes(type_)) and not t.is_fixed_size_binary(type_)
+    return (Column(type_).is_text or Column(type_).is_bytes) and not t.is_fixed_size_binary(type_)
 
 
 def pack_chunk(values: pa.Array) -> tuple[bytes, ChunkShape]:
@@ -194,7 +194,7 @@ _PYARROW_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, OverflowErr
 def is_indexable(field: pa.Field) -> bool:
     """True if an index can have a column of single values."""
     stored = stored_type(field.type)
-    return not is_any_tensor(stored) and (
+    return not Column(stored).is_tensor and (
         t.is_primitive(stored) or t.is_decimal(stored) or t.is_fixed_size_binary(stored) or is_variable(stored)
     )
 
@@ -204,7 +204,7 @@ def check_fields(fields: Iterable[pa.Field]) -> pa.Schema:
     schema = pa.schema(list(fields))
     for field in schema:
         if not is_indexable(field):
-            reason = f"a column index has columns of single values, not of {logical_name(field.type, field.metadata)}"
+            reason = f"a column index has columns of single values, not of {Column(field).logical_name}"
             raise SchemaError(reason, feature=field.name, of_argument=True)
     return schema
 

@@ -17,6 +17,7 @@ from pyarrow import types as t
 from tfrecord_io.base import ColumnLayout, Expansion, ordered
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
+    Column,
     Dense,
     ImageForm,
     PixelReader,
@@ -24,8 +25,6 @@ from tfrecord_io.columns import (
     RawImages,
     RowFault,
     Rows,
-    is_bytes,
-    is_list_like,
     list_lengths,
     pillow,
     scatter,
@@ -53,8 +52,8 @@ class ImageDecoder:
         """
         if ImageForm.KEY not in (field.metadata or {}):
             return None
-        in_lists = is_list_like(field.type)
-        if not is_bytes(field.type.value_type if in_lists else field.type):
+        in_lists = Column(field.type).is_list
+        if not Column(field.type.value_type if in_lists else field.type).is_bytes:
             reason = f"the metadata declares an image, but the column is of {field.type}"
             raise SchemaError(reason, feature=field.name, expected="binary", got=str(field.type))
         form = ImageForm.from_metadata(field.metadata, field.name)

@@ -18,9 +18,9 @@ from pyarrow import types as t
 
 from tfrecord_io.bytes import Array, RunArray, chosen_offsets, gather_runs
 from tfrecord_io.columns import (
+    Column,
     RowFault,
     int64_array,
-    map_fields,
     number_dtype,
     number_items,
     offset_view,
@@ -381,7 +381,7 @@ def _wide(type_: pa.DataType) -> pa.DataType:
     if t.is_list(type_) or t.is_large_list(type_):
         return pa.large_list(_wide_field(type_.value_field))
     is_nested = t.is_fixed_size_list(type_) or t.is_struct(type_) or t.is_map(type_)
-    return map_fields(type_, _wide_field) if is_nested else type_
+    return Column(type_).map_fields(_wide_field) if is_nested else type_
 
 
 def _wide_field(field: pa.Field) -> pa.Field:

@@ -20,16 +20,12 @@ from pyarrow import types as t
 from tfrecord_io.base import ALL, MIB, IterOptions, ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
+    Column,
     ImageForm,
     RawImageForm,
     RowFault,
-    declared_shape,
     int64_array,
-    is_bytes,
-    is_list_like,
-    is_text,
     leaf_fields,
-    logical_name,
     offsets_of,
     selectable,
 )
@@ -103,8 +99,8 @@ def _check_field(schema: pa.Schema, column: str) -> None:
         raise FeatureNotFoundError("balance= names a column that does not exist", feature=column, hint=valid)
     field = schema.field(column)
     type_ = field.type.value_type if t.is_dictionary(field.type) else field.type
-    if not (t.is_integer(type_) or t.is_boolean(type_) or is_text(type_) or is_bytes(type_)):
-        got = logical_name(type_, field.metadata)
+    if not (t.is_integer(type_) or t.is_boolean(type_) or Column(type_).is_text or Column(type_).is_bytes):
+        got = Column(type_, field.metadata).logical_name
         reason = f"classes are integers, bools, text or bytes, one for each row, not {got}"
         raise SchemaError(reason, feature=column, got=str(type_), hint="name another column by balance=")
 
@@ -320,8 +316,8 @@ def _difference(a: pa.Field | None, b: pa.Field | None) -> tuple[str | None, str
 
 def _describe_column(field: pa.Field) -> str:
     """Describe the arrays of a column: type, shape of lists, form of images."""
-    text = logical_name(field.type, field.metadata)
-    if is_list_like(field.type) and (shape := declared_shape(field)) is not None:
+    text = Column(field).logical_name
+    if Column(field.type).is_list and (shape := Column(field).declared_shape) is not None:
         text += f" of shape {shape}"
     image = ImageForm.from_metadata(field.metadata, field.name)
     raw = RawImageForm.from_metadata(field.metadata, field.name)

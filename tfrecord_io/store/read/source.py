@@ -17,7 +17,7 @@ import numpy as np
 
 from tfrecord_io.base import LIMITS, MIB, quiet_at_exit
 from tfrecord_io.bytes import PlainStream, Raw, Stream
-from tfrecord_io.errors import CorruptRecordError, ReplacedError
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, printable
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
 from tfrecord_io.store.filesystem.locate import is_remote
@@ -43,6 +43,25 @@ MOST_MANIFEST_BYTES = 256 * MIB  # about 2 million files
 ONLY_TAG = "ETag"  # a key of the description of an object in S3, of which fsspec states no checksum
 INCOMPLETE = "incomplete"  # a key of the description of an object that was pickled: it has little more than the version
 _ID = re.compile(rb'"id":\s*"([0-9a-f]{16})"')  # of a manifest; names of files have ids, too
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRef:
+    """A record of a dataset, as messages name it; `file` is the file's number in the order of reading."""
+
+    path: str | None
+    record: int
+    file: int = 0
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, limit: int = 200) -> str:
+        """The path, in at most `limit` characters, and the number."""
+        return f"record {self.record}" if self.path is None else f"{printable(self.path, limit)} record {self.record}"
+
+    def order(self) -> tuple[int, int, str]:
+        return self.file, self.record, self.path or ""
 
 
 @dataclass(frozen=True, slots=True)

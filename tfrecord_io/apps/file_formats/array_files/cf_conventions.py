@@ -26,7 +26,7 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import TYPE, as_arrow_type, is_other_time, record_dimension
+from tfrecord_io.columns import TYPE, Column, as_arrow_type, record_dimension
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, needs, printable
 
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
@@ -91,7 +91,7 @@ def _restore_time_type(array: StoredArray, type_name: str) -> StoredArray:
     except (SchemaError, TypeError):
         type_ = pa.null()
     is_time = pa.types.is_time(type_)
-    if not is_other_time(type_) or is_time != (empty.dtype.kind == "m"):
+    if not Column(type_).is_other_time or is_time != (empty.dtype.kind == "m"):
         reason = f"its attribute '{TYPE}' is '{printable(type_name)}', and its values are {empty.dtype}"
         raise DecodeError(reason, path=array.path, expected="times of day, or with a zone", got=type_name)
     steps = [pa.timestamp(type_.unit)] if not is_time else [pa.duration(type_.unit), pa.int64()]

@@ -19,20 +19,14 @@ from tfrecord_io.bytes import Array, extension_of, header, is_text_dtype
 from tfrecord_io.columns import (
     RECORD,
     TYPE,
+    Column,
     Ragged,
-    attributes_of,
     dimension_names,
-    dimensions_of,
     empty_batch,
-    is_bytes,
-    is_other_time,
     is_plain,
     leaf_arrays,
     leaf_fields,
     missing_step,
-    numpy_dtype,
-    to_rows,
-    types_within,
 )
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
 from tfrecord_io.read import Reader, Scan, open_scan, options_from_call, plan_source, unwrap_scans
@@ -217,7 +211,9 @@ def to_npz(
 def _warn_of_times(fields: Iterable[pa.Field]) -> None:
     """Warn of columns whose times NumPy cannot hold, and reads back as another type."""
     for field in fields:
-        if (unknown_type := next(filter(is_other_time, types_within(field.type)), None)) is not None:
+        if (
+            unknown_type := next((part for part in Column(field).types_within() if Column(part).is_other_time), None)
+        ) is not None:
             become = "durations" if pa.types.is_time(unknown_type) else "times in UTC without a zone"
             text = (
                 f"column '{printable(field.name)}': NumPy has no {unknown_type}, so that these values become {become}"
@@ -391,7 +387,7 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
     column = field.name
     if array.null_count:
         is_nested = pa.types.is_nested(array.type) or isinstance(array.type, pa.BaseExtensionType)
-        dtype = None if is_nested else numpy_dtype(array.type)
+        dtype = None if is_nested else Column(array.type).numpy_dtype
         if dtype is None or dtype.kind not in "mM":  # missing times are NaT
             record = _record(reader, row + array.is_null().index(True).as_py())
             reason = "it has no value, and an array cannot mark missing values"
@@ -401,16 +397,18 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
         raise EncodeError(
             reason, feature=column, record=_record(reader, row + missing), hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI
         )
-    rows = to_rows(array, field)
+    rows = Column(field).rows(array)
     if rows.values.dtype.kind == "V" or extension_of(rows.values.dtype) is not None:
         reason = f"the file format has no {rows.values.dtype}: NumPy would store it as bytes of no type"
         raise EncodeError(reason, feature=column, hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI)
-    if rows.values.dtype.kind == "O" and not (group and is_bytes(field.type)):
+    if rows.values.dtype.kind == "O" and not (group and Column(field.type).is_bytes):
         written = f'write_tfrecord(…, column_encoding={{"{printable(column)}": "raw"}})'
-        hint = f"NumPy's bytes of fixed width (S3) are restored of {written}" if is_bytes(field.type) else None
+        hint = f"NumPy's bytes of fixed width (S3) are restored of {written}" if Column(field.type).is_bytes else None
         reason = f"the file format has no {field.type}: in NumPy its values are objects, which are stored as pickles"
         raise EncodeError(reason, feature=column, hint=_EXCLUDE if hint is None else f"{_EXCLUDE}; {hint}")
-    if group and (is_bytes(field.type) or (isinstance(rows, Ragged) and rows.shapes is None and is_plain(rows.values))):
+    if group and (
+        Column(field.type).is_bytes or (isinstance(rows, Ragged) and rows.shapes is None and is_plain(rows.values))
+    ):
         return rows if isinstance(rows, Ragged) else rows.values
     if isinstance(rows, Ragged):
         shape = rows.common_shape()
@@ -432,10 +430,10 @@ class Export:
         self._scan, self.storage = _scan(source, keywords)
         fields = leaf_fields(self._scan.schema)
         self.names = tuple(field.name for field in fields)
-        types = {field.name: {TYPE: str(field.type)} for field in fields if is_other_time(field.type)}
-        self.attributes = {field.name: attributes_of(field) | types.get(field.name, {}) for field in fields}
+        types = {field.name: {TYPE: str(field.type)} for field in fields if Column(field.type).is_other_time}
+        self.attributes = {field.name: Column(field).attributes | types.get(field.name, {}) for field in fields}
         _warn_of_times(field for field in fields if field.name not in types)
-        self._stated = {field.name: dimensions_of(field) for field in fields}
+        self._stated = {field.name: Column(field).dimensions for field in fields}
         self._sizes: dict[str, int] = {}
         outer = {name.rpartition("/")[0] for name in self.names if "/" in name}
         if both := outer.intersection(self.names):
@@ -474,7 +472,7 @@ class Export:
                             row=row,
                         )
                     try:
-                        append(field.name, values, is_bytes(field.type))
+                        append(field.name, values, Column(field.type).is_bytes)
                     except EncodeError as error:
                         error.record = None if error.record is None else _record(reader, row + error.record)
                         raise

@@ -23,16 +23,7 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
 )
 from tfrecord_io.base import ProgressMeter
 from tfrecord_io.bytes import ARROW, ORC, PARQUET, Format
-from tfrecord_io.columns import (
-    can_unify,
-    empty_table,
-    is_bytes,
-    is_list_like,
-    is_text,
-    one_dictionary,
-    types_within,
-    value_bytes,
-)
+from tfrecord_io.columns import Column, can_unify, empty_table, one_dictionary, value_bytes
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.store import Source, open_file
 
@@ -212,7 +203,7 @@ def parquet_writer(sink: Any, schema: pa.Schema) -> Any:
     """Open a writer of Parquet; ArrowTypeError if rows of a column have no values, which pyarrow does not read back."""
     import pyarrow.parquet as pq
 
-    inner = (inner_type for type_ in schema.types for inner_type in types_within(type_, storage=True))
+    inner = (inner_type for type_ in schema.types for inner_type in Column(type_).types_within(storage=True))
     if any(t.is_fixed_size_list(inner_type) and not inner_type.list_size for inner_type in inner):
         raise pa.ArrowTypeError("Parquet holds no lists of the fixed size 0")
     return pq.ParquetWriter(sink, schema)
@@ -300,7 +291,7 @@ class OrcWriter(AbstractContextManager["OrcWriter"]):
 
 _OF_ORC = (
     *(t.is_boolean, t.is_signed_integer, t.is_float32, t.is_float64, t.is_date32),
-    *(is_bytes, t.is_fixed_size_binary, is_text),
+    *(t.is_binary, t.is_large_binary, t.is_fixed_size_binary, t.is_string, t.is_large_string),
 )
 
 
@@ -315,7 +306,7 @@ def _orc_type(type_: pa.DataType) -> pa.DataType:
         return _orc_type(type_.value_type)
     if t.is_struct(type_):
         return pa.struct([field.with_type(_orc_type(field.type)) for field in type_])
-    if is_list_like(type_):
+    if Column(type_).is_list:
         return pa.list_(type_.value_field.with_type(_orc_type(type_.value_type)))
     if t.is_decimal128(type_) and 0 <= type_.scale <= type_.precision:
         return type_

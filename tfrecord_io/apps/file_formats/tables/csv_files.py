@@ -41,7 +41,7 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
 )
 from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered
 from tfrecord_io.bytes import CSV, TSV, Array
-from tfrecord_io.columns import arrow_file, is_compared_as_storage, numpy_dtype, uncommon
+from tfrecord_io.columns import Column, arrow_file, is_compared_as_storage, uncommon
 from tfrecord_io.errors import DecodeError, SchemaWarning, printable, warn
 from tfrecord_io.store import Source, without_compression
 
@@ -498,9 +498,9 @@ def _is_written(column: pa.Array) -> bool:
         minute = np.timedelta64(1, "m").astype(f"m8[{type_.unit}]").astype(np.int64)
         return not (offsets % minute).any() and _is_written(local)  # pyarrow writes no seconds of an offset
     if t.is_time(type_):
-        begin, end = np.array([0, 1], "m8[D]").astype(numpy_dtype(type_)).astype(np.int64).tolist()
+        begin, end = np.array([0, 1], "m8[D]").astype(Column(type_).numpy_dtype).astype(np.int64).tolist()
     elif t.is_date(type_) or (t.is_timestamp(type_) and type_.unit != "ns"):  # nanoseconds end in 2262
-        begin, end = np.array(["0000", "10000"], "M8[Y]").astype(numpy_dtype(type_)).astype(np.int64).tolist()
+        begin, end = np.array(["0000", "10000"], "M8[Y]").astype(Column(type_).numpy_dtype).astype(np.int64).tolist()
     else:
         return True
     earliest, latest = pc.min_max(column).values()

@@ -36,12 +36,12 @@ from tfrecord_io.base import BYTES_PER_CELL, LIMITS, Expansion, ProgressMeter
 from tfrecord_io.bytes import JSON
 from tfrecord_io.columns import (
     BYTES_KEY,
+    Column,
     Schema,
     arrow_file,
     as_field,
     from_plain_form,
     is_glob,
-    is_list_like,
     json_lines,
     plain_form,
     to_plain_form,
@@ -439,7 +439,7 @@ def parsed_type(type_: pa.DataType) -> pa.DataType | None:
     if t.is_struct(type_):
         children = {child.name: parsed_type(child.type) for child in type_}
         return None if None in children.values() else pa.struct(list(children.items()))
-    if is_list_like(type_) and not isinstance(type_, pa.BaseExtensionType):
+    if Column(type_).is_list and not isinstance(type_, pa.BaseExtensionType):
         item = parsed_type(type_.value_type)
         return None if item is None else pa.list_(item)
     if t.is_nested(type_) or isinstance(type_, pa.BaseExtensionType):
@@ -626,7 +626,7 @@ def _type_at(type_: pa.DataType | None, key: str | None) -> pa.DataType | None:
     if type_ is None:
         return None
     if key is _ITEM:
-        return type_.value_type if is_list_like(type_) else None
+        return type_.value_type if Column(type_).is_list else None
     at = type_.get_field_index(key) if t.is_struct(type_) else -1
     return type_.field(at).type if at >= 0 else None
 

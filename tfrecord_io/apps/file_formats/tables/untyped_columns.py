@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.columns import Schema, apply_overrides, is_glob, is_list_like, logical_name, matches, struct_fields
+from tfrecord_io.columns import Column, Schema, apply_overrides, is_glob, matches, struct_fields
 from tfrecord_io.errors import DecodeError, SchemaError, printable
 
 ADVICE = "declare the types of such columns with schema_overrides=, for example as text"
@@ -53,7 +53,7 @@ def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Calla
         for field in apply_overrides(pa.schema(list(types.items())), options.schema_overrides):
             arrow = field.to_arrow()
             if arrow.type != types[field.column] and not can_parse(arrow.type):
-                name = logical_name(arrow.type, arrow.metadata)
+                name = Column(arrow.type, arrow.metadata).logical_name
                 advice = "declare it with schema=, or declare it as text"
                 advice_cli = "declare it with --schema, or declare it as text"
                 raise SchemaError(
@@ -79,7 +79,7 @@ def floats_in(array: pa.Array) -> Iterator[pa.Array]:
     if t.is_struct(array.type):
         for field in struct_fields(array):
             yield from floats_in(field)
-    elif is_list_like(array.type):
+    elif Column(array.type).is_list:
         yield from floats_in(array.flatten())
     elif t.is_floating(array.type):
         yield array
@@ -166,7 +166,7 @@ def text_hints(name: str, type_: pa.DataType) -> tuple[str, str]:
 
 
 def _as_text(type_: pa.DataType) -> pa.DataType:
-    if is_list_like(type_):
+    if Column(type_).is_list:
         return pa.list_(_as_text(type_.value_type))
     if t.is_struct(type_):
         return pa.struct([(child.name, _as_text(child.type)) for child in type_])

@@ -1,0 +1,261 @@
+"""What a column is asked by its type and the metadata of its field: in features, in Arrow and in arrays.
+
+Tests: tests/columns/test_column.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.columns.schema import column_features, tensor_types, type_names, types
+from tfrecord_io.columns.schema import field as fields
+
+if TYPE_CHECKING:
+    from tfrecord_io.bytes import Array, Dtype, Kind
+    from tfrecord_io.columns.arrow.output.to_numpy import Rows
+    from tfrecord_io.columns.arrow.tensor_values import TensorValues
+
+
+class Column:
+    """A column of Arrow, or a type of its values: what its type and its metadata say.
+
+    >>> Column(pa.list_(pa.string())).is_list, Column(pa.list_(pa.string())).value_type
+    (True, DataType(string))
+
+    Parameters
+    ----------
+    of : pyarrow.Field or pyarrow.DataType
+    metadata : dict, optional
+        Of the field, where `of` is its type alone.
+    """
+
+    LIST, RAW, BY_WIRE = column_features.LIST, column_features.RAW, column_features.BY_WIRE
+    NESTED, JSON = tensor_types.NESTED, tensor_types.JSON  # encodings that make several plain columns, or JSON
+    CONTEXT, FEATURE_LIST = PARTS = fields.CONTEXT, column_features.FEATURE_LIST  # the parts of a SequenceExample
+    ENCODING_KEY = column_features.ENCODING_KEY  # of the metadata of a field, as are the next
+    COMPOSITE_KEY = fields.COMPOSITE_KEY
+    BOXES_KEY = fields.BOXES_KEY
+
+    __slots__ = ("_field", "metadata", "type")
+
+    def __init__(self, of: pa.Field | pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> None:
+        is_type = isinstance(of, pa.DataType)
+        self.type: pa.DataType = of if is_type else of.type
+        self.metadata: Mapping[bytes, bytes] | None = metadata if is_type else of.metadata
+        self._field: pa.Field | None = None if is_type else of
+
+    @classmethod
+    def of_tensors(cls, name: str, dtype: Dtype, shape: tensor_types.Shape) -> Column:
+        """A column of tensors of this shape, in which None is an unknown dimension; SchemaError if it is too large."""
+        return cls(tensor_types.tensor_field(name, dtype, shape))
+
+    @property
+    def field(self) -> pa.Field:
+        """The field; without a name if only a type is known."""
+        return self._field or pa.field("", self.type, metadata=dict(self.metadata or {}) or None)
+
+    # ---- the type
+
+    @property
+    def is_text(self) -> bool:
+        """True if values are text, with offsets of 32 or 64 bits."""
+        return types.is_text(self.type)
+
+    @property
+    def is_bytes(self) -> bool:
+        """True if values are bytes of any number, with offsets of 32 or 64 bits."""
+        return types.is_bytes(self.type)
+
+    @property
+    def is_text_or_bytes(self) -> bool:
+        """True if values are text or bytes, of any layout."""
+        return types.is_text_or_bytes(self.type)
+
+    @property
+    def is_number(self) -> bool:
+        """True if values are plain NumPy numbers, so that the encoding "raw" applies."""
+        return types.is_number(self.type)
+
+    @property
+    def is_list(self) -> bool:
+        """True for lists of any layout; a map is not one."""
+        return types.is_list_like(self.type)
+
+    @property
+    def is_other_time(self) -> bool:
+        """True if NumPy has the values as those of another type: without a zone, or as durations."""
+        from tfrecord_io.columns.schema.array_attributes import is_other_time
+
+        return is_other_time(self.type)
+
+    @property
+    def value_type(self) -> pa.DataType:
+        """The type of one value: list, dictionary, run-end, extension and view wrappers are removed."""
+        return types.value_type(self.type)
+
+    @property
+    def kind(self) -> Kind:
+        """The feature type of one value, which is neither a list nor a struct; UnsupportedType if it has none."""
+        return types.kind_of(self.type, "" if self._field is None else self._field.name)
+
+    @property
+    def plain_kind(self) -> Kind | None:
+        """The feature type of the most common types, which are handed over as they are; else None."""
+        return types.plain_kind(self.type)
+
+    def has_dictionary(self) -> bool:
+        """True if a dictionary is in the type."""
+        return types.has_dictionary(self.type)
+
+    def types_within(self, *, storage: bool = False) -> Iterator[pa.DataType]:
+        """The type and all those nested in it; with `storage`, those in which extension types are stored, too."""
+        return types.types_within(self.type, storage=storage)
+
+    def relist(self, values: pa.DataType | pa.Field) -> pa.DataType:
+        """The list type with other values."""
+        return types.relist(self.type, values)
+
+    def map_fields(self, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+        """Change the fields of a list, struct, map or union; any other type stays as it is."""
+        return types.map_fields(self.type, change)
+
+    # ---- tensors
+
+    @property
+    def is_tensor(self) -> bool:
+        """True for the two types of tensors."""
+        return tensor_types.is_any_tensor(self.type)
+
+    @property
+    def is_fixed_shape_tensor(self) -> bool:
+        """True for Arrow's type of tensors of one shape."""
+        return tensor_types.is_fixed_shape_tensor(self.type)
+
+    @property
+    def is_variable_shape_tensor(self) -> bool:
+        """True for Arrow's type of tensors of shapes that vary."""
+        return tensor_types.is_variable_shape_tensor(self.type)
+
+    @property
+    def axes(self) -> tensor_types.Shape:
+        """The axes of a type of tensors, in their logical order; None where they vary."""
+        return tensor_types.axes_of(self.type)
+
+    @property
+    def permutation(self) -> tuple[int, ...] | None:
+        """The stored axis of each logical axis; None if no axis is permuted."""
+        return tensor_types.permutation_of(self.type)
+
+    @property
+    def dtype_and_shape(self) -> tuple[Dtype, tensor_types.Shape]:
+        """The dtype and the shape of a column of tensors, as NumPy has them; ValueError if it is none."""
+        return tensor_types.element_and_shape(self.field)
+
+    @property
+    def unknown_dtype(self) -> str | None:
+        """The dtype of which a library that takes Arrow's storage would make another, or None."""
+        return tensor_types.unknown_dtype(self.field)
+
+    def tensors(self, array: pa.Array) -> TensorValues:
+        """The bytes of a column's tensors in their logical order."""
+        from tfrecord_io.columns.arrow.tensor_values import tensors_of_column
+
+        return tensors_of_column(array, self.field)
+
+    def cells(self, array: pa.Array) -> Array:
+        """The tensors of a column as an object array of ndarrays, None where null."""
+        from tfrecord_io.columns.arrow.tensor_values import to_cells
+
+        return to_cells(array, self.field)
+
+    # ---- names of types
+
+    @property
+    def type_name(self) -> str:
+        """The name of the type, as it is parsed."""
+        return type_names.type_name(self.type)
+
+    @property
+    def logical_name(self) -> str:
+        """The name of the type; of tensors with the dtype in the metadata, and the shape that NumPy has."""
+        return type_names.logical_name(self.type, self.metadata)
+
+    @property
+    def short_name(self) -> str:
+        """The name of the type in tables and reports."""
+        return type_names.short_type_name(self.type, self.metadata)
+
+    # ---- features
+
+    @property
+    def encoding(self) -> str | None:
+        """The encoding in the metadata, or None."""
+        return column_features.encoding_of(self.field)
+
+    @property
+    def stored_as(self) -> str | None:
+        """The type in which a record has the numbers of the column, if it holds less than the column's; else None."""
+        return column_features.stored_as(self.field)
+
+    def shown_as(self, name: str) -> str:
+        """The `name` of the type for display, followed by the type of the stored values where that differs."""
+        return column_features.shown_type(name, self.field)
+
+    @property
+    def leaves(self) -> list[column_features.Leaf]:
+        """The features that the column is written as; UnsupportedType if it cannot be."""
+        return column_features.leaves(self.field)
+
+    # ---- attributes of labelled arrays
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes of the column, such as ``units``."""
+        from tfrecord_io.columns.schema.array_attributes import attributes_of
+
+        return attributes_of(self.field)
+
+    @property
+    def dimensions(self) -> list[str]:
+        """The names of the dimensions, without that of the rows."""
+        from tfrecord_io.columns.schema.array_attributes import dimensions_of
+
+        return dimensions_of(self.field)
+
+    # ---- values
+
+    @property
+    def declared_shape(self) -> tuple[int | None, ...] | None:
+        """The shape that a schema declares for the values of each list."""
+        from tfrecord_io.columns.arrow.output.to_numpy import declared_shape
+
+        return declared_shape(self.field)
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any] | None:
+        """The dtype of values of fixed width; None of others."""
+        from tfrecord_io.columns.arrow.buffers import numpy_dtype
+
+        return numpy_dtype(self.type)
+
+    def rows(self, array: pa.Array, *, missing: bool = False) -> Rows:
+        """The rows of the column as arrays: dense, or ragged."""
+        from tfrecord_io.columns.arrow.output.to_numpy import to_rows
+
+        return to_rows(array, self.field, missing=missing)
+
+    def python_rows(self, column: pa.ChunkedArray) -> list[Any]:
+        """The rows of the column as Python values."""
+        from tfrecord_io.columns.arrow.output.to_python import rows_of
+
+        return rows_of(column, self.field)
+
+    def cell(self, array: pa.Array, row: int) -> Any:
+        """The value of one row as a Python value."""
+        from tfrecord_io.columns.arrow.output.to_python import cell
+
+        return cell(array, row, self.field)
