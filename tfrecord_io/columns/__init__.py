@@ -39,17 +39,13 @@ _HOMES = {
     "other_part": "arrow.decode.decode_plan",  # Columns for what the declared `schema` has under the names of
     "plan_columns": "arrow.decode.decode_plan",  # Compile a declared schema
     "reads_companions": "arrow.decode.decode_plan",  # True if the companions are read too
-    "FoldedTensor": "arrow.decode.inferred_column",  # Common facts of the tensors of a feature
     "SeenColumns": "arrow.decode.inferred_column",  # Evidence of the columns of chunks, added in the order of reading
-    "candidates": "arrow.decode.inferred_column",  # The features that may be tensors, by kinds and numbers of values
     "count_kinds": "arrow.decode.inferred_column",  # Count the records of each kind of values of a feature
-    "fold": "arrow.decode.inferred_column",  # Common facts of the tensors of feature `name`
     "absent": "arrow.decode.lists",  # A column of `rows` nulls
-    "is_nothing": "arrow.decode.lists",  # True if no row has a value
     "widen": "arrow.decode.lists",  # Turn rows into a column of `kind` and `layout`
-    "dtype_of": "arrow.decode.stated_shapes",  # The name of the dtype that a feature states by TensorFlow's number
-    "stated_dtypes": "arrow.decode.stated_shapes",  # The distinct values of a dtype feature
-    "text_of": "arrow.decode.stated_shapes",  # A value of a dtype feature as text, for messages
+    "Observations": "arrow.decode.observations",  # What records show of each feature, by name
+    "left_out_companions": "arrow.decode.observations",  # The companions of features that are left out; they are not co
+    "close_shapes": "arrow.decode.resolve_shapes",  # The options with a type for each column that ``schema=`` or ``sche
     "Rounding": "arrow.encode.encode_plan",  # Counts, over all batches of a write
     "WritePlan": "arrow.encode.encode_plan",  # A schema compiled for writing
     "Embedding": "arrow.encode.slice_encoder",  # The schema that a writer embeds with its first rows, and the categorie
@@ -147,6 +143,7 @@ _HOMES = {
     "apply_overrides": "schema.column_selection",  # Replace columns of an inferred schema
     "as_stored": "schema.column_selection",  # The declared schema
     "entries_of": "schema.column_selection",  # The entries of ``columns=``
+    "has_open_shapes": "schema.column_selection",  # True if a column is declared as an array whose shape stands in othe
     "is_glob": "schema.column_selection",  # True if an entry is a pattern
     "matches": "schema.column_selection",  # True if the whole name fits the pattern
     "matches_any": "schema.column_selection",  # True if an entry is among the names
@@ -161,7 +158,6 @@ _HOMES = {
     "Field": "schema.field",  # A column and the feature that it is read from
     "check_names": "schema.field",  # See `check_columns`
     "as_field": "schema.field_makers",  # The field of a column
-    "is_call": "schema.field_makers",  # True if a type is the text of a call of `tensor` or `image`
     "list_": "schema.field_makers",  # A column of lists
     "scalar": "schema.field_makers",  # A column of single values
     "sequence": "schema.field_makers",  # A column read from a feature list of a SequenceExample
@@ -172,14 +168,9 @@ _HOMES = {
     "check_tfds_count": "schema.formats.tfds_info",  # Raise CorruptRecordError if a file has another number of records
     "ImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about pixels
     "RawImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about raw pixels
-    "Evidence": "schema.inferred_schema",  # Evidence of records about one feature
     "InferredSchema": "schema.inferred_schema",  # A `Schema` and the evidence for it
     "KindCount": "schema.inferred_type",  # How many records have values of one feature type in a feature
     "Observation": "schema.inferred_type",  # Evidence of some records about one column
-    "arrow_type": "schema.inferred_type",  # The Arrow type of a column for which `seen` was observed
-    "contradiction": "schema.inferred_type",  # The error for a column that differs between two records
-    "join": "schema.inferred_type",  # The least observation that covers both
-    "join_columns": "schema.inferred_type",  # Join column by column, where a missing column is null
     "common_field": "schema.merged_schema",  # The field for a column that is `a` in one file and `b` in another
     "fill_in_types": "schema.merged_schema",  # Give the columns without a type the type that they have in another
     "lacks_only_values": "schema.merged_schema",  # True if a type is `type_`, or would be if its columns
@@ -194,11 +185,9 @@ _HOMES = {
     "Shape": "schema.tensor_types",  # A shape of a tensor, None for a free dimension
     "TENSOR_ENCODINGS": "schema.tensor_types",  # The table of encodings of tensors
     "check_column_encodings": "schema.tensor_types",  # Raise ValueError for an unknown or adaptive encoding in a
-    "dtype_metadata": "schema.tensor_types",  # The field metadata from which `element_of` reads the dtype
     "encoding_rules": "schema.tensor_types",  # Find an encoding by its name
     "refuse_unknown_dtypes": "schema.tensor_types",  # Raise SchemaError for a column of an `unknown_dtype`
     "register_variable_shape_tensor": "schema.tensor_types",  # Register the type of tensors whose shapes vary
-    "tensor_type": "schema.tensor_types",  # The type of a column of tensors of this shape
     "written_encodings": "schema.tensor_types",  # The names of the encodings that columns can be written with
     "as_arrow_type": "schema.type_names",  # The Arrow type for a type, its name
     "summary_of": "schema.type_names",  # The first columns of a schema and their types as `shown_type` has them

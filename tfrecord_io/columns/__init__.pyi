@@ -33,17 +33,13 @@ from tfrecord_io.columns.arrow.decode.batch_builder import to_table as to_table
 from tfrecord_io.columns.arrow.decode.decode_plan import other_part as other_part
 from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns as plan_columns
 from tfrecord_io.columns.arrow.decode.decode_plan import reads_companions as reads_companions
-from tfrecord_io.columns.arrow.decode.inferred_column import FoldedTensor as FoldedTensor
 from tfrecord_io.columns.arrow.decode.inferred_column import SeenColumns as SeenColumns
-from tfrecord_io.columns.arrow.decode.inferred_column import candidates as candidates
 from tfrecord_io.columns.arrow.decode.inferred_column import count_kinds as count_kinds
-from tfrecord_io.columns.arrow.decode.inferred_column import fold as fold
 from tfrecord_io.columns.arrow.decode.lists import absent as absent
-from tfrecord_io.columns.arrow.decode.lists import is_nothing as is_nothing
 from tfrecord_io.columns.arrow.decode.lists import widen as widen
-from tfrecord_io.columns.arrow.decode.stated_shapes import dtype_of as dtype_of
-from tfrecord_io.columns.arrow.decode.stated_shapes import stated_dtypes as stated_dtypes
-from tfrecord_io.columns.arrow.decode.stated_shapes import text_of as text_of
+from tfrecord_io.columns.arrow.decode.observations import Observations as Observations
+from tfrecord_io.columns.arrow.decode.observations import left_out_companions as left_out_companions
+from tfrecord_io.columns.arrow.decode.resolve_shapes import close_shapes as close_shapes
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding as Rounding
 from tfrecord_io.columns.arrow.encode.encode_plan import WritePlan as WritePlan
 from tfrecord_io.columns.arrow.encode.slice_encoder import Embedding as Embedding
@@ -141,6 +137,7 @@ from tfrecord_io.columns.schema.column_selection import Projection as Projection
 from tfrecord_io.columns.schema.column_selection import apply_overrides as apply_overrides
 from tfrecord_io.columns.schema.column_selection import as_stored as as_stored
 from tfrecord_io.columns.schema.column_selection import entries_of as entries_of
+from tfrecord_io.columns.schema.column_selection import has_open_shapes as has_open_shapes
 from tfrecord_io.columns.schema.column_selection import is_glob as is_glob
 from tfrecord_io.columns.schema.column_selection import matches as matches
 from tfrecord_io.columns.schema.column_selection import matches_any as matches_any
@@ -155,7 +152,6 @@ from tfrecord_io.columns.schema.field import CONVERSION_ERRORS as CONVERSION_ERR
 from tfrecord_io.columns.schema.field import Field as Field
 from tfrecord_io.columns.schema.field import check_names as check_names
 from tfrecord_io.columns.schema.field_makers import as_field as as_field
-from tfrecord_io.columns.schema.field_makers import is_call as is_call
 from tfrecord_io.columns.schema.field_makers import list_ as list_
 from tfrecord_io.columns.schema.field_makers import scalar as scalar
 from tfrecord_io.columns.schema.field_makers import sequence as sequence
@@ -166,14 +162,9 @@ from tfrecord_io.columns.schema.formats.tfds_info import TfdsInfo as TfdsInfo
 from tfrecord_io.columns.schema.formats.tfds_info import check_tfds_count as check_tfds_count
 from tfrecord_io.columns.schema.image_form import ImageForm as ImageForm
 from tfrecord_io.columns.schema.image_form import RawImageForm as RawImageForm
-from tfrecord_io.columns.schema.inferred_schema import Evidence as Evidence
 from tfrecord_io.columns.schema.inferred_schema import InferredSchema as InferredSchema
 from tfrecord_io.columns.schema.inferred_type import KindCount as KindCount
 from tfrecord_io.columns.schema.inferred_type import Observation as Observation
-from tfrecord_io.columns.schema.inferred_type import arrow_type as arrow_type
-from tfrecord_io.columns.schema.inferred_type import contradiction as contradiction
-from tfrecord_io.columns.schema.inferred_type import join as join
-from tfrecord_io.columns.schema.inferred_type import join_columns as join_columns
 from tfrecord_io.columns.schema.merged_schema import common_field as common_field
 from tfrecord_io.columns.schema.merged_schema import fill_in_types as fill_in_types
 from tfrecord_io.columns.schema.merged_schema import lacks_only_values as lacks_only_values
@@ -188,11 +179,9 @@ from tfrecord_io.columns.schema.sparse_column import SparseColumn as SparseColum
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS as TENSOR_ENCODINGS
 from tfrecord_io.columns.schema.tensor_types import Shape as Shape
 from tfrecord_io.columns.schema.tensor_types import check_column_encodings as check_column_encodings
-from tfrecord_io.columns.schema.tensor_types import dtype_metadata as dtype_metadata
 from tfrecord_io.columns.schema.tensor_types import encoding_rules as encoding_rules
 from tfrecord_io.columns.schema.tensor_types import refuse_unknown_dtypes as refuse_unknown_dtypes
 from tfrecord_io.columns.schema.tensor_types import register_variable_shape_tensor as register_variable_shape_tensor
-from tfrecord_io.columns.schema.tensor_types import tensor_type as tensor_type
 from tfrecord_io.columns.schema.tensor_types import written_encodings as written_encodings
 from tfrecord_io.columns.schema.type_names import as_arrow_type as as_arrow_type
 from tfrecord_io.columns.schema.type_names import summary_of as summary_of
@@ -219,9 +208,7 @@ __all__ = [
     "EmbeddedSchemaUnreadable",
     "Embedding",
     "EncodedPiece",
-    "Evidence",
     "Field",
-    "FoldedTensor",
     "HEADINGS",
     "ImageForm",
     "ImageHeader",
@@ -230,6 +217,7 @@ __all__ = [
     "Memory",
     "MessageBatchBuilder",
     "Observation",
+    "Observations",
     "PayloadDicts",
     "PixelReader",
     "Projection",
@@ -259,7 +247,6 @@ __all__ = [
     "add_dimensions",
     "apply_overrides",
     "arrow_file",
-    "arrow_type",
     "as_arrow_type",
     "as_field",
     "as_shape",
@@ -267,7 +254,6 @@ __all__ = [
     "batch_of",
     "bytes_rows",
     "can_unify",
-    "candidates",
     "cast_comparable_columns",
     "cell",
     "cells_of",
@@ -275,16 +261,14 @@ __all__ = [
     "check_column_encodings",
     "check_names",
     "check_tfds_count",
+    "close_shapes",
     "column_mask",
     "common_field",
     "composite_of",
-    "contradiction",
     "count_kinds",
     "cut_columns",
     "dimension_names",
     "drop_index",
-    "dtype_metadata",
-    "dtype_of",
     "element_of_dtype",
     "empty_batch",
     "empty_table",
@@ -299,19 +283,15 @@ __all__ = [
     "fill_in_types",
     "first_refused",
     "flat_values",
-    "fold",
     "from_json",
     "from_plain_form",
+    "has_open_shapes",
     "hashable",
     "int64_array",
-    "is_call",
     "is_compared_as_storage",
     "is_glob",
-    "is_nothing",
     "is_ordered",
     "is_plain",
-    "join",
-    "join_columns",
     "join_rows",
     "joined_objects",
     "json_line",
@@ -321,6 +301,7 @@ __all__ = [
     "lacks_type",
     "leaf_arrays",
     "leaf_fields",
+    "left_out_companions",
     "lengths_of",
     "list_",
     "list_array",
@@ -371,7 +352,6 @@ __all__ = [
     "shape_of_cells",
     "shapes_of_counts",
     "shrink_image",
-    "stated_dtypes",
     "stored_index",
     "struct_fields",
     "summary_of",
@@ -381,8 +361,6 @@ __all__ = [
     "tensor_array",
     "tensor_cast",
     "tensor_encoding",
-    "tensor_type",
-    "text_of",
     "times_to_integers",
     "to_json",
     "to_pandas",

@@ -16,7 +16,6 @@ import pyarrow as pa
 from tfrecord_io.base import ALL, MessageType, ScanOptions, Selection, cached_property, name_advice, takes_payloads
 from tfrecord_io.bytes import (
     RECORD_TYPES,
-    SHAPE_SOURCE_KEY,
     FeatureName,
     Layout,
     Plan,
@@ -28,12 +27,11 @@ from tfrecord_io.bytes import (
 )
 from tfrecord_io.columns import (
     EmbeddedSchema,
-    Field,
     Projection,
     Schema,
     apply_overrides,
     as_stored,
-    is_call,
+    has_open_shapes,
     is_glob,
     matches_any,
     overridden_by,
@@ -72,7 +70,8 @@ from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns import KindCount, Observation
+    from tfrecord_io.bytes import ColumnBuffers
+    from tfrecord_io.columns import KindCount, Observation, Observations
     from tfrecord_io.read.inference import SampledNames
     from tfrecord_io.read.saved_schema import SavedSchema
 
@@ -120,10 +119,10 @@ def plan_scan(
     see `find_saved_schema`.
     """
     stated = options, selection
-    if options.declares_schema and not takes_payloads(options.record_type) and _has_open_shapes(options):
-        from tfrecord_io.read.resolve_shapes import close_shapes
+    if options.declares_schema and not takes_payloads(options.record_type) and has_open_shapes(options):
+        from tfrecord_io.columns import close_shapes
 
-        options = close_shapes(options, sources, partial(_first_chunks, sources))
+        options = close_shapes(options, sources, partial(_first_columns, sources))
     if selection.filters is not None and has_declared_schema(options):
         options, selection = _add_filter_types(sources, options, selection)
     how = {"whole": whole, "with_index": with_index, "with_evidence": with_evidence}
@@ -157,22 +156,14 @@ def has_declared_schema(options: ScanOptions) -> bool:
     return options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
 
 
-def _has_open_shapes(options: ScanOptions) -> bool:
-    """True if a column is declared as an array whose shape stands in other features, or by a text that may say so."""
-    declared = Schema.parse(options.schema) if has_declared_schema(options) else None
-    fields = () if declared is None or declared.plain is not None else declared.fields
-    overrides = (options.schema_overrides or {}).values()
-    return any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)) or any(
-        is_call(type_) for type_ in overrides
-    )
-
-
-def _first_chunks(sources: Sequence[Source], options: ScanOptions, columns: tuple[str, ...]) -> list[DecodedChunk]:
+def _first_columns(
+    sources: Sequence[Source], options: ScanOptions, columns: tuple[str, ...]
+) -> list[Mapping[str, ColumnBuffers]]:
     """The first records of the files, of these columns only, decoded without a declared type."""
     planned = plan_scan(sources, options, Selection(columns), only_sample=True)
     chunks = list(planned.sample)
     planned.close()
-    return chunks
+    return [chunk.columns for chunk in chunks if chunk.rows]
 
 
 def _add_filter_types(
@@ -231,7 +222,7 @@ class _Sample(NamedTuple):
     chunks: list[DecodedChunk]
     names: SampledNames  # which features are decoded
     contested: Collection[str]  # features that have values of different kinds
-    observations: Mapping[str, Observation]  # of all features, also of those that are declared
+    observations: Observations  # of all features, also of those that are declared
     budget: RowBudget
     failed: int | None  # the first chunk that has an error
     error: Exception | None
@@ -315,11 +306,11 @@ class _Planner:
     def _close_shapes(self, schema: Schema) -> Schema:
         """A saved schema, with the shapes that the first records state where it leaves them open."""
         options = self.options.changed(schema=schema, schema_overrides=None)
-        if not _has_open_shapes(options):
+        if not has_open_shapes(options):
             return schema
-        from tfrecord_io.read.resolve_shapes import close_shapes
+        from tfrecord_io.columns import close_shapes
 
-        return Schema.parse(close_shapes(options, self.sources, partial(_first_chunks, self.sources)).schema)
+        return Schema.parse(close_shapes(options, self.sources, partial(_first_columns, self.sources)).schema)
 
     def plan(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
         """Attempt a plan, with changed assumptions until they hold."""
@@ -538,7 +529,8 @@ class _Planner:
         self, reader: ChunkReader, assumptions: Assumptions, embedded: EmbeddedSchema
     ) -> Planned | Assumptions:
         """Decode everything, and add columns for the features that only files without an embedded schema have."""
-        from tfrecord_io.read.inference import inferred_schema, observe_chunks, refuse_undeclared
+        from tfrecord_io.columns import Observations
+        from tfrecord_io.read.inference import observe_chunks, refuse_undeclared
 
         declared = Schema.parse(embedded.schema)
         declared = self._override_types(declared, of={*declared.names})
@@ -573,11 +565,11 @@ class _Planner:
         if seen.contested:
             declared_now = {name: seen.observations[name] for name in seen.contested}
             return replace(assumptions, declared={**assumptions.declared, **declared_now})
-        observations = {**assumptions.declared, **seen.observations}
+        observations = Observations({**assumptions.declared, **seen.observations})
         failed = next((at + 1 for at, chunk in enumerate(sample) if chunk.error is not None), None)
         if failed is not None and (united := self._unite_files(embedded)) is not embedded:
             return replace(assumptions, embedded=united)
-        added = {field.column: field for field in inferred_schema(observations, self.options, {})}
+        added = {field.column: field for field in observations.schema(self.options)}
         fields = [added.pop(field.column, field) for field in declared]
         new_names = set(map(itemgetter(0), chain.from_iterable(chunk.new_names for chunk in sample)))
         columns = self._override_types(Schema([*fields, *added.values()], declared.metadata), left_out=new_names)
@@ -593,6 +585,7 @@ class _Planner:
 
     def _decode_sample(self, reader: ChunkReader, assumptions: Assumptions) -> _Sample:
         """Decode a sample, of columns that are not known but for those whose type was contested or is declared."""
+        from tfrecord_io.columns import Observations
         from tfrecord_io.read.inference import SampledNames, observe_chunks, sampled_chunks
 
         names = SampledNames(self._projection, assumptions.fold_tensors, self.options.schema_overrides)
@@ -622,7 +615,7 @@ class _Planner:
             may_differ=lambda name: reader.recovery is not None or is_declared(name),
         )
         failed, error = next(((i, c.error) for i, c in enumerate(sample) if c.error is not None), (None, None))
-        observations = {**assumptions.declared, **columns.observations}
+        observations = Observations({**assumptions.declared, **columns.observations})
         return _Sample(
             sample,
             names,
@@ -662,7 +655,6 @@ class _Planner:
     def _plan_inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         """Plan the read by the schema that a sample of records shows; or return better assumptions, to try again."""
         from tfrecord_io.columns import InferredSchema
-        from tfrecord_io.read.inference import evidence_of, folded_columns, inferred_schema
 
         sample = self._decode_sample(reader, assumptions)
         if (revised := self._revise(assumptions, sample)) is not None:
@@ -683,10 +675,12 @@ class _Planner:
         if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in chunks):
             # One feature list makes all records SequenceExamples, also those that were decoded as Examples.
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
-        folded = folded_columns(chunks, observations, self._may_fold()) if assumptions.fold_tensors else {}
-        schema = self._override_types(
-            inferred_schema(observations, self.options, folded, self.selection.columns), left_out=seen
+        folded = (
+            observations.folded([chunk.columns for chunk in chunks], self._may_fold())
+            if assumptions.fold_tensors
+            else {}
         )
+        schema = self._override_types(observations.schema(self.options, folded, self.selection.columns), left_out=seen)
         resolved = ResolvedSchema(
             schema,
             "companions" if folded else "inferred",
@@ -704,7 +698,7 @@ class _Planner:
         planned = plan_read(scan, reader, whole=self._whole)
         check_record_type(counts, self.sources, self.options)
         if self._with_evidence:
-            evidence = evidence_of(chunks, observations, assumptions.contested)
+            evidence = observations.evidence((chunk.columns for chunk in chunks), assumptions.contested)
             planned.inferred = InferredSchema(scan.features, evidence, sampled)
         planned.budget, planned.error, planned.sampled = sample.budget, sample.error, sampled
         planned.sample = [chunk for chunk in chunks if chunk.rows or chunk.ends_batch or chunk.ends_read]
@@ -735,11 +729,11 @@ class _Planner:
 
     def _declared_columns(self, declared: Mapping[str, Observation]) -> list[PlanColumn]:
         """How features are decoded in the sample whose type ``schema_overrides=`` declares."""
-        from tfrecord_io.read.inference import inferred_schema
+        from tfrecord_io.columns import Observations
 
         if not declared:
             return []
-        schema = self._override_types(inferred_schema(declared, self.options, {}), of=declared)
+        schema = self._override_types(Observations(declared).schema(self.options), of=declared)
         steps = frozenset(name for name, seen in declared.items() if seen.steps is not None)
         compiled = plan_columns(schema, text=Text.STRICT, steps=steps)
         return [column for column in compiled.columns if column.name in declared]
@@ -778,9 +772,9 @@ class _Planner:
         self, schema: Schema, sample: Sequence[DecodedChunk], names: Collection[str]
     ) -> frozenset[str]:
         """Companions that are not columns: of tensors that an override declares, and of features that are left out."""
-        from tfrecord_io.read.inference import left_out_companions
+        from tfrecord_io.columns import left_out_companions
 
         fields = schema if schema.plain is None else ()
         hidden = {name for f in fields if reads_companions(f) for name in companions(f.feature)}
-        hidden |= left_out_companions(sample, set(names), self._projection)
+        hidden |= left_out_companions([chunk.columns for chunk in sample], set(names), self._projection)
         return frozenset(hidden - set(self.selection.columns or ()) - set(self.options.schema_overrides or ()))

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import ProgressMeter, ScanOptions, ordered
 from tfrecord_io.bytes import CODECS, crc32c
-from tfrecord_io.columns import EmbeddedSchema, Observation, Schema, join_columns, plan_columns
+from tfrecord_io.columns import EmbeddedSchema, Observations, Schema, plan_columns
 from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.read import (
     KnownCounts,
@@ -22,7 +22,6 @@ from tfrecord_io.read import (
     find_indexes,
     find_saved_schema,
     first_contents,
-    inferred_schema,
     plan_scan,
     unite_embedded,
 )
@@ -209,16 +208,16 @@ def _infer_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[byte
     for these.
     """
     seen, is_plain = _observe_all(sources, options)
-    schema = inferred_schema(seen, options, {})
+    schema = seen.schema(options)
     return EmbeddedSchema.of(schema.to_arrow()).pack() if is_plain and sources else None, tuple(schema.names)
 
 
-def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[dict[str, Observation], bool]:
+def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[Observations, bool]:
     """What all records show of their features, and whether nothing but that decides their types.
 
     One file is decoded at a time, to bound memory.
     """
-    seen: dict[str, Observation] = {}
+    seen = Observations()
     inferring, is_plain = replace(options, sample="all", progress=False), True
     for source in sources:
         planned = plan_scan([source], inferring, only_sample=True)
@@ -227,5 +226,5 @@ def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[dict[
             raise planned.error
         resolved = scan.resolved
         is_plain &= resolved.source == "inferred" and not resolved.companions
-        seen = join_columns(seen, resolved.observations)
+        seen = seen.joined(resolved.observations)
     return seen, is_plain

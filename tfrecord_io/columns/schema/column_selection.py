@@ -15,9 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import name_advice
+from tfrecord_io.base import ScanOptions, name_advice
+from tfrecord_io.bytes import SHAPE_SOURCE_KEY
 from tfrecord_io.columns.schema.column_features import LIST, NULL_POSITIONS, Leaf, column_leaves
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field, default_part
+from tfrecord_io.columns.schema.field_makers import is_call
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import NESTED, is_composed
 from tfrecord_io.columns.schema.types import UnsupportedType, types_within, value_type
@@ -278,3 +280,14 @@ def _unit(time: pa.DataType) -> str:
     if pa.types.is_date(time):
         return "days" if pa.types.is_date32(time) else "ms"
     return str(time.unit)
+
+
+def has_open_shapes(options: ScanOptions) -> bool:
+    """True if a column is declared as an array whose shape stands in other features, or by a text that may say so."""
+    is_declared = options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
+    declared = Schema.parse(options.schema) if is_declared else None
+    fields = () if declared is None or declared.plain is not None else declared.fields
+    overrides = (options.schema_overrides or {}).values()
+    return any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)) or any(
+        is_call(type_) for type_ in overrides
+    )

@@ -15,29 +15,21 @@ import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions, did_you_mean
 from tfrecord_io.bytes import LIST_MARK, SUPPORTED_DTYPES, ColumnBuffers, Kind, Layout, ShapeSource, element
-from tfrecord_io.columns import (
-    Column,
-    Field,
-    RawImageForm,
-    RowFault,
-    Schema,
-    Shape,
-    as_field,
-    column_mask,
-    dtype_metadata,
-    dtype_of,
-    is_call,
-    is_glob,
-    is_nothing,
-    stated_dtypes,
-    tensor_type,
-    text_of,
-)
+from tfrecord_io.columns.arrow.buffers import column_mask
+from tfrecord_io.columns.arrow.decode.lists import is_nothing
+from tfrecord_io.columns.arrow.decode.stated_shapes import dtype_of, stated_dtypes, text_of
+from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.columns.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW
+from tfrecord_io.columns.schema.column_selection import is_glob
+from tfrecord_io.columns.schema.field import Field
+from tfrecord_io.columns.schema.field_makers import as_field, is_call
+from tfrecord_io.columns.schema.image_form import RawImageForm
+from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.columns.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.store import Source
 
-Sample = Callable[[ScanOptions, tuple[str, ...]], Sequence[DecodedChunk]]
+Sample = Callable[[ScanOptions, tuple[str, ...]], list[Mapping[str, ColumnBuffers]]]
 """Decodes the first records, of these columns, with these options."""
 
 
@@ -94,7 +86,7 @@ def _sampled_columns(
     options = options.changed(schema="infer", schema_overrides=None, progress=False)
     while True:
         try:
-            chunks = decode_sample(options, (*stated, *values))
+            return decode_sample(options, (*stated, *values))
         except FeatureNotFoundError as missing:
             if missing.feature in values:  # whose kind is not needed
                 values.remove(str(missing.feature))
@@ -102,7 +94,6 @@ def _sampled_columns(
             if missing.feature not in stated:
                 raise
             raise _missing_size(str(missing.feature), stated[str(missing.feature)], missing) from None
-        return [chunk.columns for chunk in chunks if chunk.rows]
 
 
 def _missing_size(name: str, column: _OpenColumn, missing: FeatureNotFoundError) -> FeatureNotFoundError:
@@ -137,8 +128,8 @@ class _OpenColumn:
         if source.dtype is not None:
             dtype, is_number = self._dtype(columns)
         kinds = {c.kind for part in columns for c in _columns_of(part, self.feature) if c.value_row >= 0}
-        encoding = Column.RAW if Kind.BYTES in kinds else Column.LIST if kinds else source.encoding
-        in_context = field.part == Column.FEATURE_LIST and self._is_in_context(columns)
+        encoding = RAW if Kind.BYTES in kinds else LIST if kinds else source.encoding
+        in_context = field.part == FEATURE_LIST and self._is_in_context(columns)
         closed = source.closed(encoding, is_number=is_number, in_context=in_context)
         metadata = {**field.metadata, **closed.metadata}
         if shape is None or dtype is None:  # no record has an array: the column stays one of bytes
@@ -149,11 +140,11 @@ class _OpenColumn:
         if (form := RawImageForm.from_metadata(field.metadata, self.column)) is not None:
             form.check(value.name, shape, self.column)
         type_ = tensor_type(value, shape)
-        is_list = field.part == Column.FEATURE_LIST
+        is_list = field.part == FEATURE_LIST
         return replace(
             field,
             type=pa.list_(type_) if is_list else type_,
-            encoding=field.encoding if field.encoding != Column.LIST else source.encoding or Column.BY_WIRE,
+            encoding=field.encoding if field.encoding != LIST else source.encoding or BY_WIRE,
             shape=shape,
             metadata={**metadata, **dtype_metadata(value)},
         )
