@@ -53,7 +53,6 @@ _HOMES = {
     "Memory": "arrow.encode.slice_encoder",  # Memory for pieces, used again and again
     "SliceEncoder": "arrow.encode.slice_encoder",  # Splits batches of one schema into tasks; each takes a `Memory` and
     "TensorEncoding": "arrow.encodings.tensor_encoding",  # A tensor encoding
-    "tensor_encoding": "arrow.encodings.tensor_encoding",  # Find an encoding by its name
     "COMPARISONS": "arrow.evaluate_condition",  # Functions of Arrow that compare a column with a literal
     "cast_comparable_columns": "arrow.evaluate_condition",  # Turn columns of float16 into float32
     "is_compared_as_storage": "arrow.evaluate_condition",  # True for an extension type of single values that Arrow
@@ -80,36 +79,21 @@ _HOMES = {
     "message_tree": "arrow.messages.message_tree",  # The tree of a message type
     "ColumnAccumulator": "arrow.output.column_statistics",  # Accumulates the arrays of a column and returns its
     "ColumnSummary": "arrow.output.column_statistics",  # One column of a description
-    "HEADINGS": "arrow.output.column_statistics",  # Headings of a table of column statistics
-    "is_ordered": "arrow.output.column_statistics",  # True if values are ordered like numbers
     "lengths_of": "arrow.output.column_statistics",  # Count the characters of texts, or the bytes of bytes
-    "temporal_value": "arrow.output.column_statistics",  # Convert an integer from `times_to_integers` back to a date
     "times_to_integers": "arrow.output.column_statistics",  # View dates and times as integers
     "PayloadDicts": "arrow.output.python_rows",  # Dicts of records that are read as bytes
     "RecordDicts": "arrow.output.python_rows",  # Makes dicts of records, by the plan of the decoder
     "Dense": "arrow.output.to_numpy",  # Rows of one shape
     "Ragged": "arrow.output.to_numpy",  # Rows of values, one after another
-    "Rows": "arrow.output.to_numpy",  # Rows of a column as arrays: dense, or ragged
-    "bytes_rows": "arrow.output.to_numpy",  # The rows of arrays of bytes, as objects
-    "is_plain": "arrow.output.to_numpy",  # True if an array is of one dimension, contiguous, and of numbers
     "join_rows": "arrow.output.to_numpy",  # Join the rows of several arrays of one column, in memory of the caller
-    "joined_objects": "arrow.output.to_numpy",  # An object array of the rows of several
     "leaf_arrays": "arrow.output.to_numpy",  # The arrays of `leaf_fields`
     "leaf_fields": "arrow.output.to_numpy",  # The columns that arrays are made of
     "memory_errors": "arrow.output.to_numpy",  # Raise MemoryError where pyarrow fails to make an object of a value
-    "missing_step": "arrow.output.to_numpy",  # The first row whose list lacks a value for which NumPy has no None
-    "number_dtype": "arrow.output.to_numpy",  # The dtype of integers and floats of a common width
     "number_items": "arrow.output.to_numpy",  # The numbers of an array as a view
-    "rows_of_equal_tensors": "arrow.output.to_numpy",  # The rows of lists of tensors whose shapes vary by their type
-    "shape_of_all": "arrow.output.to_numpy",  # The shape of every row of several that is not missing
     "to_pandas": "arrow.output.to_pandas",  # The DataFrame of a table
     "BYTES_KEY": "arrow.output.to_python",  # bytes are an object with this key alone
-    "cell": "arrow.output.to_python",  # The value of one row
-    "json_line": "arrow.output.to_python",  # A record as JSON, in one line
     "json_lines": "arrow.output.to_python",  # The rows of a table, each as `json_line`, column by column
     "json_value": "arrow.output.to_python",  # Convert a value to what JSON supports
-    "python_columns": "arrow.output.to_python",  # The rows of each column as Python values
-    "python_values": "arrow.output.to_python",  # All values of an array, as ``to_pylist`` returns them if it can
     "record_dicts": "arrow.output.to_python",  # The rows of a table as dicts
     "PixelReader": "arrow.pixel_reader",  # Decodes images of a column. Threads may share it
     "shrink_image": "arrow.pixel_reader",  # A small copy of an opened image: "RGBA" if it keeps transparency; RowFault
@@ -122,15 +106,9 @@ _HOMES = {
     "faults_of_lists": "arrow.row_fault",  # Turn the index of a RowFault, which counts values
     "first_refused": "arrow.row_fault",  # The position of the first refused value of `count` values
     "TensorValues": "arrow.tensor_values",  # The tensors of a column, one after another, null rows left out
-    "cells_of": "arrow.tensor_values",  # The tensors one by one
-    "cells_to_tensors": "arrow.tensor_values",  # A column of the arrays of a sequence
     "element_of_dtype": "arrow.tensor_values",  # The element of a NumPy dtype
     "flat_values": "arrow.tensor_values",  # All values of a column of tensors without nulls
-    "ndarray_of": "arrow.tensor_values",  # The values of all tensors
     "plain_array": "arrow.tensor_values",  # Values of an array of one axis
-    "shape_of_cells": "arrow.tensor_values",  # The dtype of a sequence of arrays, and their shape
-    "shapes_of_counts": "arrow.tensor_values",  # The shapes of tensors with these numbers of values
-    "tensor_array": "arrow.tensor_values",  # A column of `rows` (including the null ones) from the bytes of its tensors
     "Column": "column",  # A column of Arrow, or a type of its values: what its type and its metadata say
     "RECORD": "schema.array_attributes",  # the dimension of the rows, in what is made of columns
     "TYPE": "schema.array_attributes",  # attribute of times that NumPy has as another type
@@ -150,20 +128,11 @@ _HOMES = {
     "overridden_by": "schema.column_selection",  # True if a key of `overrides`, as those of `apply_overrides`
     "refuse_other_features": "schema.column_selection",  # Raise SchemaError where no feature of a stored column is
     "Composite": "schema.composite",  # How a column is built
-    "VALUES": "schema.composite",  # each bytes value is a value; arrow.decode.composite_decoder has the other encodings
-    "composite_of": "schema.composite",  # How a field's column is built, None where it is one plain feature
     "EmbeddedSchema": "schema.embedded",  # An embedded schema, of one file or united from several files
     "EmbeddedSchemaUnreadable": "schema.embedded",  # The field's content is not a schema that this version reads
     "CONVERSION_ERRORS": "schema.field",  # Exceptions of a conversion that does not fit
     "Field": "schema.field",  # A column and the feature that it is read from
-    "check_names": "schema.field",  # See `check_columns`
     "as_field": "schema.field_makers",  # The field of a column
-    "list_": "schema.field_makers",  # A column of lists
-    "scalar": "schema.field_makers",  # A column of single values
-    "sequence": "schema.field_makers",  # A column read from a feature list of a SequenceExample
-    "tensor": "schema.field_makers",  # A column of arrays
-    "from_json": "schema.formats.text_forms",  # Fields and metadata of the schema in a document
-    "to_json": "schema.formats.text_forms",  # The document of a schema with these fields and metadata
     "TfdsInfo": "schema.formats.tfds_info",  # Facts of ``dataset_info.json``
     "check_tfds_count": "schema.formats.tfds_info",  # Raise CorruptRecordError if a file has another number of records
     "ImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about pixels
@@ -182,8 +151,6 @@ _HOMES = {
     "stored_index": "schema.pandas_metadata",  # Names of the columns of a schema that are levels of the frame's index
     "Schema": "schema.schema",  # The columns to read, in order, with their types
     "SparseColumn": "schema.sparse_column",  # A sparse tensor for each row
-    "Shape": "schema.tensor_types",  # A shape of a tensor, None for a free dimension
-    "TENSOR_ENCODINGS": "schema.tensor_types",  # The table of encodings of tensors
     "check_column_encodings": "schema.tensor_types",  # Raise ValueError for an unknown or adaptive encoding in a
     "encoding_rules": "schema.tensor_types",  # Find an encoding by its name
     "refuse_unknown_dtypes": "schema.tensor_types",  # Raise SchemaError for a column of an `unknown_dtype`

@@ -47,7 +47,6 @@ from tfrecord_io.columns.arrow.encode.slice_encoder import EncodedPiece as Encod
 from tfrecord_io.columns.arrow.encode.slice_encoder import Memory as Memory
 from tfrecord_io.columns.arrow.encode.slice_encoder import SliceEncoder as SliceEncoder
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding as TensorEncoding
-from tfrecord_io.columns.arrow.encodings.tensor_encoding import tensor_encoding as tensor_encoding
 from tfrecord_io.columns.arrow.evaluate_condition import COMPARISONS as COMPARISONS
 from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns as cast_comparable_columns
 from tfrecord_io.columns.arrow.evaluate_condition import is_compared_as_storage as is_compared_as_storage
@@ -72,38 +71,23 @@ from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast as tensor_ca
 from tfrecord_io.columns.arrow.messages.message_batches import AnyBatchBuilder as AnyBatchBuilder
 from tfrecord_io.columns.arrow.messages.message_batches import MessageBatchBuilder as MessageBatchBuilder
 from tfrecord_io.columns.arrow.messages.message_tree import message_tree as message_tree
-from tfrecord_io.columns.arrow.output.column_statistics import HEADINGS as HEADINGS
 from tfrecord_io.columns.arrow.output.column_statistics import ColumnAccumulator as ColumnAccumulator
 from tfrecord_io.columns.arrow.output.column_statistics import ColumnSummary as ColumnSummary
-from tfrecord_io.columns.arrow.output.column_statistics import is_ordered as is_ordered
 from tfrecord_io.columns.arrow.output.column_statistics import lengths_of as lengths_of
-from tfrecord_io.columns.arrow.output.column_statistics import temporal_value as temporal_value
 from tfrecord_io.columns.arrow.output.column_statistics import times_to_integers as times_to_integers
 from tfrecord_io.columns.arrow.output.python_rows import PayloadDicts as PayloadDicts
 from tfrecord_io.columns.arrow.output.python_rows import RecordDicts as RecordDicts
 from tfrecord_io.columns.arrow.output.to_numpy import Dense as Dense
 from tfrecord_io.columns.arrow.output.to_numpy import Ragged as Ragged
-from tfrecord_io.columns.arrow.output.to_numpy import Rows as Rows
-from tfrecord_io.columns.arrow.output.to_numpy import bytes_rows as bytes_rows
-from tfrecord_io.columns.arrow.output.to_numpy import is_plain as is_plain
 from tfrecord_io.columns.arrow.output.to_numpy import join_rows as join_rows
-from tfrecord_io.columns.arrow.output.to_numpy import joined_objects as joined_objects
 from tfrecord_io.columns.arrow.output.to_numpy import leaf_arrays as leaf_arrays
 from tfrecord_io.columns.arrow.output.to_numpy import leaf_fields as leaf_fields
 from tfrecord_io.columns.arrow.output.to_numpy import memory_errors as memory_errors
-from tfrecord_io.columns.arrow.output.to_numpy import missing_step as missing_step
-from tfrecord_io.columns.arrow.output.to_numpy import number_dtype as number_dtype
 from tfrecord_io.columns.arrow.output.to_numpy import number_items as number_items
-from tfrecord_io.columns.arrow.output.to_numpy import rows_of_equal_tensors as rows_of_equal_tensors
-from tfrecord_io.columns.arrow.output.to_numpy import shape_of_all as shape_of_all
 from tfrecord_io.columns.arrow.output.to_pandas import to_pandas as to_pandas
 from tfrecord_io.columns.arrow.output.to_python import BYTES_KEY as BYTES_KEY
-from tfrecord_io.columns.arrow.output.to_python import cell as cell
-from tfrecord_io.columns.arrow.output.to_python import json_line as json_line
 from tfrecord_io.columns.arrow.output.to_python import json_lines as json_lines
 from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
-from tfrecord_io.columns.arrow.output.to_python import python_columns as python_columns
-from tfrecord_io.columns.arrow.output.to_python import python_values as python_values
 from tfrecord_io.columns.arrow.output.to_python import record_dicts as record_dicts
 from tfrecord_io.columns.arrow.pixel_reader import PixelReader as PixelReader
 from tfrecord_io.columns.arrow.pixel_reader import shrink_image as shrink_image
@@ -116,15 +100,9 @@ from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
 from tfrecord_io.columns.arrow.row_fault import faults_of_lists as faults_of_lists
 from tfrecord_io.columns.arrow.row_fault import first_refused as first_refused
 from tfrecord_io.columns.arrow.tensor_values import TensorValues as TensorValues
-from tfrecord_io.columns.arrow.tensor_values import cells_of as cells_of
-from tfrecord_io.columns.arrow.tensor_values import cells_to_tensors as cells_to_tensors
 from tfrecord_io.columns.arrow.tensor_values import element_of_dtype as element_of_dtype
 from tfrecord_io.columns.arrow.tensor_values import flat_values as flat_values
-from tfrecord_io.columns.arrow.tensor_values import ndarray_of as ndarray_of
 from tfrecord_io.columns.arrow.tensor_values import plain_array as plain_array
-from tfrecord_io.columns.arrow.tensor_values import shape_of_cells as shape_of_cells
-from tfrecord_io.columns.arrow.tensor_values import shapes_of_counts as shapes_of_counts
-from tfrecord_io.columns.arrow.tensor_values import tensor_array as tensor_array
 from tfrecord_io.columns.column import Column as Column
 from tfrecord_io.columns.schema.array_attributes import RECORD as RECORD
 from tfrecord_io.columns.schema.array_attributes import TYPE as TYPE
@@ -143,21 +121,12 @@ from tfrecord_io.columns.schema.column_selection import matches as matches
 from tfrecord_io.columns.schema.column_selection import matches_any as matches_any
 from tfrecord_io.columns.schema.column_selection import overridden_by as overridden_by
 from tfrecord_io.columns.schema.column_selection import refuse_other_features as refuse_other_features
-from tfrecord_io.columns.schema.composite import VALUES as VALUES
 from tfrecord_io.columns.schema.composite import Composite as Composite
-from tfrecord_io.columns.schema.composite import composite_of as composite_of
 from tfrecord_io.columns.schema.embedded import EmbeddedSchema as EmbeddedSchema
 from tfrecord_io.columns.schema.embedded import EmbeddedSchemaUnreadable as EmbeddedSchemaUnreadable
 from tfrecord_io.columns.schema.field import CONVERSION_ERRORS as CONVERSION_ERRORS
 from tfrecord_io.columns.schema.field import Field as Field
-from tfrecord_io.columns.schema.field import check_names as check_names
 from tfrecord_io.columns.schema.field_makers import as_field as as_field
-from tfrecord_io.columns.schema.field_makers import list_ as list_
-from tfrecord_io.columns.schema.field_makers import scalar as scalar
-from tfrecord_io.columns.schema.field_makers import sequence as sequence
-from tfrecord_io.columns.schema.field_makers import tensor as tensor
-from tfrecord_io.columns.schema.formats.text_forms import from_json as from_json
-from tfrecord_io.columns.schema.formats.text_forms import to_json as to_json
 from tfrecord_io.columns.schema.formats.tfds_info import TfdsInfo as TfdsInfo
 from tfrecord_io.columns.schema.formats.tfds_info import check_tfds_count as check_tfds_count
 from tfrecord_io.columns.schema.image_form import ImageForm as ImageForm
@@ -176,8 +145,6 @@ from tfrecord_io.columns.schema.pandas_metadata import feature_descriptions as f
 from tfrecord_io.columns.schema.pandas_metadata import stored_index as stored_index
 from tfrecord_io.columns.schema.schema import Schema as Schema
 from tfrecord_io.columns.schema.sparse_column import SparseColumn as SparseColumn
-from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS as TENSOR_ENCODINGS
-from tfrecord_io.columns.schema.tensor_types import Shape as Shape
 from tfrecord_io.columns.schema.tensor_types import check_column_encodings as check_column_encodings
 from tfrecord_io.columns.schema.tensor_types import encoding_rules as encoding_rules
 from tfrecord_io.columns.schema.tensor_types import refuse_unknown_dtypes as refuse_unknown_dtypes
@@ -209,7 +176,6 @@ __all__ = [
     "Embedding",
     "EncodedPiece",
     "Field",
-    "HEADINGS",
     "ImageForm",
     "ImageHeader",
     "InferredSchema",
@@ -228,19 +194,15 @@ __all__ = [
     "RecordDicts",
     "Rounding",
     "RowFault",
-    "Rows",
     "Schema",
     "SeenColumns",
-    "Shape",
     "SliceEncoder",
     "SparseColumn",
-    "TENSOR_ENCODINGS",
     "TYPE",
     "TensorEncoding",
     "TensorValues",
     "TfdsInfo",
     "UnsupportedType",
-    "VALUES",
     "WritePlan",
     "absent",
     "add_attributes",
@@ -252,19 +214,13 @@ __all__ = [
     "as_shape",
     "as_stored",
     "batch_of",
-    "bytes_rows",
     "can_unify",
     "cast_comparable_columns",
-    "cell",
-    "cells_of",
-    "cells_to_tensors",
     "check_column_encodings",
-    "check_names",
     "check_tfds_count",
     "close_shapes",
     "column_mask",
     "common_field",
-    "composite_of",
     "count_kinds",
     "cut_columns",
     "dimension_names",
@@ -283,18 +239,13 @@ __all__ = [
     "fill_in_types",
     "first_refused",
     "flat_values",
-    "from_json",
     "from_plain_form",
     "has_open_shapes",
     "hashable",
     "int64_array",
     "is_compared_as_storage",
     "is_glob",
-    "is_ordered",
-    "is_plain",
     "join_rows",
-    "joined_objects",
-    "json_line",
     "json_lines",
     "json_value",
     "lacks_only_values",
@@ -303,7 +254,6 @@ __all__ = [
     "leaf_fields",
     "left_out_companions",
     "lengths_of",
-    "list_",
     "list_array",
     "list_lengths",
     "matches",
@@ -311,11 +261,8 @@ __all__ = [
     "memory_errors",
     "merge",
     "message_tree",
-    "missing_step",
     "native",
-    "ndarray_of",
     "nested_handed",
-    "number_dtype",
     "number_items",
     "offset_dtype",
     "offset_view",
@@ -330,8 +277,6 @@ __all__ = [
     "plain_layout",
     "plan_columns",
     "prefer_read_files",
-    "python_columns",
-    "python_values",
     "reads_companions",
     "record_dicts",
     "record_dimension",
@@ -342,27 +287,16 @@ __all__ = [
     "register_variable_shape_tensor",
     "remove_orientation",
     "row_batches",
-    "rows_of_equal_tensors",
     "runs_within",
-    "scalar",
     "scatter",
     "selectable",
-    "sequence",
-    "shape_of_all",
-    "shape_of_cells",
-    "shapes_of_counts",
     "shrink_image",
     "stored_index",
     "struct_fields",
     "summary_of",
     "table_of_rows",
-    "temporal_value",
-    "tensor",
-    "tensor_array",
     "tensor_cast",
-    "tensor_encoding",
     "times_to_integers",
-    "to_json",
     "to_pandas",
     "to_plain_form",
     "to_table",

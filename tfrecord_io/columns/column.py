@@ -259,3 +259,43 @@ class Column:
         from tfrecord_io.columns.arrow.output.to_python import cell
 
         return cell(array, row, self.field)
+
+    @property
+    def number_dtype(self) -> np.dtype[Any] | None:
+        """The dtype of integers and floats of a common width; None of other types."""
+        from tfrecord_io.columns.arrow.output.to_numpy import number_dtype
+
+        return number_dtype(self.type)
+
+    def missing_step(self, array: pa.Array) -> int | None:
+        """The first row whose list lacks a value for which NumPy has no None."""
+        from tfrecord_io.columns.arrow.output.to_numpy import missing_step
+
+        return missing_step(array, self.field)
+
+    def rows_of_equal_tensors(self, arrays: list[pa.Array]) -> list[Rows] | None:
+        """The rows of lists of tensors whose shapes vary by their type, if all tensors have one shape; else None."""
+        from tfrecord_io.columns.arrow.output.to_numpy import rows_of_equal_tensors
+
+        return rows_of_equal_tensors(arrays, self.field)
+
+    def shape_of(self, length: int) -> tuple[int, ...]:
+        """The shape of a list of this length, by the declared shape."""
+        from tfrecord_io.columns.arrow.tensor_values import shapes_of_counts
+
+        return tuple(shapes_of_counts(np.array([length]), self.declared_shape or (None,))[0].tolist())
+
+    # ---- statistics
+
+    @property
+    def is_ordered(self) -> bool:
+        """True if values are ordered like numbers."""
+        from tfrecord_io.columns.arrow.output.column_statistics import is_ordered
+
+        return is_ordered(self.type)
+
+    def time_of(self, value: float) -> Any:
+        """The date or time that an integer from `times_to_integers` stands for."""
+        from tfrecord_io.columns.arrow.output.column_statistics import temporal_value
+
+        return temporal_value(self.type, value)

@@ -132,7 +132,10 @@ def name_contradicted_record(chunk: DecodedChunk, observations: Mapping[str, Obs
         return
     name, expected, got = error.feature or "", str(error.expected), Kind[str(error.got)]
     at = chunk.record_of(chunk.rows)
-    chunk.error = Observations(observations).contradiction(name, got, expected, error.record or 0, at) or error
+    chunk.error = (
+        Observations(observations).contradiction(name, got=got, expected=expected, number=error.record or 0, at=at)
+        or error
+    )
 
 
 class SampledNames:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.columns import (
+    Column,
     EmbeddedSchema,
     EmbeddedSchemaUnreadable,
     Field,
@@ -186,23 +187,21 @@ def _type_of(texts: set[str], stated: set[pa.DataType | None]) -> pa.DataType:
 
 def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
     """The value in a directory name, as an array of one value."""
-    from tfrecord_io.columns import Column
-
     if text is None and (declared := Field.from_arrow(field)).default is not None:
         return declared.default_array().cast(field.type)
     if text is None and field.nullable:
         return pa.nulls(1, field.type)
-    expected = Column(field).logical_name
     if text is None:
         is_named = any(name == field.name for name, _ in source.partitions)
         place = f"is not in a directory '{field.name}=...'"
         if is_named:
             place = f"has no value in '{ColumnFolder(field.name, None).name}'"
         reason = f"the file {place}, and the schema requires the column"
-        raise SchemaError(reason, path=source.path, feature=field.name, expected=expected)
+        raise SchemaError(reason, path=source.path, feature=field.name, expected=Column(field).logical_name)
     try:
         return _texts([text], field.name, source.path).cast(field.type)
     except pa.ArrowException as error:
+        expected = Column(field).logical_name
         reason = f"the directory '{field.name}={text}' is not a value of the declared type {expected}"
         advice = "declare another type, or leave the column out of the schema"
         raise SchemaError(

@@ -26,7 +26,7 @@ from tfrecord_io.base import (
     condition_of,
 )
 from tfrecord_io.bytes import Array, Checks, Fault, record_error
-from tfrecord_io.columns import BatchBuilder, Columns, PayloadDicts, RecordDicts, RowFault, cell, selectable, to_table
+from tfrecord_io.columns import BatchBuilder, Column, Columns, PayloadDicts, RecordDicts, RowFault, selectable, to_table
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
@@ -657,7 +657,9 @@ def _normalize(numbers: Array, count: int, owner: str = "the files have") -> Arr
 
 def _cells(batch: pa.RecordBatch) -> dict[str, Any]:
     """The first row of a batch."""
-    return {field.name: cell(column, 0, field) for field, column in zip(batch.schema, batch.columns, strict=True)}
+    return {
+        field.name: Column(field).cell(column, 0) for field, column in zip(batch.schema, batch.columns, strict=True)
+    }
 
 
 @check_keywords

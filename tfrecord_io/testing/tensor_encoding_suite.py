@@ -13,23 +13,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from tfrecord_io import scalar, tensor
 from tfrecord_io.apps.api import read_table, read_tfrecord, write_tfrecord
 from tfrecord_io.apps.tf_compat.example import encode_example
 from tfrecord_io.bytes import DTYPES, Dtype, element
-from tfrecord_io.columns import (
-    TENSOR_ENCODINGS,
-    Column,
-    RowFault,
-    Schema,
-    TensorEncoding,
-    TensorValues,
-    cells_of,
-    cells_to_tensors,
-    scalar,
-    shape_of_cells,
-    tensor,
-    tensor_encoding,
-)
+from tfrecord_io.columns import Column, RowFault, Schema, TensorEncoding, TensorValues
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, StoppedEarlyWarning
 from tfrecord_io.rows import read_arrays
 from tfrecord_io.write import RecordWriter
@@ -65,8 +53,7 @@ def values_of(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, A
 def tensor_column(cells: Sequence[Any]) -> tuple[pa.Array, Dtype]:
     """A column of the arrays of a sequence, None where one is missing."""
     arrays = [None if cell is None else np.asarray(cell) for cell in cells]
-    element, shape = shape_of_cells(arrays)
-    return cells_to_tensors(arrays, element, shape), element
+    return TensorValues.array_of(arrays)
 
 
 def _table(cells: Sequence[Any], shape: tuple[int | None, ...]) -> pa.Table:
@@ -88,7 +75,7 @@ class TensorEncodingSuite(ABC):
 
     @property
     def encoding(self) -> TensorEncoding:
-        return tensor_encoding(self.name)
+        return TensorEncoding.of(self.name)
 
     def written(self, path: Any, columns: Any, **options: Any) -> Any:
         write_tfrecord(columns, path, column_encoding={"x": self.name}, **options)
@@ -116,8 +103,7 @@ class TensorEncodingSuite(ABC):
 
     def test_the_table_has_it_under_its_name(self) -> None:
         assert self.encoding.name == self.name
-        assert TENSOR_ENCODINGS.has(self.name)
-        assert tensor_encoding(self.name) is self.encoding
+        assert TensorEncoding.of(self.name) is self.encoding
 
     @pytest.mark.parametrize("shape", SHAPES, ids=str)
     def test_decodes_what_it_encodes(self, shape: tuple[int, ...]) -> None:
@@ -151,7 +137,7 @@ class TensorEncodingSuite(ABC):
         assert cells.sizes.tolist() == [a.nbytes for a in arrays]
         shapes = np.array([(2, size // 8) for size in cells.sizes]) if cells.shapes is None else cells.shapes
         decoded = TensorValues(element("int32"), cells.data, np.cumsum([0, *cells.sizes]), shapes)
-        for cell, array in zip(cells_of(decoded), arrays, strict=True):
+        for cell, array in zip(decoded.cells(), arrays, strict=True):
             np.testing.assert_array_equal(cell, array)
 
     def test_no_cells(self) -> None:

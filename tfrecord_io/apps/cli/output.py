@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.cli.process import echo, has_unicode
 from tfrecord_io.base import short, short_tensor
-from tfrecord_io.columns import Column, json_value, python_columns
+from tfrecord_io.columns import Column, json_value
 from tfrecord_io.errors import printable
 from tfrecord_io.read import FileIndex
 
@@ -125,10 +125,10 @@ def records_table(table: pa.Table) -> TextTable:
     """Make a table with a row for each record, or of a wide table with a row for each column."""
     names = [printable(name) or '""' for name in table.column_names]
     columns = []
-    for f, values in zip(table.schema, python_columns(table), strict=True):
+    for f, column in zip(table.schema, table.columns, strict=True):
         is_tensor = Column(f.type).is_tensor
         shorten = partial(short_tensor, dtype=Column(f).dtype_and_shape[0].name) if is_tensor else short
-        columns.append(list(map(shorten, values)))
+        columns.append(list(map(shorten, Column(f).python_rows(column))))
     if len(names) <= MAX_COLUMNS:
         return TextTable(names, list(zip(*columns, strict=True)))
     rows = [(name, _type(f), *cells) for name, f, cells in zip(names, table.schema, columns, strict=True)]

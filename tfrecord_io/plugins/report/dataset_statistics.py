@@ -23,7 +23,7 @@ from tfrecord_io.base import (
     short,
 )
 from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import Column, UnsupportedType, cell, empty_batch, encoding_rules, struct_fields
+from tfrecord_io.columns import Column, UnsupportedType, empty_batch, encoding_rules, struct_fields
 from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries
@@ -144,7 +144,7 @@ def dataset_statistics(
                 accumulator.add(array)
             rows.add(batch)
             progress.advance(len(batch))
-    sampled = [{column.name: cell(array, 0, column) for column, array in leaves(row)} for row in rows.rows]
+    sampled = [{column.name: Column(column).cell(array, 0) for column, array in leaves(row)} for row in rows.rows]
     features = tuple(accumulator.result() for accumulator in accumulators)
     shown = tuple(galleries(sampled, fields))
     hidden = {gallery.feature for gallery in shown}

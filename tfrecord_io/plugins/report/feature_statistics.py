@@ -11,16 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.columns import (
-    Column,
-    ColumnAccumulator,
-    ColumnSummary,
-    is_ordered,
-    json_value,
-    lengths_of,
-    python_values,
-    times_to_integers,
-)
+from tfrecord_io.columns import Column, ColumnAccumulator, ColumnSummary, json_value, lengths_of, times_to_integers
 from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics
 
 CATEGORIES = 20  # integers with at most so many distinct values are compared as categories
@@ -162,7 +153,7 @@ class FeatureAccumulator(ColumnAccumulator):
             self._counter.add(values)
         if Column(type_).is_text_or_bytes:
             self._lengths = self._accumulate(self._lengths, lengths_of(values))
-        elif is_ordered(type_) and not pa.types.is_boolean(type_):
+        elif Column(type_).is_ordered and not pa.types.is_boolean(type_):
             numbers = values.cast(pa.float64(), safe=False) if pa.types.is_decimal(type_) else values
             self._numbers = self._accumulate(self._numbers, times_to_integers(numbers))
 
@@ -257,7 +248,15 @@ class ValueCounter:
             self._exact = False
             most_frequent = pc.select_k_unstable(numbers, MOST_DISTINCT, sort_keys=[("", "descending")])
             counted, numbers = counted.take(most_frequent), numbers.take(most_frequent)
-        self._counts.update(dict(zip(python_values(counted.field("values")), numbers.to_pylist(), strict=True)))
+        self._counts.update(
+            dict(
+                zip(
+                    Column(counted.field("values").type).python_rows(pa.chunked_array([counted.field("values")])),
+                    numbers.to_pylist(),
+                    strict=True,
+                )
+            )
+        )
         if len(self._counts) > MOST_DISTINCT:
             self._exact = False
             self._counts = Counter(dict(self._counts.most_common(MOST_DISTINCT // 2)))

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io import list_, scalar, sequence, tensor
 from tfrecord_io.apps.tf_compat.tf_features import (
     DTYPES,
     KINDS,
@@ -27,21 +28,7 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     as_description,
 )
 from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import (
-    VALUES,
-    Column,
-    Composite,
-    Field,
-    Shape,
-    SparseColumn,
-    UnsupportedType,
-    composite_of,
-    encoding_rules,
-    list_,
-    scalar,
-    sequence,
-    tensor,
-)
+from tfrecord_io.columns import Column, Composite, Field, SparseColumn, UnsupportedType, encoding_rules
 from tfrecord_io.errors import SchemaError, printable
 
 _TYPES = {"int64": pa.int64(), "float32": pa.float32(), "string": pa.binary()}
@@ -167,9 +154,9 @@ def _sparse_feature(f: Field) -> tuple[str, SparseFeature] | None:
 
 
 def _describe(f: Field) -> dict[str, Feature]:
-    if (composite := composite_of(f)) is not None:
+    if (composite := Composite.of(f)) is not None:
         dtype = next((name for name, type_ in _TYPES.items() if type_ == composite.value_type), None)
-        if composite.encoding != VALUES or composite.shape or not composite.sequence or dtype is None:
+        if composite.encoding != Composite.BY_VALUE or composite.shape or not composite.sequence or dtype is None:
             reason = "TensorFlow has no feature description for this column"
             raise SchemaError(reason, feature=f.column, got=str(f.type))
         rows = zip(composite.lengths, composite.sequence[1:], strict=True)
@@ -234,7 +221,7 @@ def _shape(f: Field, type_: pa.DataType) -> tuple[int, ...] | None:
     return _require_known(f.shape)
 
 
-def _require_known(shape: Shape) -> tuple[int, ...]:
+def _require_known(shape: tuple[int | None, ...]) -> tuple[int, ...]:
     return tuple(axis for axis in shape if axis is not None)
 
 

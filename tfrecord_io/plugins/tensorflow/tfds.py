@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import TFDS_FEATURES
 from tfrecord_io.bytes import extension_of
-from tfrecord_io.columns import VALUES, Column, Composite, Field, Shape, check_names
+from tfrecord_io.columns import Column, Composite, Field, Schema
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.store import Directory
 
@@ -41,7 +41,7 @@ def from_tfds(folder: Directory, text: bytes, class_labels: str) -> list[Field]:
         fields = [_field(leaf, label_names(folder, leaf) if has_names and not leaf.pixels else None) for leaf in leaves]
         noted = [{Column.BOXES_KEY: leaf.boxes.encode()} if leaf.boxes else {} for leaf in leaves]
         fields = [replace(f, metadata={**f.metadata, **note}) for f, note in zip(fields, noted, strict=True)]
-        check_names(fields)
+        Schema(fields)
         return fields
     except SchemaError as error:
         error.path = error.path or folder.display_path(TFDS_FEATURES)
@@ -98,7 +98,7 @@ def _composite(leaf: TfdsLeaf, dtype: str, labels: list[str] | None, sentinel: b
     lengths = tuple(f"{values}/ragged_row_lengths_{level}" for level in range(len(leaf.sequence) - 1))
     if lengths:
         values, shapes = f"{values}/ragged_flat_values", shapes and f"{shapes}/ragged_flat_values"
-    encoding = VALUES if leaf.encoding == "none" else leaf.encoding
+    encoding = Composite.BY_VALUE if leaf.encoding == "none" else leaf.encoding
     names = None if labels is None else tuple(labels)
     return Composite(
         values=values,
@@ -136,8 +136,8 @@ class TfdsLeaf:
 
     name: str  # keys of the dicts that lead to it, joined by "/"
     dtype: str  # NumPy's name, or "string"
-    shape: Shape = ()  # of the tensor, without the sequences around it
-    sequence: Shape = ()  # lengths of the sequences around it, outermost first
+    shape: tuple[int | None, ...] = ()  # of the tensor, without the sequences around it
+    sequence: tuple[int | None, ...] = ()  # lengths of the sequences around it, outermost first
     encoding: str = "none"  # or "bytes", "zlib"
     is_text: bool = False  # a string that is text, not bytes
     optional: bool = False  # it may be None
@@ -152,7 +152,7 @@ class _Position:
 
     name: str = ""
     stem: str | None = None  # of files that belong to the feature
-    sequence: Shape = ()
+    sequence: tuple[int | None, ...] = ()
     depth: int = 0
 
     def child(self, key: str) -> _Position:
@@ -164,7 +164,7 @@ class _Position:
     def inside(self, length: int | None) -> _Position:
         return replace(self, sequence=(*self.sequence, length))
 
-    def leaf(self, dtype: str, shape: Shape = (), **more: Any) -> TfdsLeaf:
+    def leaf(self, dtype: str, shape: tuple[int | None, ...] = (), **more: Any) -> TfdsLeaf:
         return TfdsLeaf(self.name, dtype, shape, self.sequence, **more)
 
 
@@ -240,7 +240,7 @@ def _snake(content: dict[str, Any]) -> dict[str, Any]:
     return {re.sub("[A-Z]", lambda m: "_" + m[0].lower(), key): value for key, value in content.items()}
 
 
-def _shape(source: Any) -> Shape:
+def _shape(source: Any) -> tuple[int | None, ...]:
     """Parse a shape: a list of numbers and null, or a message Shape, with −1 for unknown sizes."""
     sizes = source.get("dimensions", []) if isinstance(source, dict) else source or []
     return tuple(_length(size) for size in sizes)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Column, ImageForm, ImageHeader, int64_array, list_array, ndarray_of, offsets_of
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, int64_array, list_array, offsets_of
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import has_least
@@ -425,7 +425,7 @@ def _values(leaf: LeafColumn, column: pa.Field, array: pa.Array) -> tuple[pa.Arr
     """All values of a leaf's items, and how many each has."""
     if Column(column.type).is_tensor:
         tensors = Column(column).tensors(array)
-        return pa.array(ndarray_of(tensors)), tensors.counts
+        return pa.array(tensors.ndarray()), tensors.counts
     while t.is_fixed_size_list(array.type):
         array = array.flatten()
     if array.null_count:

@@ -42,23 +42,18 @@ from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
 from pyarrow import types as t
 
+from tfrecord_io import tensor
 from tfrecord_io.base import Options, StorageOptions
 from tfrecord_io.bytes import Kind
 from tfrecord_io.columns import (
-    VALUES,
     Column,
     Composite,
     Field,
     ImageForm,
-    Shape,
+    Schema,
     SparseColumn,
     UnsupportedType,
-    check_names,
-    composite_of,
     encoding_rules,
-    from_json,
-    tensor,
-    to_json,
 )
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.plugins.tensorflow.tfx_messages import (
@@ -102,7 +97,7 @@ def from_tfx(
         content = _read(path, Options(storage_options=storage_options).storage)
     try:
         fields = TfxSchemaReader(_parse(content), tensor_representation_group, sequence_feature).fields()
-        check_names(fields)
+        Schema(fields)
         return fields
     except SchemaError as error:
         error.path = path
@@ -159,7 +154,7 @@ def to_tfx(fields: Iterable[Field]) -> str:
             _add_representation(field, single, with_sparse=False)
             target = _add_feature(field, message)
             if ImageForm.KEY in field.metadata or TfxSchemaReader(single).fields() != [field]:
-                target.annotation.tag.append(TAG + to_json([field]))
+                target.annotation.tag.append(TAG + Schema([field]).to_json(None))
             _add_components(field, message)
             _add_representation(field, message)
     text = text_format.MessageToString(message, as_utf8=True)
@@ -194,7 +189,7 @@ def _flat(field: Field) -> Iterator[Field]:
 
 def _add_components(field: Field, message: Any) -> None:
     """Add the features of a composite column other than its values."""
-    composite = composite_of(field)
+    composite = Composite.of(field)
     for feature, type_ in [] if composite is None else list(composite.components())[1:]:
         message.feature.add().CopyFrom(feature_message(Field(feature, type_)))
 
@@ -232,7 +227,7 @@ class TfxSchemaReader:
             for feature_of_part in described:
                 field = self.field(feature_of_part, part)
                 fields[field.part, field.feature] = field
-        composites = [composite for field in fields.values() if (composite := composite_of(field)) is not None]
+        composites = [composite for field in fields.values() if (composite := Composite.of(field)) is not None]
         self._represent(fields)
         for sparse in self._message.sparse_feature:
             if _is_in_use(sparse):
@@ -384,7 +379,7 @@ def _is_in_use(feature: Any) -> bool:
     return not feature.deprecated and feature.lifecycle_stage not in UNUSED_STAGES
 
 
-def _sizes(shape: Any) -> Shape:
+def _sizes(shape: Any) -> tuple[int | None, ...]:
     return tuple(None if dim.size < 0 else dim.size for dim in shape.dim)
 
 
@@ -408,7 +403,7 @@ def _type_for_counts(value: pa.DataType, counts: Sequence[Any]) -> pa.DataType:
     return value if count == 1 else pa.list_(value, count)
 
 
-def _apply_shape(value: pa.DataType, shape: Shape) -> Field:
+def _apply_shape(value: pa.DataType, shape: tuple[int | None, ...]) -> Field:
     if not shape or t.is_null(value):
         return Field("", value)
     if len(shape) == 1:
@@ -471,7 +466,7 @@ def _field_of_tag(feature: Any, part: str) -> Field | None:
         if not tag.startswith(TAG):
             continue
         try:
-            (field,), _ = from_json(tag.removeprefix(TAG))
+            (field,) = Schema.from_json(tag.removeprefix(TAG))
             bare = type(feature)()
             bare.CopyFrom(feature)
             bare.ClearField("annotation")
@@ -499,7 +494,7 @@ _RANGES = {type_: ends for ends, type_ in INTEGERS.items()}
 
 def feature_message(field: Field) -> Any:
     """The FeatureMessage of a field, without annotation; for a composite column that of its values."""
-    if (composite := composite_of(field)) is not None:
+    if (composite := Composite.of(field)) is not None:
         feature, type_ = next(composite.components())
         field = Field(field.column, type_, feature, required=field.required, part=Column.CONTEXT)
     message = FeatureMessage(name=field.feature)
@@ -529,7 +524,7 @@ def feature_message(field: Field) -> Any:
     return message
 
 
-def set_shape(target: Any, shape: Shape) -> None:
+def set_shape(target: Any, shape: tuple[int | None, ...]) -> None:
     """Fill a FixedShape; −1 is an unknown dimension."""
     target.SetInParent()
     for size in shape:
@@ -578,9 +573,9 @@ def _set_domain(message: Any, value: pa.DataType, field: Field) -> None:
 def representation_of(field: Field) -> tuple[str, Any] | None:
     """Name and message of the tensor, if needed: for defaults, shapes, required values, nested rows, sparse tensors."""
     message = RepresentationMessage()
-    if (composite := composite_of(field)) is not None:
+    if (composite := Composite.of(field)) is not None:
         is_nested = len(composite.sequence) > 1 and composite.sequence[0] is None and composite.shape == ()
-        if not is_nested or composite.encoding != VALUES or composite.labels is not None:
+        if not is_nested or composite.encoding != Composite.BY_VALUE or composite.labels is not None:
             return None
         message.ragged_tensor.feature_path.step.append(composite.values)
         for size, lengths in zip(composite.sequence[1:], composite.lengths, strict=True):

@@ -24,7 +24,6 @@ from tfrecord_io.columns import (
     Ragged,
     RawImages,
     RowFault,
-    Rows,
     list_lengths,
     pillow,
     scatter,
@@ -124,7 +123,7 @@ class ImageDecoder:
         cells: list[Any] = array.to_pylist()
         return cells
 
-    def rows(self, array: pa.Array, threads: int, layout: ColumnLayout) -> Rows:
+    def rows(self, array: pa.Array, threads: int, layout: ColumnLayout) -> Dense | Ragged:
         """Decode the images of a column to uint8 [height, width, channels]; with "unchanged" to objects of any dtype.
 
         Lists of images of one size become [images, height, width, channels]; a list of several sizes is an object array
@@ -146,7 +145,7 @@ class ImageDecoder:
         shapes = np.array([pixels.shape for pixels in decoded], np.int64).reshape(-1, 3)
         return Ragged.from_present(_flat(decoded, self.dtype), shapes.prod(axis=1), valid, shapes)
 
-    def _lists(self, array: pa.Array, threads: int, layout: ColumnLayout) -> Rows:
+    def _lists(self, array: pa.Array, threads: int, layout: ColumnLayout) -> Dense | Ragged:
         counts, encoded = list_lengths(array), array.flatten()
         if layout.max_length is not None and not t.is_fixed_size_list(array.type):
             kept = Ragged.from_present(np.arange(len(encoded)), counts, None)
@@ -182,7 +181,9 @@ class ImageDecoder:
             raise
         return self._group_by_list(decoded, present, valid, layout)
 
-    def _group_by_list(self, decoded: list[Array], counts: Array, valid: Array | None, layout: ColumnLayout) -> Rows:
+    def _group_by_list(
+        self, decoded: list[Array], counts: Array, valid: Array | None, layout: ColumnLayout
+    ) -> Dense | Ragged:
         """The images of any size, of which each list has so many."""
         ends = np.cumsum(counts).tolist()
         lists = [decoded[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]

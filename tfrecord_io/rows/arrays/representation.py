@@ -25,18 +25,10 @@ from tfrecord_io.columns import (
     Dense,
     Ragged,
     RowFault,
-    Rows,
-    bytes_rows,
     join_rows,
-    joined_objects,
     leaf_arrays,
     leaf_fields,
-    missing_step,
-    number_dtype,
     number_items,
-    rows_of_equal_tensors,
-    shape_of_all,
-    shapes_of_counts,
     writable,
 )
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
@@ -71,7 +63,7 @@ class ColumnArrays:
     """The rows of a column, from which batches of arrays are sliced."""
 
     name: str
-    rows: Rows
+    rows: Dense | Ragged
     ragged: str | None  # how ragged rows are represented
     masked: bool
     pad_value: Any = None
@@ -160,15 +152,15 @@ class ColumnRepresentation:
                 advice = "declare tfr.image(resize=(height, width))"
                 raise SchemaError("pack= is for lists of images of one size", feature=field.name, hint=advice)
 
-    def _join(self, arrays: list[pa.Array]) -> Rows:
+    def _join(self, arrays: list[pa.Array]) -> Dense | Ragged:
         if self.decoder is None and self.complete and self.layout.ragged is None and self.layout.max_length is None:
-            equal = rows_of_equal_tensors(arrays, self.field)
+            equal = Column(self.field).rows_of_equal_tensors(arrays)
             if equal is not None:
                 return join_rows(equal, self.options.thread_count)
         if self.decoder is not None and not self.options.declares_schema:
             self.decoder.refuse_expansion(arrays, Expansion(self.options.limits.expansion_bytes))
         if self.decoder is None and Column(self.field.type).is_bytes:
-            return bytes_rows(arrays, self.options.thread_count)
+            return Dense.of_bytes(arrays, self.options.thread_count)
         if len(arrays) > 1 and Column(self.field.type).is_text and sum(array.nbytes for array in arrays) < _MOST_TEXT:
             arrays = [pa.concat_arrays(arrays)]  # cheaper than joining NumPy's text
         parts, before = [], 0
@@ -180,24 +172,24 @@ class ColumnRepresentation:
                 raise
             before += len(array)
         if len(parts) > 1 and self._are_objects(parts):
-            return Dense(joined_objects(parts))  # type: ignore[arg-type]
+            return Dense(Ragged.joined_objects(parts))  # type: ignore[arg-type]
         if (
             self.decoder is not None and len({type(part) for part in parts}) > 1
         ):  # lists of images of one size, and of several
             parts = [Dense(part.objects(0, len(part))) if isinstance(part, Ragged) else part for part in parts]
         return join_rows(parts, self.options.thread_count)
 
-    def _are_objects(self, parts: list[Rows]) -> bool:
+    def _are_objects(self, parts: list[Dense | Ragged]) -> bool:
         """True if the rows of all chunks become an array of objects, for which their values need not be joined."""
         if not self.complete or self.length is not None or self.layout.ragged not in (None, "object"):
             return False
         ragged = [part for part in parts if isinstance(part, Ragged)]
-        return len(ragged) == len(parts) and (self.layout.ragged == "object" or shape_of_all(ragged) is None)
+        return len(ragged) == len(parts) and (self.layout.ragged == "object" or Ragged.shape_of_all(ragged) is None)
 
-    def _rows(self, array: pa.Array) -> Rows:
+    def _rows(self, array: pa.Array) -> Dense | Ragged:
         if self.decoder is not None:
             return self.decoder.rows(array, self.options.thread_count, self.layout)
-        if (row := missing_step(array, self.field)) is not None:
+        if (row := Column(self.field).missing_step(array)) is not None:
             reason = "an item of its list has no value, and an array cannot mark missing values"
             advice = "read it with read_table, which returns null, or exclude it with columns="
             raise self._fault(row, reason, "a value", hint=advice, error=DecodeError)
@@ -218,8 +210,7 @@ class ColumnRepresentation:
             shape = None  # of each row, if rows are to be stacked
             if self.length is not None:
                 self._refuse_lengths(rows, self.length)
-                declared = Column(self.field).declared_shape or (None,)
-                shape = tuple(shapes_of_counts(np.array([self.length]), declared)[0].tolist())
+                shape = Column(self.field).shape_of(self.length)
             elif self.complete and self.layout.ragged is None:
                 shape = rows.common_shape()
             if shape is not None:
@@ -331,7 +322,9 @@ class TableRepresentation:
     def joins_all(self) -> bool:
         """True if the chunks of every column are joined at once: the columns are numbers, text and bytes."""
         types = [field.type for field in self.fields]
-        plain = (number_dtype(type_) is not None or Column(type_).is_text or Column(type_).is_bytes for type_ in types)
+        plain = (
+            Column(type_).number_dtype is not None or Column(type_).is_text or Column(type_).is_bytes for type_ in types
+        )
         return not self._has_structs and all(plain)
 
     def represent(self, batches: list[pa.RecordBatch], budget: ArrayBudget | None = None) -> list[ColumnArrays]:
@@ -370,7 +363,7 @@ class TableRepresentation:
         return join_matrices(arrays, self._matrices) if self._matrices else arrays
 
 
-def _as_ragged(rows: Rows) -> Ragged:
+def _as_ragged(rows: Dense | Ragged) -> Ragged:
     """Rows as rows of different lengths, also where all have the same."""
     if isinstance(rows, Ragged):
         return rows
@@ -472,7 +465,7 @@ def number_columns(
     `columns` are those of each batch.
     """
     rows, by_number = sum(map(len, batches)), {}
-    dtypes = map(number_dtype, batches[0].schema.types)
+    dtypes = (Column(type_).number_dtype for type_ in batches[0].schema.types)
     numbers = [(index, dtype) for index, dtype in enumerate(dtypes) if dtype is not None]
     memory = Blocks(rows * sum(dtype.itemsize + 1 for _, dtype in numbers))
     for index, dtype in numbers:

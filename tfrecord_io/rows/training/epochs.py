@@ -21,7 +21,6 @@ from tfrecord_io.columns import (
     Column,
     RowFault,
     int64_array,
-    number_dtype,
     number_items,
     offset_view,
     offsets_of,
@@ -340,7 +339,7 @@ def _items(array: pa.Array) -> RunArray | None:
             return None
         return typed_view(array.buffers()[2], np.dtype(np.uint8), 0, int(offsets[-1])), offsets
     is_fixed = t.is_fixed_size_list(array.type)
-    dtype = number_dtype(array.type.value_type) if is_fixed or t.is_large_list(array.type) else None
+    dtype = Column(array.type.value_type).number_dtype if is_fixed or t.is_large_list(array.type) else None
     if dtype is None or array.values.null_count:
         return None
     rows = np.arange(array.offset, array.offset + len(array) + 1)

@@ -16,18 +16,7 @@ import pyarrow as pa
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions, check_keywords
 from tfrecord_io.bytes import Array, extension_of, header, is_text_dtype
-from tfrecord_io.columns import (
-    RECORD,
-    TYPE,
-    Column,
-    Ragged,
-    dimension_names,
-    empty_batch,
-    is_plain,
-    leaf_arrays,
-    leaf_fields,
-    missing_step,
-)
+from tfrecord_io.columns import RECORD, TYPE, Column, Ragged, dimension_names, empty_batch, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
 from tfrecord_io.read import Reader, Scan, open_scan, options_from_call, plan_source, unwrap_scans
 from tfrecord_io.store import OutputStream, leads_out, open_output
@@ -392,7 +381,7 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
             record = _record(reader, row + array.is_null().index(True).as_py())
             reason = "it has no value, and an array cannot mark missing values"
             raise EncodeError(reason, feature=column, record=record, hint=_MISSING, hint_cli=_MISSING_CLI)
-    if (missing := missing_step(array, field)) is not None:
+    if (missing := Column(field).missing_step(array)) is not None:
         reason = "an item of its list has no value, and an array cannot mark missing values"
         raise EncodeError(
             reason, feature=column, record=_record(reader, row + missing), hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI
@@ -406,9 +395,7 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
         hint = f"NumPy's bytes of fixed width (S3) are restored of {written}" if Column(field.type).is_bytes else None
         reason = f"the file format has no {field.type}: in NumPy its values are objects, which are stored as pickles"
         raise EncodeError(reason, feature=column, hint=_EXCLUDE if hint is None else f"{_EXCLUDE}; {hint}")
-    if group and (
-        Column(field.type).is_bytes or (isinstance(rows, Ragged) and rows.shapes is None and is_plain(rows.values))
-    ):
+    if group and (Column(field.type).is_bytes or (isinstance(rows, Ragged) and rows.has_plain_values)):
         return rows if isinstance(rows, Ragged) else rows.values
     if isinstance(rows, Ragged):
         shape = rows.common_shape()

@@ -97,7 +97,7 @@ class Observations(dict[str, Observation]):
         other_kinds = {name: kinds[1:] for (name, _), kinds in contested.items()}
         return {name: _evidence(seen, *counts[name], other_kinds.get(name, ())) for name, seen in self.items()}
 
-    def contradiction(self, name: str, got: Kind, expected: str, number: int, at: RecordRef) -> SchemaError | None:
+    def contradiction(self, name: str, got: Kind, *, expected: str, number: int, at: RecordRef) -> SchemaError | None:
         """The error for a record whose feature has values of another kind than earlier records; None if it has not.
 
         The record is that of this `number`, in the file of `at`; `expected` is the name of the kind that was decoded.

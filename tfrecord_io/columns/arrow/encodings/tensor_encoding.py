@@ -78,6 +78,11 @@ class TensorEncoding(EncodingRules):
         """The encoding of records whose feature is of this type; itself, if it is not adaptive."""
         return self
 
+    @staticmethod
+    def of(name: str) -> TensorEncoding:
+        """Find an encoding by its name; ValueError, with the valid names, if it is unknown."""
+        return tensor_encoding(name)
+
     def __repr__(self) -> str:
         return f"<tensor encoding {self.name}>"
 

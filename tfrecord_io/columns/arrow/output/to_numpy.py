@@ -92,9 +92,32 @@ class Ragged:
         """How many values each of the rows [begin, end) has."""
         return self.offsets[begin + 1 : end + 1] - self.offsets[begin:end]
 
+    @staticmethod
+    def shape_of_all(parts: Sequence[Ragged]) -> tuple[int, ...] | None:
+        """The shape of every row of several that is not missing; None if they differ or all are missing."""
+        present = []
+        for part in parts:
+            shapes = part.lengths[:, None] if part.shapes is None else part.shapes
+            present.append(shapes if part.valid is None else shapes[part.valid])
+        shapes = np.concatenate(present)
+        if not len(shapes) or (shapes != shapes[0]).any():
+            return None
+        return tuple(shapes[0].tolist())
+
+    @staticmethod
+    def joined_objects(parts: Sequence[Ragged]) -> Array:
+        """An object array of the rows of several: writable views, None where one is missing; see `Ragged.objects`."""
+        rows = [Ragged(writable(part.values), part.offsets, part.shapes, part.valid) for part in parts]
+        return np.concatenate([np.empty(0, object), *(part.objects(0, len(part)) for part in rows)])
+
+    @property
+    def has_plain_values(self) -> bool:
+        """True if the values are numbers in one dimension, without shapes of the rows."""
+        return self.shapes is None and is_plain(self.values)
+
     def common_shape(self) -> tuple[int, ...] | None:
         """The shape of every row that is not missing; None if they differ or all are missing."""
-        return shape_of_all([self])
+        return Ragged.shape_of_all([self])
 
     def stack(self, shape: tuple[int, ...]) -> Array:
         """Stack the rows, each of this shape, in one array; zeros (None in objects and text) where a row is missing."""
@@ -201,24 +224,6 @@ def is_plain(values: Array) -> bool:
     return bool(is_own and values.dtype.kind in "iuf" and values.dtype.isnative)
 
 
-def shape_of_all(parts: Sequence[Ragged]) -> tuple[int, ...] | None:
-    """The shape of every row of several that is not missing; None if they differ or all are missing."""
-    present = []
-    for part in parts:
-        shapes = part.lengths[:, None] if part.shapes is None else part.shapes
-        present.append(shapes if part.valid is None else shapes[part.valid])
-    shapes = np.concatenate(present)
-    if not len(shapes) or (shapes != shapes[0]).any():
-        return None
-    return tuple(shapes[0].tolist())
-
-
-def joined_objects(parts: Sequence[Ragged]) -> Array:
-    """An object array of the rows of several: writable views, None where one is missing; see `Ragged.objects`."""
-    rows = [Ragged(writable(part.values), part.offsets, part.shapes, part.valid) for part in parts]
-    return np.concatenate([np.empty(0, object), *(part.objects(0, len(part)) for part in rows)])
-
-
 def joined_valid(parts: Sequence[Any]) -> Array | None:
     """The `valid` of the rows of several; None if no row is missing."""
     if all(part.valid is None for part in parts):
@@ -280,6 +285,11 @@ class Dense:
 
     values: Array  # the first axis counts the rows
     valid: Array | None = None  # False where a row is missing; None: no row is missing
+
+    @classmethod
+    def of_bytes(cls, arrays: Sequence[pa.Array], threads: int = 1) -> Dense:
+        """The rows of arrays of bytes, as objects."""
+        return cls(bytes_objects([_slots(array) for array in arrays], threads))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -422,17 +432,12 @@ def _scalars(array: pa.Array, missing: bool) -> Dense:
         return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), valid_mask(array))
     dtype = numpy_dtype(type_)
     if is_bytes(type_):
-        return bytes_rows([array])
+        return Dense.of_bytes([array])
     if dtype is None:  # decimals and others
         return Dense(np.fromiter(python_values(array), object, len(array)))
     valid, values = valid_mask(array), number_view(array)
     values = values.view(dtype) if values.dtype.itemsize == dtype.itemsize else values.astype(dtype)
     return Dense(_blank(values, valid), valid)
-
-
-def bytes_rows(arrays: Sequence[pa.Array], threads: int = 1) -> Dense:
-    """The rows of arrays of bytes, as objects."""
-    return Dense(bytes_objects([_slots(array) for array in arrays], threads))
 
 
 def _slots(array: pa.Array) -> BytesSlots:
