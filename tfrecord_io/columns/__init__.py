@@ -16,38 +16,28 @@ _HOMES = {
     "int64_array": "arrow.buffers",  # An int64 array over `values`, without the import of pandas by ``pa.array``
     "list_array": "arrow.buffers",  # An array of list or large_list that cuts `values` into rows
     "list_lengths": "arrow.buffers",  # Number of values of each list, of any layout, 0 where it is null
-    "offset_dtype": "arrow.buffers",  # The dtype of the offsets of lists, maps, text or bytes
     "offset_view": "arrow.buffers",  # The offsets of a list or binary array, one more than it has slots
     "offsets_of": "arrow.buffers",  # Offsets from 0 on of runs of these lengths
     "refuse_nuls": "arrow.buffers",  # Refuse names with a NUL, which ends them in the C data interface of Arrow
     "runs_within": "arrow.buffers",  # Ranges of consecutive rows whose `sizes` are at most `most` in all
-    "scatter": "arrow.buffers",  # Items of `values` in the rows where the mask is True, zeros in the others
     "selectable": "arrow.buffers",  # Prepare rows for ``take`` and ``filter``
     "struct_fields": "arrow.buffers",  # The fields of a struct, null where it is
     "typed_view": "arrow.buffers",  # Items [begin, begin + count) of a buffer of `dtype`
     "valid_mask": "arrow.buffers",  # One bool for each slot, None where there are no nulls
     "value_bytes": "arrow.buffers",  # The bytes of an array's values
-    "variable_width": "arrow.buffers",  # An array of (large_)binary or (large_)string over `values`
-    "writable": "arrow.buffers",  # Return the memory as writable
     "can_unify": "arrow.casts",  # True if Arrow (26.0) can make one dictionary of those of several arrays
     "one_dictionary": "arrow.casts",  # A dictionary column with one dictionary
     "plain_layout": "arrow.casts",  # The array without views and run-ends, for which Arrow (26.0) has few functions
     "BatchBuilder": "arrow.decode.batch_builder",  # Makes record batches of one schema
-    "Columns": "arrow.decode.batch_builder",  # Arrow arrays of columns, by name
     "batch_of": "arrow.decode.batch_builder",  # The batch of so many rows, also without a column to count them by
     "to_table": "arrow.decode.batch_builder",  # The table of batches of `schema`
     "other_part": "arrow.decode.decode_plan",  # Columns for what the declared `schema` has under the names of
     "plan_columns": "arrow.decode.decode_plan",  # Compile a declared schema
     "reads_companions": "arrow.decode.decode_plan",  # True if the companions are read too
     "SeenColumns": "arrow.decode.inferred_column",  # Evidence of the columns of chunks, added in the order of reading
-    "count_kinds": "arrow.decode.inferred_column",  # Count the records of each kind of values of a feature
-    "absent": "arrow.decode.lists",  # A column of `rows` nulls
-    "widen": "arrow.decode.lists",  # Turn rows into a column of `kind` and `layout`
     "Observations": "arrow.decode.observations",  # What records show of each feature, by name
-    "left_out_companions": "arrow.decode.observations",  # The companions of features that are left out; they are not co
     "close_shapes": "arrow.decode.resolve_shapes",  # The options with a type for each column that ``schema=`` or ``sche
     "Rounding": "arrow.encode.encode_plan",  # Counts, over all batches of a write
-    "WritePlan": "arrow.encode.encode_plan",  # A schema compiled for writing
     "Embedding": "arrow.encode.slice_encoder",  # The schema that a writer embeds with its first rows, and the categorie
     "EncodedPiece": "arrow.encode.slice_encoder",  # A piece with its memory, and, in a slice's first piece, the counts
     "Memory": "arrow.encode.slice_encoder",  # Memory for pieces, used again and again
@@ -55,7 +45,6 @@ _HOMES = {
     "TensorEncoding": "arrow.encodings.tensor_encoding",  # A tensor encoding
     "COMPARISONS": "arrow.evaluate_condition",  # Functions of Arrow that compare a column with a literal
     "cast_comparable_columns": "arrow.evaluate_condition",  # Turn columns of float16 into float32
-    "is_compared_as_storage": "arrow.evaluate_condition",  # True for an extension type of single values that Arrow
     "type_literals": "arrow.evaluate_condition",  # Give literals the type of the column that they are compared with
     "values_of": "arrow.evaluate_condition",  # The values of a simple condition for the rows of a batch
     "ImageHeader": "arrow.image_header",  # The form of an encoded image, as stored
@@ -72,78 +61,53 @@ _HOMES = {
     "table_of_rows": "arrow.input.from_arrays",  # The columns of dicts, one for each row
     "record_dimension": "arrow.input.from_xarray",  # The dimension whose positions are the rows
     "row_batches": "arrow.input.row_batches",  # Group rows, given with their sizes in bytes, into batches
-    "native": "arrow.input.tensor_cast",  # The array in this machine's byte order, the only one that Arrow supports
-    "tensor_cast": "arrow.input.tensor_cast",  # A column of the field `source` cast to the type of `target`
-    "AnyBatchBuilder": "arrow.messages.message_batches",  # A builder of batches of Examples or of other messages
     "MessageBatchBuilder": "arrow.messages.message_batches",  # Makes batches of the one column with payloads
     "message_tree": "arrow.messages.message_tree",  # The tree of a message type
     "ColumnAccumulator": "arrow.output.column_statistics",  # Accumulates the arrays of a column and returns its
     "ColumnSummary": "arrow.output.column_statistics",  # One column of a description
-    "lengths_of": "arrow.output.column_statistics",  # Count the characters of texts, or the bytes of bytes
-    "times_to_integers": "arrow.output.column_statistics",  # View dates and times as integers
-    "PayloadDicts": "arrow.output.python_rows",  # Dicts of records that are read as bytes
     "RecordDicts": "arrow.output.python_rows",  # Makes dicts of records, by the plan of the decoder
     "Dense": "arrow.output.to_numpy",  # Rows of one shape
     "Ragged": "arrow.output.to_numpy",  # Rows of values, one after another
     "join_rows": "arrow.output.to_numpy",  # Join the rows of several arrays of one column, in memory of the caller
     "leaf_arrays": "arrow.output.to_numpy",  # The arrays of `leaf_fields`
     "leaf_fields": "arrow.output.to_numpy",  # The columns that arrays are made of
-    "memory_errors": "arrow.output.to_numpy",  # Raise MemoryError where pyarrow fails to make an object of a value
-    "number_items": "arrow.output.to_numpy",  # The numbers of an array as a view
+    "listed_values": "arrow.output.to_numpy",  # The values of the lists of a decoded column, bytes as objects; the leng
     "to_pandas": "arrow.output.to_pandas",  # The DataFrame of a table
     "BYTES_KEY": "arrow.output.to_python",  # bytes are an object with this key alone
-    "json_lines": "arrow.output.to_python",  # The rows of a table, each as `json_line`, column by column
+    "json_lines": "arrow.output.to_python",  # The rows of a table, each as JSON in one line
     "json_value": "arrow.output.to_python",  # Convert a value to what JSON supports
     "record_dicts": "arrow.output.to_python",  # The rows of a table as dicts
     "PixelReader": "arrow.pixel_reader",  # Decodes images of a column. Threads may share it
     "shrink_image": "arrow.pixel_reader",  # A small copy of an opened image: "RGBA" if it keeps transparency; RowFault
-    "from_plain_form": "arrow.plain_forms",  # The array of a type whose `plain_form` an array has
-    "plain_form": "arrow.plain_forms",  # The type of lists and structs in which there is no map, union or interval
-    "to_plain_form": "arrow.plain_forms",  # The values of an array as its `plain_form`
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
-    "encode_png": "arrow.raw_images",  # A PNG of uint8 or uint16 pixels [height, width, channels] of 1 to 4 channels
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
-    "faults_of_lists": "arrow.row_fault",  # Turn the index of a RowFault, which counts values
-    "first_refused": "arrow.row_fault",  # The position of the first refused value of `count` values
     "TensorValues": "arrow.tensor_values",  # The tensors of a column, one after another, null rows left out
     "element_of_dtype": "arrow.tensor_values",  # The element of a NumPy dtype
-    "flat_values": "arrow.tensor_values",  # All values of a column of tensors without nulls
     "plain_array": "arrow.tensor_values",  # Values of an array of one axis
     "Column": "column",  # A column of Arrow, or a type of its values: what its type and its metadata say
     "RECORD": "schema.array_attributes",  # the dimension of the rows, in what is made of columns
     "TYPE": "schema.array_attributes",  # attribute of times that NumPy has as another type
-    "add_attributes": "schema.array_attributes",  # Add attributes to the metadata of columns
-    "add_dimensions": "schema.array_attributes",  # Add the names of dimensions to the metadata of columns
     "dimension_names": "schema.array_attributes",  # The names of a variable's dimensions without that of the rows
+    "label_columns": "schema.array_attributes",  # Add attributes, and the names of dimensions without that of the rows,
     "as_shape": "schema.column_features",  # A shape from numbers, None and −1, from one number, or from TensorFlow's Te
-    "nested_handed": "schema.column_features",  # The type of a declared nested column in a result
+    "NamePattern": "schema.column_selection",  # An entry of ``columns=``, or a key of ``schema_overrides=``: a name, or
     "Projection": "schema.column_selection",  # The ``columns=`` of a call
     "apply_overrides": "schema.column_selection",  # Replace columns of an inferred schema
     "as_stored": "schema.column_selection",  # The declared schema
-    "entries_of": "schema.column_selection",  # The entries of ``columns=``
     "has_open_shapes": "schema.column_selection",  # True if a column is declared as an array whose shape stands in othe
-    "is_glob": "schema.column_selection",  # True if an entry is a pattern
-    "matches": "schema.column_selection",  # True if the whole name fits the pattern
-    "matches_any": "schema.column_selection",  # True if an entry is among the names
     "overridden_by": "schema.column_selection",  # True if a key of `overrides`, as those of `apply_overrides`
-    "refuse_other_features": "schema.column_selection",  # Raise SchemaError where no feature of a stored column is
     "Composite": "schema.composite",  # How a column is built
     "EmbeddedSchema": "schema.embedded",  # An embedded schema, of one file or united from several files
     "EmbeddedSchemaUnreadable": "schema.embedded",  # The field's content is not a schema that this version reads
     "CONVERSION_ERRORS": "schema.field",  # Exceptions of a conversion that does not fit
     "Field": "schema.field",  # A column and the feature that it is read from
-    "as_field": "schema.field_makers",  # The field of a column
     "TfdsInfo": "schema.formats.tfds_info",  # Facts of ``dataset_info.json``
-    "check_tfds_count": "schema.formats.tfds_info",  # Raise CorruptRecordError if a file has another number of records
     "ImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about pixels
     "RawImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about raw pixels
     "InferredSchema": "schema.inferred_schema",  # A `Schema` and the evidence for it
     "KindCount": "schema.inferred_type",  # How many records have values of one feature type in a feature
     "Observation": "schema.inferred_type",  # Evidence of some records about one column
-    "common_field": "schema.merged_schema",  # The field for a column that is `a` in one file and `b` in another
     "fill_in_types": "schema.merged_schema",  # Give the columns without a type the type that they have in another
-    "lacks_only_values": "schema.merged_schema",  # True if a type is `type_`, or would be if its columns
-    "lacks_type": "schema.merged_schema",  # True if a column of this type is null throughout
     "merge": "schema.merged_schema",  # The schema that covers both
     "prefer_read_files": "schema.merged_schema",  # Resolve conflicts between the types of all files by the types of
     "drop_index": "schema.pandas_metadata",  # Remove the index from the metadata
@@ -152,14 +116,9 @@ _HOMES = {
     "Schema": "schema.schema",  # The columns to read, in order, with their types
     "SparseColumn": "schema.sparse_column",  # A sparse tensor for each row
     "check_column_encodings": "schema.tensor_types",  # Raise ValueError for an unknown or adaptive encoding in a
-    "encoding_rules": "schema.tensor_types",  # Find an encoding by its name
     "refuse_unknown_dtypes": "schema.tensor_types",  # Raise SchemaError for a column of an `unknown_dtype`
     "register_variable_shape_tensor": "schema.tensor_types",  # Register the type of tensors whose shapes vary
-    "written_encodings": "schema.tensor_types",  # The names of the encodings that columns can be written with
-    "as_arrow_type": "schema.type_names",  # The Arrow type for a type, its name
-    "summary_of": "schema.type_names",  # The first columns of a schema and their types as `shown_type` has them
     "UnsupportedType": "schema.types",  # A type that cannot be stored in a TFRecord
-    "hashable": "schema.types",  # The values as a type that Arrow (26.0) has a hash of, none of them changed
     "uncommon": "schema.types",  # The positions of the columns whose types are not of the most common ones
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -10,38 +10,28 @@ from tfrecord_io.columns.arrow.buffers import export_stream as export_stream
 from tfrecord_io.columns.arrow.buffers import int64_array as int64_array
 from tfrecord_io.columns.arrow.buffers import list_array as list_array
 from tfrecord_io.columns.arrow.buffers import list_lengths as list_lengths
-from tfrecord_io.columns.arrow.buffers import offset_dtype as offset_dtype
 from tfrecord_io.columns.arrow.buffers import offset_view as offset_view
 from tfrecord_io.columns.arrow.buffers import offsets_of as offsets_of
 from tfrecord_io.columns.arrow.buffers import refuse_nuls as refuse_nuls
 from tfrecord_io.columns.arrow.buffers import runs_within as runs_within
-from tfrecord_io.columns.arrow.buffers import scatter as scatter
 from tfrecord_io.columns.arrow.buffers import selectable as selectable
 from tfrecord_io.columns.arrow.buffers import struct_fields as struct_fields
 from tfrecord_io.columns.arrow.buffers import typed_view as typed_view
 from tfrecord_io.columns.arrow.buffers import valid_mask as valid_mask
 from tfrecord_io.columns.arrow.buffers import value_bytes as value_bytes
-from tfrecord_io.columns.arrow.buffers import variable_width as variable_width
-from tfrecord_io.columns.arrow.buffers import writable as writable
 from tfrecord_io.columns.arrow.casts import can_unify as can_unify
 from tfrecord_io.columns.arrow.casts import one_dictionary as one_dictionary
 from tfrecord_io.columns.arrow.casts import plain_layout as plain_layout
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder as BatchBuilder
-from tfrecord_io.columns.arrow.decode.batch_builder import Columns as Columns
 from tfrecord_io.columns.arrow.decode.batch_builder import batch_of as batch_of
 from tfrecord_io.columns.arrow.decode.batch_builder import to_table as to_table
 from tfrecord_io.columns.arrow.decode.decode_plan import other_part as other_part
 from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns as plan_columns
 from tfrecord_io.columns.arrow.decode.decode_plan import reads_companions as reads_companions
 from tfrecord_io.columns.arrow.decode.inferred_column import SeenColumns as SeenColumns
-from tfrecord_io.columns.arrow.decode.inferred_column import count_kinds as count_kinds
-from tfrecord_io.columns.arrow.decode.lists import absent as absent
-from tfrecord_io.columns.arrow.decode.lists import widen as widen
 from tfrecord_io.columns.arrow.decode.observations import Observations as Observations
-from tfrecord_io.columns.arrow.decode.observations import left_out_companions as left_out_companions
 from tfrecord_io.columns.arrow.decode.resolve_shapes import close_shapes as close_shapes
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding as Rounding
-from tfrecord_io.columns.arrow.encode.encode_plan import WritePlan as WritePlan
 from tfrecord_io.columns.arrow.encode.slice_encoder import Embedding as Embedding
 from tfrecord_io.columns.arrow.encode.slice_encoder import EncodedPiece as EncodedPiece
 from tfrecord_io.columns.arrow.encode.slice_encoder import Memory as Memory
@@ -49,7 +39,6 @@ from tfrecord_io.columns.arrow.encode.slice_encoder import SliceEncoder as Slice
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding as TensorEncoding
 from tfrecord_io.columns.arrow.evaluate_condition import COMPARISONS as COMPARISONS
 from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns as cast_comparable_columns
-from tfrecord_io.columns.arrow.evaluate_condition import is_compared_as_storage as is_compared_as_storage
 from tfrecord_io.columns.arrow.evaluate_condition import type_literals as type_literals
 from tfrecord_io.columns.arrow.evaluate_condition import values_of as values_of
 from tfrecord_io.columns.arrow.image_header import ImageHeader as ImageHeader
@@ -66,24 +55,17 @@ from tfrecord_io.columns.arrow.input.from_arrays import refuse_duckdb_types as r
 from tfrecord_io.columns.arrow.input.from_arrays import table_of_rows as table_of_rows
 from tfrecord_io.columns.arrow.input.from_xarray import record_dimension as record_dimension
 from tfrecord_io.columns.arrow.input.row_batches import row_batches as row_batches
-from tfrecord_io.columns.arrow.input.tensor_cast import native as native
-from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast as tensor_cast
-from tfrecord_io.columns.arrow.messages.message_batches import AnyBatchBuilder as AnyBatchBuilder
 from tfrecord_io.columns.arrow.messages.message_batches import MessageBatchBuilder as MessageBatchBuilder
 from tfrecord_io.columns.arrow.messages.message_tree import message_tree as message_tree
 from tfrecord_io.columns.arrow.output.column_statistics import ColumnAccumulator as ColumnAccumulator
 from tfrecord_io.columns.arrow.output.column_statistics import ColumnSummary as ColumnSummary
-from tfrecord_io.columns.arrow.output.column_statistics import lengths_of as lengths_of
-from tfrecord_io.columns.arrow.output.column_statistics import times_to_integers as times_to_integers
-from tfrecord_io.columns.arrow.output.python_rows import PayloadDicts as PayloadDicts
 from tfrecord_io.columns.arrow.output.python_rows import RecordDicts as RecordDicts
 from tfrecord_io.columns.arrow.output.to_numpy import Dense as Dense
 from tfrecord_io.columns.arrow.output.to_numpy import Ragged as Ragged
 from tfrecord_io.columns.arrow.output.to_numpy import join_rows as join_rows
 from tfrecord_io.columns.arrow.output.to_numpy import leaf_arrays as leaf_arrays
 from tfrecord_io.columns.arrow.output.to_numpy import leaf_fields as leaf_fields
-from tfrecord_io.columns.arrow.output.to_numpy import memory_errors as memory_errors
-from tfrecord_io.columns.arrow.output.to_numpy import number_items as number_items
+from tfrecord_io.columns.arrow.output.to_numpy import listed_values as listed_values
 from tfrecord_io.columns.arrow.output.to_pandas import to_pandas as to_pandas
 from tfrecord_io.columns.arrow.output.to_python import BYTES_KEY as BYTES_KEY
 from tfrecord_io.columns.arrow.output.to_python import json_lines as json_lines
@@ -91,53 +73,35 @@ from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
 from tfrecord_io.columns.arrow.output.to_python import record_dicts as record_dicts
 from tfrecord_io.columns.arrow.pixel_reader import PixelReader as PixelReader
 from tfrecord_io.columns.arrow.pixel_reader import shrink_image as shrink_image
-from tfrecord_io.columns.arrow.plain_forms import from_plain_form as from_plain_form
-from tfrecord_io.columns.arrow.plain_forms import plain_form as plain_form
-from tfrecord_io.columns.arrow.plain_forms import to_plain_form as to_plain_form
 from tfrecord_io.columns.arrow.raw_images import RawImages as RawImages
-from tfrecord_io.columns.arrow.raw_images import encode_png as encode_png
 from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
-from tfrecord_io.columns.arrow.row_fault import faults_of_lists as faults_of_lists
-from tfrecord_io.columns.arrow.row_fault import first_refused as first_refused
 from tfrecord_io.columns.arrow.tensor_values import TensorValues as TensorValues
 from tfrecord_io.columns.arrow.tensor_values import element_of_dtype as element_of_dtype
-from tfrecord_io.columns.arrow.tensor_values import flat_values as flat_values
 from tfrecord_io.columns.arrow.tensor_values import plain_array as plain_array
 from tfrecord_io.columns.column import Column as Column
 from tfrecord_io.columns.schema.array_attributes import RECORD as RECORD
 from tfrecord_io.columns.schema.array_attributes import TYPE as TYPE
-from tfrecord_io.columns.schema.array_attributes import add_attributes as add_attributes
-from tfrecord_io.columns.schema.array_attributes import add_dimensions as add_dimensions
 from tfrecord_io.columns.schema.array_attributes import dimension_names as dimension_names
+from tfrecord_io.columns.schema.array_attributes import label_columns as label_columns
 from tfrecord_io.columns.schema.column_features import as_shape as as_shape
-from tfrecord_io.columns.schema.column_features import nested_handed as nested_handed
+from tfrecord_io.columns.schema.column_selection import NamePattern as NamePattern
 from tfrecord_io.columns.schema.column_selection import Projection as Projection
 from tfrecord_io.columns.schema.column_selection import apply_overrides as apply_overrides
 from tfrecord_io.columns.schema.column_selection import as_stored as as_stored
-from tfrecord_io.columns.schema.column_selection import entries_of as entries_of
 from tfrecord_io.columns.schema.column_selection import has_open_shapes as has_open_shapes
-from tfrecord_io.columns.schema.column_selection import is_glob as is_glob
-from tfrecord_io.columns.schema.column_selection import matches as matches
-from tfrecord_io.columns.schema.column_selection import matches_any as matches_any
 from tfrecord_io.columns.schema.column_selection import overridden_by as overridden_by
-from tfrecord_io.columns.schema.column_selection import refuse_other_features as refuse_other_features
 from tfrecord_io.columns.schema.composite import Composite as Composite
 from tfrecord_io.columns.schema.embedded import EmbeddedSchema as EmbeddedSchema
 from tfrecord_io.columns.schema.embedded import EmbeddedSchemaUnreadable as EmbeddedSchemaUnreadable
 from tfrecord_io.columns.schema.field import CONVERSION_ERRORS as CONVERSION_ERRORS
 from tfrecord_io.columns.schema.field import Field as Field
-from tfrecord_io.columns.schema.field_makers import as_field as as_field
 from tfrecord_io.columns.schema.formats.tfds_info import TfdsInfo as TfdsInfo
-from tfrecord_io.columns.schema.formats.tfds_info import check_tfds_count as check_tfds_count
 from tfrecord_io.columns.schema.image_form import ImageForm as ImageForm
 from tfrecord_io.columns.schema.image_form import RawImageForm as RawImageForm
 from tfrecord_io.columns.schema.inferred_schema import InferredSchema as InferredSchema
 from tfrecord_io.columns.schema.inferred_type import KindCount as KindCount
 from tfrecord_io.columns.schema.inferred_type import Observation as Observation
-from tfrecord_io.columns.schema.merged_schema import common_field as common_field
 from tfrecord_io.columns.schema.merged_schema import fill_in_types as fill_in_types
-from tfrecord_io.columns.schema.merged_schema import lacks_only_values as lacks_only_values
-from tfrecord_io.columns.schema.merged_schema import lacks_type as lacks_type
 from tfrecord_io.columns.schema.merged_schema import merge as merge
 from tfrecord_io.columns.schema.merged_schema import prefer_read_files as prefer_read_files
 from tfrecord_io.columns.schema.pandas_metadata import drop_index as drop_index
@@ -146,18 +110,12 @@ from tfrecord_io.columns.schema.pandas_metadata import stored_index as stored_in
 from tfrecord_io.columns.schema.schema import Schema as Schema
 from tfrecord_io.columns.schema.sparse_column import SparseColumn as SparseColumn
 from tfrecord_io.columns.schema.tensor_types import check_column_encodings as check_column_encodings
-from tfrecord_io.columns.schema.tensor_types import encoding_rules as encoding_rules
 from tfrecord_io.columns.schema.tensor_types import refuse_unknown_dtypes as refuse_unknown_dtypes
 from tfrecord_io.columns.schema.tensor_types import register_variable_shape_tensor as register_variable_shape_tensor
-from tfrecord_io.columns.schema.tensor_types import written_encodings as written_encodings
-from tfrecord_io.columns.schema.type_names import as_arrow_type as as_arrow_type
-from tfrecord_io.columns.schema.type_names import summary_of as summary_of
 from tfrecord_io.columns.schema.types import UnsupportedType as UnsupportedType
-from tfrecord_io.columns.schema.types import hashable as hashable
 from tfrecord_io.columns.schema.types import uncommon as uncommon
 
 __all__ = [
-    "AnyBatchBuilder",
     "BYTES_KEY",
     "BatchBuilder",
     "BatchSource",
@@ -167,7 +125,6 @@ __all__ = [
     "Column",
     "ColumnAccumulator",
     "ColumnSummary",
-    "Columns",
     "Composite",
     "Conforming",
     "Dense",
@@ -182,9 +139,9 @@ __all__ = [
     "KindCount",
     "Memory",
     "MessageBatchBuilder",
+    "NamePattern",
     "Observation",
     "Observations",
-    "PayloadDicts",
     "PixelReader",
     "Projection",
     "RECORD",
@@ -203,68 +160,40 @@ __all__ = [
     "TensorValues",
     "TfdsInfo",
     "UnsupportedType",
-    "WritePlan",
-    "absent",
-    "add_attributes",
-    "add_dimensions",
     "apply_overrides",
     "arrow_file",
-    "as_arrow_type",
-    "as_field",
     "as_shape",
     "as_stored",
     "batch_of",
     "can_unify",
     "cast_comparable_columns",
     "check_column_encodings",
-    "check_tfds_count",
     "close_shapes",
     "column_mask",
-    "common_field",
-    "count_kinds",
     "cut_columns",
     "dimension_names",
     "drop_index",
     "element_of_dtype",
     "empty_batch",
     "empty_table",
-    "encode_png",
     "encoded_as_in_dataset",
-    "encoding_rules",
-    "entries_of",
     "export_stream",
-    "faults_of_lists",
     "feature_descriptions",
     "fields_of",
     "fill_in_types",
-    "first_refused",
-    "flat_values",
-    "from_plain_form",
     "has_open_shapes",
-    "hashable",
     "int64_array",
-    "is_compared_as_storage",
-    "is_glob",
     "join_rows",
     "json_lines",
     "json_value",
-    "lacks_only_values",
-    "lacks_type",
+    "label_columns",
     "leaf_arrays",
     "leaf_fields",
-    "left_out_companions",
-    "lengths_of",
     "list_array",
     "list_lengths",
-    "matches",
-    "matches_any",
-    "memory_errors",
+    "listed_values",
     "merge",
     "message_tree",
-    "native",
-    "nested_handed",
-    "number_items",
-    "offset_dtype",
     "offset_view",
     "offsets_of",
     "one_dictionary",
@@ -273,7 +202,6 @@ __all__ = [
     "overridden_by",
     "pillow",
     "plain_array",
-    "plain_form",
     "plain_layout",
     "plan_columns",
     "prefer_read_files",
@@ -282,23 +210,17 @@ __all__ = [
     "record_dimension",
     "refuse_duckdb_types",
     "refuse_nuls",
-    "refuse_other_features",
     "refuse_unknown_dtypes",
     "register_variable_shape_tensor",
     "remove_orientation",
     "row_batches",
     "runs_within",
-    "scatter",
     "selectable",
     "shrink_image",
     "stored_index",
     "struct_fields",
-    "summary_of",
     "table_of_rows",
-    "tensor_cast",
-    "times_to_integers",
     "to_pandas",
-    "to_plain_form",
     "to_table",
     "type_literals",
     "typed_view",
@@ -307,9 +229,5 @@ __all__ = [
     "valid_mask",
     "value_bytes",
     "values_of",
-    "variable_width",
-    "widen",
-    "writable",
-    "written_encodings",
     "written_schema",
 ]

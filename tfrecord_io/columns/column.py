@@ -53,6 +53,11 @@ class Column:
         """A column of tensors of this shape, in which None is an unknown dimension; SchemaError if it is too large."""
         return cls(tensor_types.tensor_field(name, dtype, shape))
 
+    @classmethod
+    def parse(cls, source: Any) -> Column:
+        """A column of a type, its name, a Python type or a dtype; SchemaError if it is none of these."""
+        return cls(type_names.as_arrow_type(source))
+
     @property
     def field(self) -> pa.Field:
         """The field; without a name if only a type is known."""
@@ -242,6 +247,13 @@ class Column:
 
         return numpy_dtype(self.type)
 
+    @property
+    def offset_dtype(self) -> np.dtype[Any]:
+        """The dtype of the offsets of lists, maps, text or bytes."""
+        from tfrecord_io.columns.arrow.buffers import offset_dtype
+
+        return offset_dtype(self.type)
+
     def rows(self, array: pa.Array, *, missing: bool = False) -> Rows:
         """The rows of the column as arrays: dense, or ragged."""
         from tfrecord_io.columns.arrow.output.to_numpy import to_rows
@@ -299,3 +311,94 @@ class Column:
         from tfrecord_io.columns.arrow.output.column_statistics import temporal_value
 
         return temporal_value(self.type, value)
+
+    def lengths_of(self, array: pa.Array) -> pa.Array:
+        """Count the characters of texts, or the bytes of bytes."""
+        from tfrecord_io.columns.arrow.output.column_statistics import lengths_of
+
+        return lengths_of(array)
+
+    def numbers_of(self, array: pa.Array) -> pa.Array:
+        """View dates and times as integers; other values stay."""
+        from tfrecord_io.columns.arrow.output.column_statistics import times_to_integers
+
+        return times_to_integers(array)
+
+    # ---- other forms of the values
+
+    @property
+    def plain_form(self) -> pa.DataType:
+        """The type of lists and structs in which there is no map, union or interval; the type itself if it has none."""
+        from tfrecord_io.columns.arrow.plain_forms import plain_form
+
+        return plain_form(self.type)
+
+    def to_plain_form(self, array: pa.Array) -> pa.Array:
+        """The values of an array of this type as its `plain_form`."""
+        from tfrecord_io.columns.arrow.plain_forms import to_plain_form
+
+        return to_plain_form(array)
+
+    def from_plain_form(self, array: pa.Array) -> pa.Array:
+        """The array of this type whose `plain_form` an array has; ArrowInvalid where it is not one of the type."""
+        from tfrecord_io.columns.arrow.plain_forms import from_plain_form
+
+        return from_plain_form(array, self.type)
+
+    @property
+    def is_compared_as_storage(self) -> bool:
+        """True for an extension type of single values that Arrow knows nothing of."""
+        from tfrecord_io.columns.arrow.evaluate_condition import is_compared_as_storage
+
+        return is_compared_as_storage(self.type)
+
+    @property
+    def handed_type(self) -> pa.DataType:
+        """The type of a declared nested column in a result: without views and run-ends; large types stay."""
+        return column_features.nested_handed(self.type)
+
+    def flat_values(self, array: pa.Array) -> pa.Array:
+        """All values of tensors without nulls; those that Arrow cannot hold, or that have no order, are nulls."""
+        from tfrecord_io.columns.arrow.tensor_values import flat_values
+
+        return flat_values(array, self.field)[0]
+
+    def cast_tensors(self, array: pa.Array, source: pa.Field) -> pa.Array:
+        """A column of the field `source` cast to this type, if one of the types is a tensor type."""
+        from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast
+
+        return tensor_cast(array, source, self.field)
+
+    def hashable(self, array: pa.Array) -> pa.Array:
+        """The values as a type that Arrow (26.0) has a hash of, none of them changed."""
+        return types.hashable(array)
+
+    def numbers(self, array: pa.Array, *, writable: bool = False) -> Array:
+        """The numbers of an array of `number_dtype` as a view; null slots hold anything."""
+        from tfrecord_io.columns.arrow.buffers import writable as as_writable
+        from tfrecord_io.columns.arrow.output.to_numpy import number_items
+
+        assert self.number_dtype is not None
+        numbers = number_items(array, self.number_dtype)
+        return as_writable(numbers) if writable else numbers
+
+    # ---- other columns of the same name
+
+    @property
+    def lacks_type(self) -> bool:
+        """True if the column is null throughout, or has fields or items that are."""
+        from tfrecord_io.columns.schema.merged_schema import lacks_type
+
+        return lacks_type(self.type)
+
+    def lacks_only_values(self, type_: pa.DataType) -> bool:
+        """True if this is `type_`, or would be if its columns, fields or items that are null throughout had a type."""
+        from tfrecord_io.columns.schema.merged_schema import lacks_only_values
+
+        return lacks_only_values(self.type, type_)
+
+    def common_field(self, other: pa.Field) -> pa.Field | None:
+        """The field for a column that is `other` in another file; None if no type holds the values of both."""
+        from tfrecord_io.columns.schema.merged_schema import common_field
+
+        return common_field(self.field, other)

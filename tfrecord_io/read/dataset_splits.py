@@ -195,7 +195,7 @@ def _list_splits(info: TfdsInfo) -> str:
 
 def _piece(source: Source, begin: int, end: int, length: int) -> Source:
     """The records of a file from number `begin` to `end`, of `length`, which ``dataset_info.json`` states."""
-    from tfrecord_io.columns import check_tfds_count
+    from tfrecord_io.columns import TfdsInfo
     from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale
     from tfrecord_io.read.index.record_index import RecordIndex, scan_sizes
     from tfrecord_io.store import open_plain
@@ -212,7 +212,7 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
                     break
             index = RecordIndex.from_sizes(sizes)
         if len(index) < end:
-            check_tfds_count(source.path, len(index), length)
+            TfdsInfo.check_count(source.path, len(index), length)
         bounds = index.bounds[[begin, end]].tolist()
         return source.piece(bounds[0], file.size if end == length else bounds[1], end - begin)
 

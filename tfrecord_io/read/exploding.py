@@ -18,7 +18,6 @@ from tfrecord_io.columns import (
     RawImageForm,
     RowFault,
     empty_batch,
-    flat_values,
     int64_array,
     list_lengths,
     open_input,
@@ -228,7 +227,7 @@ def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
             return column.storage.flatten()
         element = Column(field).dtype_and_shape[0] if len(axes) == 1 else None
         if element is not None and (element.is_extension or element.kind == "b"):
-            return flat_values(column, field)[0]
+            return Column(field).flat_values(column)
         if axes:
             inner = pa.fixed_shape_tensor(type_.value_type, list(type_.shape[1:]))
             storage = pa.FixedSizeListArray.from_arrays(column.storage.flatten(), int(np.prod(inner.shape)))

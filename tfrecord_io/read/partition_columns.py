@@ -16,12 +16,11 @@ from tfrecord_io.columns import (
     EmbeddedSchema,
     EmbeddedSchemaUnreadable,
     Field,
+    NamePattern,
     Projection,
     Schema,
     apply_overrides,
     int64_array,
-    is_glob,
-    matches_any,
 )
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import ColumnFolder, ManifestShard, Source
@@ -86,11 +85,11 @@ class PartitionColumns:
         SchemaError if a directory name is not a value of the declared type.
         """
         all_overrides = dict(overrides or {})
-        of_partitions = {key: type_ for key, type_ in all_overrides.items() if matches_any(key, self.names)}
+        of_partitions = {key: type_ for key, type_ in all_overrides.items() if NamePattern(key).matches_any(self.names)}
         if not of_partitions:
             return self, all_overrides
         types, _ = self.declare_types(apply_overrides(pa.schema(self.fields), of_partitions), sources)
-        names = {*self.names, *(key for key in of_partitions if not is_glob(key))}
+        names = {*self.names, *(key for key in of_partitions if not NamePattern(key).is_glob)}
         of_features = {key: type_ for key, type_ in all_overrides.items() if key not in names}
         return replace(self, fields=types.fields), of_features
 

@@ -192,14 +192,14 @@ class SidecarSchema:
 
     def check(self, records: Mapping[str, int]) -> None:
         """Raise CorruptRecordError where the number of records read from a file, by path, is not as described."""
-        from tfrecord_io.columns import TfdsInfo, check_tfds_count
+        from tfrecord_io.columns import TfdsInfo
 
         lengths: dict[str, dict[str, int]] = {}
         for path, count in records.items():
             directory, name = split_folders(path, self.depth)
             if directory not in lengths:
                 lengths[directory] = TfdsInfo.lengths_in(directory, storage_for([directory], self.storage))
-            check_tfds_count(path, count, lengths[directory].get(name, count))
+            TfdsInfo.check_count(path, count, lengths[directory].get(name, count))
 
 
 def split_folders(path: str, depth: int) -> tuple[str, str]:

@@ -27,17 +27,15 @@ from tfrecord_io.bytes import (
 )
 from tfrecord_io.columns import (
     EmbeddedSchema,
+    NamePattern,
     Projection,
     Schema,
     apply_overrides,
     as_stored,
     has_open_shapes,
-    is_glob,
-    matches_any,
     overridden_by,
     plan_columns,
     reads_companions,
-    refuse_other_features,
 )
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read.chunks.chunk import (
@@ -176,7 +174,11 @@ def _add_filter_types(
     declared, partitions = Schema.parse(options.schema), PartitionColumns.from_folders(sources).names
     known_names = {*declared.names, *partitions, options.include_file_paths}
     missing = [name for name in selection.filters.columns if name not in known_names]
-    if not missing or any(map(is_glob, missing)) or not all(source.can_be_read_again for source in sources):
+    if (
+        not missing
+        or any(NamePattern(name).is_glob for name in missing)
+        or not all(source.can_be_read_again for source in sources)
+    ):
         return options, selection
     Projection(selection.columns).check(filter(None, [*known_names]))
     try:
@@ -515,15 +517,17 @@ class _Planner:
 
         overrides, names = self.options.schema_overrides or {}, {*schema.names}
         if of is not None:
-            overrides = {key: type_ for key, type_ in overrides.items() if matches_any(key, of)}
+            overrides = {key: type_ for key, type_ in overrides.items() if NamePattern(key).matches_any(of)}
         elif left_out := set(left_out) - names:
-            keys = [key for key in overrides if matches_any(key, names) or not matches_any(key, left_out)]
+            keys = [
+                key
+                for key in overrides
+                if NamePattern(key).matches_any(names) or not NamePattern(key).matches_any(left_out)
+            ]
             overrides = {key: overrides[key] for key in keys}
         if not overrides:
             return schema
-        declared = apply_overrides(schema, overrides)
-        refuse_other_features(declared, schema)
-        return declared
+        return apply_overrides(schema, overrides, of_records=True)
 
     def _add_foreign_features(
         self, reader: ChunkReader, assumptions: Assumptions, embedded: EmbeddedSchema
@@ -628,7 +632,7 @@ class _Planner:
 
     def _revise(self, assumptions: Assumptions, sample: _Sample) -> Assumptions | None:
         """The assumptions without those that the schemas or the types in a sample disprove; None if none is."""
-        from tfrecord_io.columns import count_kinds
+        from tfrecord_io.columns import Observations
 
         if sample.chunks and (revision := sample.chunks[-1].revision) is not None:
             revision.warn_if_late()
@@ -649,7 +653,7 @@ class _Planner:
         contested = dict(assumptions.contested)
         for name in (name for name in sample.contested if name not in declared):
             columns = [(c.columns[name], c.record_of) for c in sample.chunks if name in c.columns]
-            contested[name, columns[0][0].steps is not None] = count_kinds(columns)
+            contested[name, columns[0][0].steps is not None] = Observations.count_kinds(columns)
         return replace(assumptions, contested=contested, declared={**assumptions.declared, **declared})
 
     def _plan_inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
@@ -772,9 +776,9 @@ class _Planner:
         self, schema: Schema, sample: Sequence[DecodedChunk], names: Collection[str]
     ) -> frozenset[str]:
         """Companions that are not columns: of tensors that an override declares, and of features that are left out."""
-        from tfrecord_io.columns import left_out_companions
+        from tfrecord_io.columns import Observations
 
         fields = schema if schema.plain is None else ()
         hidden = {name for f in fields if reads_companions(f) for name in companions(f.feature)}
-        hidden |= left_out_companions([chunk.columns for chunk in sample], set(names), self._projection)
+        hidden |= Observations.left_out_companions([chunk.columns for chunk in sample], set(names), self._projection)
         return frozenset(hidden - set(self.selection.columns or ()) - set(self.options.schema_overrides or ()))

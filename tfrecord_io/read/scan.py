@@ -46,7 +46,7 @@ from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.store import Source, total
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns import AnyBatchBuilder, Observation
+    from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder, Observation
     from tfrecord_io.read.index.column_search import PickedSource
     from tfrecord_io.read.row_filter import RowFilter
     from tfrecord_io.store import PackedSources
@@ -55,6 +55,9 @@ PIECE_BYTES = 128 * MIB
 MOST_PIECES = 1_000_000  # each is a task of its own
 # Options that change neither which columns are decoded nor how.
 _OF_BATCHES = {"threads", "batch_size", "batch_bytes", "progress"}
+
+
+_SHOWN_COLUMNS = 6  # of a schema, on one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ class _Compiled:
                 index = stored_index(resolved.schema.to_arrow())
                 self.added_index = [name for name in index if name not in names and name not in excluded]
             self.columns = resolved.schema.select([*names, *self.added_index])
-        self.builder: AnyBatchBuilder
+        self.builder: BatchBuilder | MessageBatchBuilder
         if isinstance(message := options.record_type, MessageType):
             from tfrecord_io.columns import MessageBatchBuilder  # which imports protobuf
 
@@ -315,12 +318,10 @@ class Scan:
 
     def files_and_columns(self) -> str:
         """The files, and the columns that can be selected with their types, for display."""
-        from tfrecord_io.columns import summary_of
-
         if not self.sources:
             return "no files"
         more = and_more(len(self.sources) - 1, "file")
-        return f"{printable(self.sources[0].path)}{more}: {summary_of(self.compiled.schema, self.shown_type)}"
+        return f"{printable(self.sources[0].path)}{more}: {_first_columns(self.compiled.schema, self.shown_type)}"
 
     def shown_type(self, field: pa.Field) -> str:
         """The name of a column's type for display, with the type of its stored values if they differ.
@@ -696,3 +697,9 @@ def unwrap_scans(source: Any) -> Any:
     if isinstance(source, list | tuple) and any(isinstance(part, ScanHolder) for part in source):
         return [unwrap_scans(part) for part in source]
     return source
+
+
+def _first_columns(schema: pa.Schema, shown_type: Callable[[pa.Field], str]) -> str:
+    """The first columns of a schema and their types as `shown_type` has them, on one line."""
+    shown = [f"{printable(f.name, 40)}: {printable(shown_type(f), 80)}" for f in list(schema)[:_SHOWN_COLUMNS]]
+    return ", ".join([*shown, f"… ({len(schema)} columns)"] if len(schema) > _SHOWN_COLUMNS else shown)

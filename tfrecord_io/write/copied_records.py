@@ -31,10 +31,10 @@ from tfrecord_io.columns import (
     Column,
     EmbeddedSchema,
     EmbeddedSchemaUnreadable,
+    NamePattern,
     Projection,
     Schema,
     apply_overrides,
-    matches,
     merge,
     written_schema,
 )
@@ -275,7 +275,9 @@ def _unite_schemas(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) ->
 def _override_types(embedded: EmbeddedSchema, overrides: Mapping[str, Any]) -> EmbeddedSchema:
     """Override types of columns in an embedded schema; the categories of these columns are left out."""
     names = embedded.schema.names
-    matching_overrides = {key: type_ for key, type_ in overrides.items() if any(matches(key, name) for name in names)}
+    matching_overrides = {
+        key: type_ for key, type_ in overrides.items() if any(NamePattern(key).matches(name) for name in names)
+    }
     if not matching_overrides:
         return embedded
     schema = apply_overrides(embedded.schema, matching_overrides).to_arrow()

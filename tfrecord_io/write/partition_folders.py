@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import BatchSource, EmbeddedSchema, common_field, nested_handed, plain_layout
+from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema, plain_layout
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.store import ColumnFolder
 
@@ -83,12 +83,12 @@ class PartitionFolders:
 
     def _type(self, field: pa.Field) -> pa.DataType:
         """The type of a column's values in the names of folders: that of the dataset if it holds them."""
-        dataset_types, plain = self.types or self._known, nested_handed(field.type)
+        dataset_types, plain = self.types or self._known, Column(field.type).handed_type
         type_ = plain.value_type if pa.types.is_dictionary(plain) else plain
         if dataset_types is None:
             return type_
         stored = dataset_types.field(field.name).type
-        common = common_field(pa.field(field.name, stored), pa.field(field.name, type_))
+        common = Column(pa.field(field.name, stored)).common_field(pa.field(field.name, type_))
         if common is not None and common.type != stored and pa.types.is_floating(stored):
             reason = (
                 f"the column is {type_}, and folders of the dataset are named by {stored}: their values would change"

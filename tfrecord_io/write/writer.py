@@ -41,7 +41,6 @@ from tfrecord_io.columns import (
     Rounding,
     Schema,
     SliceEncoder,
-    WritePlan,
     check_column_encodings,
     empty_batch,
     encoded_as_in_dataset,
@@ -260,17 +259,17 @@ class Writer(PublishingWriter):
     ) -> Iterator[Callable[[], EncodedPiece[Piece]]]:
         """The tasks that encode batches, whose first row is `row`, for several threads."""
         for batch in batches:
-            for task in encoder.split(batch, row, partial(self._begin, encoder.plan)):
+            for task in encoder.split(batch, row, partial(self._begin, encoder)):
                 yield partial(task, memory, self._sink.prepare)
             row += len(batch)
 
-    def _begin(self, plan: WritePlan, batch: pa.RecordBatch, row: int) -> bytes:
+    def _begin(self, encoder: SliceEncoder, batch: pa.RecordBatch, row: int) -> bytes:
         """At the first row, pass the schema to be embedded to the sink; later, check the categories against it."""
         if self._embeds and row == 0:
-            self._embedding = Embedding(batch, plan)
+            self._embedding = Embedding(batch, encoder.plan)
             return self._sink.begin(self._embedding.content)
         if self._embedding is not None:
-            self._embedding.check(batch, plan)
+            self._embedding.check(batch, encoder.plan)
         return b""
 
     def close(self) -> None:

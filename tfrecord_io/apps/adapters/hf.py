@@ -21,7 +21,6 @@ from tfrecord_io.columns import (
     feature_descriptions,
     int64_array,
     list_lengths,
-    offset_dtype,
     offsets_of,
     refuse_unknown_dtypes,
     selectable,
@@ -216,7 +215,7 @@ def _cut_lists(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[
     values, missing = selectable(lists.flatten()), lists.is_null()
     if layout.length is None:
         at = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-        offsets = pa.array(offsets_of(lengths).astype(offset_dtype(lists.type)))
+        offsets = pa.array(offsets_of(lengths).astype(Column(lists.type).offset_dtype))
         return type(lists).from_arrays(offsets, values.take(int64_array(at)), type=lists.type, mask=missing), lengths
     if (lengths > layout.length).any():
         row, advice = int((lengths > layout.length).argmax()), "pass max_length= to truncate longer ones"

@@ -14,7 +14,7 @@ from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.apps.tools.save_schema import save_for_path
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.bytes import DTYPE_KEY, companions, element_of
-from tfrecord_io.columns import Column, Field, Schema, apply_overrides, encoding_rules
+from tfrecord_io.columns import Column, Field, Schema, TensorEncoding, apply_overrides
 from tfrecord_io.read import Reader, Suggestion, plan_scan, resolve_sources, suggest_types
 
 
@@ -128,7 +128,7 @@ def _feature_description(schema: Schema) -> str:
 
 def _decode_raw_hint(f: Field) -> str:
     """A comment that shows how TensorFlow decodes raw bytes; empty for other columns and unsupported dtypes."""
-    if not encoding_rules(f.encoding).companions:
+    if not TensorEncoding.of(f.encoding).companions:
         return ""
     if Column(f.type).is_tensor:
         element, shape = Column(f.tensor).dtype_and_shape

@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from tfrecord_io.apps.tf_compat.tf_features import (
     KINDS,
@@ -47,7 +46,7 @@ from tfrecord_io.bytes import (
     not_examples,
     to_error,
 )
-from tfrecord_io.columns import absent, column_mask, memory_errors, runs_within, variable_width, widen
+from tfrecord_io.columns import column_mask, listed_values, runs_within
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable
 
 Parsed = Any
@@ -634,31 +633,12 @@ def _concat_steps(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> Ste
         offsets = chunk.offsets if chunk.is_list else None  # None: no record has the feature list
         counts.append(np.zeros(chunk.rows, np.int64) if offsets is None else np.diff(offsets).astype(np.int64))
         present.append(np.zeros(chunk.rows, bool) if offsets is None else column_mask(chunk))
-    steps = [chunk.steps if chunk.steps is not None else absent(name, 0, kind, Layout.LIST) for chunk in chunks]
-    return StepValues(_concat_values(name, steps, kind), np.concatenate(counts), np.concatenate(present))
-
-
-def _concat_values(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> FeatureValues:
-    parts = [_values(chunk, kind) for chunk in chunks]
-    return FeatureValues(name, *(parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))))
-
-
-def _values(part: ColumnBuffers, kind: Kind) -> tuple[Array, Array, Array]:
-    column = widen(part, kind, Layout.LIST)
-    assert column.values is not None
-    assert column.offsets is not None
-    counts = np.diff(column.offsets).astype(np.int64)
-    present = column_mask(column)
-    if kind is not Kind.BYTES:
-        return column.values.view(_NUMBERS[kind]), counts, present
-    assert column.value_offsets is not None
-    texts = variable_width(
-        pa.binary(),
-        len(column.value_offsets) - 1,
-        nulls=0,
-        validity=None,
-        offsets=column.value_offsets,
-        values=column.values,
+    return StepValues(
+        _concat_values(name, [chunk.steps for chunk in chunks], kind), np.concatenate(counts), np.concatenate(present)
     )
-    with memory_errors():
-        return texts.to_numpy(zero_copy_only=False), counts, present
+
+
+def _concat_values(name: str, chunks: Sequence[ColumnBuffers | None], kind: Kind) -> FeatureValues:
+    parts = [listed_values(chunk, kind) for chunk in chunks]
+    values, counts, present = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    return FeatureValues(name, values.view(_NUMBERS[kind]) if kind in _NUMBERS else values, counts, present)

@@ -39,6 +39,11 @@ class Projection:
     [True, False]
     """
 
+    @staticmethod
+    def entries(columns: Sequence[str] | str) -> Sequence[str]:
+        """The entries of ``columns=``, which may be a single one."""
+        return entries_of(columns)
+
     def __init__(self, columns: Sequence[str] | str | None) -> None:
         entries = None if columns is None else entries_of(columns)
         if entries is not None and not all(isinstance(entry, str) for entry in entries):
@@ -105,6 +110,30 @@ def entries_of(columns: Sequence[str] | str) -> Sequence[str]:
     return [columns] if isinstance(columns, str) else columns
 
 
+class NamePattern:
+    """An entry of ``columns=``, or a key of ``schema_overrides=``: a name, or a glob.
+
+    >>> NamePattern("box/*").matches("box/x"), NamePattern("box/*").is_glob, NamePattern("box").is_glob
+    (True, True, False)
+    """
+
+    def __init__(self, entry: str) -> None:
+        self.entry = entry
+
+    @property
+    def is_glob(self) -> bool:
+        """True if the entry is a pattern."""
+        return is_glob(self.entry)
+
+    def matches(self, name: str) -> bool:
+        """True if the whole name fits the pattern."""
+        return matches(self.entry, name)
+
+    def matches_any(self, names: Collection[str]) -> bool:
+        """True if the entry is among the names, or is a glob that matches any of them."""
+        return matches_any(self.entry, names)
+
+
 def is_glob(entry: str) -> bool:
     """True if an entry is a pattern."""
     return not _GLOB.isdisjoint(entry)
@@ -142,12 +171,14 @@ def overridden_by(overrides: Mapping[str, Any] | None) -> Callable[[str], bool]:
     return (lambda name: name in keys or _fits(patterns, name)) if patterns else keys.__contains__
 
 
-def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) -> Schema:
+def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any], *, of_records: bool = False) -> Schema:
     """Replace columns of an inferred schema, as ``schema_overrides=`` does; names and order stay.
 
     Keys of `overrides` are names of columns and globs, values are fields, types and type names. A literal name wins
     over a glob; of several globs that match, the first in the mapping wins. FeatureNotFoundError if a key matches no
-    column, SchemaError or TypeError if a value is not a type.
+    column, SchemaError or TypeError if a value is not a type; if the schema is that `of_records`, SchemaError where no
+    feature of a stored column would be read.
+
     >>> inferred = pa.schema({"box/x": pa.float32(), "box/y": pa.float32(), "id": pa.int64()})
     >>> apply_overrides(inferred, {"box/*": "list<float>", "id": "int32"})
     Schema of 3 columns
@@ -172,7 +203,10 @@ def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) 
             continue
         field = as_field(f.column, overrides[match])
         fields.append(field if field.feature != f.column else replace(field, feature=f.feature))
-    return as_stored(Schema(fields, schema.metadata), schema)
+    declared = as_stored(Schema(fields, schema.metadata), schema)
+    if of_records:
+        refuse_other_features(declared, schema)
+    return declared
 
 
 def refuse_other_features(declared: Schema, stored: Schema) -> None:

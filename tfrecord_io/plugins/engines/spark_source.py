@@ -30,7 +30,7 @@ from pyspark.sql.types import UserDefinedType
 
 from tfrecord_io.base import ReadOptions, WriteOptions
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Column, Schema, batch_of, empty_batch, list_lengths, offsets_of, tensor_cast
+from tfrecord_io.columns import Column, Schema, batch_of, empty_batch, list_lengths, offsets_of
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.read import PIECE_BYTES, Scan, open_scan, plan_dataset
 from tfrecord_io.store import ShardSpec
@@ -586,7 +586,7 @@ def _as_tensors(column: pa.Array, field: pa.Field) -> pa.Array:
         for _ in type_.shape:
             nested = pa.list_(nested)
         plain = pa.field(field.name, pa.fixed_shape_tensor(type_.value_type, type_.shape))
-        tensors = tensor_cast(column.cast(nested), pa.field(field.name, nested), plain)
+        tensors = Column(plain).cast_tensors(column.cast(nested), pa.field(field.name, nested))
         return pa.ExtensionArray.from_storage(type_, tensors.storage)
     except (pa.ArrowInvalid, EncodeError) as error:
         advice = "declare its type by the option schema, or change the column, so that Spark drops its metadata"

@@ -23,7 +23,7 @@ from tfrecord_io.base import (
     short,
 )
 from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import Column, UnsupportedType, empty_batch, encoding_rules, struct_fields
+from tfrecord_io.columns import Column, TensorEncoding, UnsupportedType, empty_batch, struct_fields
 from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries
@@ -188,9 +188,9 @@ def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
     if top not in schema:
         return "", ""
     field = schema.field(top)
-    if encoding_rules(field.encoding).one_value_per_cell or field.encoding == Column.JSON:
+    if TensorEncoding.of(field.encoding).one_value_per_cell or field.encoding == Column.JSON:
         return "bytes_list", field.part
-    if encoding_rules(field.encoding).adaptive and (kind := _kind_in_records(scan, field.feature)):
+    if TensorEncoding.of(field.encoding).adaptive and (kind := _kind_in_records(scan, field.feature)):
         return kind, field.part
     try:
         return _KINDS.get(Column(Column(column.type).value_type).kind, ""), field.part

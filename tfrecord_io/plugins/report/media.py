@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import byte_size, short
 from tfrecord_io.bytes import Array, looks_like
-from tfrecord_io.columns import Column, ImageForm, ImageHeader, RawImages, RowFault, encode_png, shrink_image
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, RawImages, RowFault, shrink_image
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2
@@ -282,7 +282,7 @@ def png_of(pixels: Array) -> bytes:
     """
     pixels = pixels if pixels.ndim == 3 else pixels[:, :, None]
     step = max(1, -(-max(pixels.shape[:2]) // _MOST_PIXELS))
-    return encode_png(pixels[::step, ::step])
+    return RawImages.png(pixels[::step, ::step])
 
 
 def is_picture(shape: tuple[int, ...]) -> bool:

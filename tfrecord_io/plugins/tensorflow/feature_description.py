@@ -28,7 +28,7 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     as_description,
 )
 from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import Column, Composite, Field, SparseColumn, UnsupportedType, encoding_rules
+from tfrecord_io.columns import Column, Composite, Field, SparseColumn, TensorEncoding, UnsupportedType
 from tfrecord_io.errors import SchemaError, printable
 
 _TYPES = {"int64": pa.int64(), "float32": pa.float32(), "string": pa.binary()}
@@ -197,7 +197,7 @@ def _dtype(f: Field, type_: pa.DataType) -> str | None:
 
 def _is_bytes(f: Field) -> bool:
     """True if each value, or array, is stored as bytes; so are dtypes without lists of numbers."""
-    if encoding_rules(f.encoding).one_value_per_cell:
+    if TensorEncoding.of(f.encoding).one_value_per_cell:
         return True
     if not Column(f.value).is_tensor:
         return False

@@ -52,8 +52,8 @@ from tfrecord_io.columns import (
     ImageForm,
     Schema,
     SparseColumn,
+    TensorEncoding,
     UnsupportedType,
-    encoding_rules,
 )
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.plugins.tensorflow.tfx_messages import (
@@ -501,7 +501,7 @@ def feature_message(field: Field) -> Any:
     if field.required:
         message.presence.min_fraction = 1
         message.presence.min_count = 1
-    if encoding_rules(field.encoding).one_value_per_cell:
+    if TensorEncoding.of(field.encoding).one_value_per_cell:
         message.type = BYTES
         _set_single(message, bool(field.required))
         return message
@@ -586,7 +586,7 @@ def representation_of(field: Field) -> tuple[str, Any] | None:
         return _set_sparse(message.sparse_tensor, field, sparse), message
     shape = field.shape or ()
     has_count = None not in shape and not (field.shape is None and Column(field.type).is_list)
-    is_dense = has_count and field.part == Column.CONTEXT and not encoding_rules(field.encoding).one_value_per_cell
+    is_dense = has_count and field.part == Column.CONTEXT and not TensorEncoding.of(field.encoding).one_value_per_cell
     default = field.default
     while isinstance(default, list) and default and all(item == default[0] for item in default):
         default = default[0]

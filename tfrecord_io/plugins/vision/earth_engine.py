@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import LateTypes, ReadOptions, StorageOptions, WriteOptions, check_keywords, counted
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Column, Ragged, native
+from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, needs, printable
 from tfrecord_io.read import Files, Reader, open_scan, options_from_call
 from tfrecord_io.store import Source, find_files, open_file
@@ -197,7 +197,9 @@ def write_earth_engine(
                 channels = values.reshape(-1, layout.height, layout.per_row, layout.width)
                 flat = np.ascontiguousarray(channels.transpose(2, 0, 1, 3)).reshape(layout.per_row, -1)
                 offsets = np.arange(len(flat) + 1, dtype=np.int64) * flat.shape[1]
-                stored = pa.array(native(flat.reshape(-1))).cast(field.type.value_type)
+                stored = pa.array(flat.astype(flat.dtype.newbyteorder("="), copy=False).reshape(-1)).cast(
+                    field.type.value_type
+                )
                 columns.append(pa.LargeListArray.from_arrays(pa.array(offsets), stored))
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 

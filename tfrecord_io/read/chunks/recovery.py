@@ -33,7 +33,7 @@ from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns import AnyBatchBuilder
+    from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder
 
 MOST_REGIONS = 1000  # that are kept
 _NAMED_FILES = 3  # in a warning
@@ -370,7 +370,7 @@ def leave_out(recovery: Recovery | None, fault: RowFault, path: str, file: int, 
 
 
 def batch_or_fault(
-    builder: AnyBatchBuilder,
+    builder: BatchBuilder | MessageBatchBuilder,
     columns: Mapping[str, ColumnBuffers],
     rows: int,
     expansion: Expansion,
@@ -389,7 +389,7 @@ def batch_or_fault(
 
 def chunk_batches(
     chunk: DecodedChunk,
-    builder: AnyBatchBuilder,
+    builder: BatchBuilder | MessageBatchBuilder,
     expansion: Expansion,
     recovery: Recovery | None,
     budget: RowBudget,

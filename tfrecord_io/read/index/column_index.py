@@ -37,7 +37,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, MAX_EXPANSION, MIB
 from tfrecord_io.bytes import FRAME_BYTES, Array, crc32c
-from tfrecord_io.columns import Column, entries_of, int64_array, offset_dtype
+from tfrecord_io.columns import Column, Projection, int64_array
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.read.index.record_index import Fingerprint, RecordIndex
 from tfrecord_io.store import Bytes, FileName, RandomAccessFile
@@ -92,7 +92,7 @@ def _buffers(array: pa.Array) -> list[bytes]:
     parts = [] if array.null_count == 0 else [validity[: -(-len(array) // 8)]]
     if not is_variable(array.type):
         return [*parts, buffers[0][: -(-array.type.bit_width * len(array) // 8)]]
-    width = offset_dtype(array.type).itemsize
+    width = Column(array.type).offset_dtype.itemsize
     offsets = buffers[0][: width * (len(array) + 1)]
     end = int.from_bytes(offsets[-width:], "little")
     return [*parts, offsets, buffers[1][:end]]
@@ -163,8 +163,8 @@ def _known_sizes(type_: pa.DataType, shape: ChunkShape) -> list[int]:
     if not is_variable(type_):
         return [*sizes, -(-type_.bit_width * shape.rows // 8)]
     if shape.values < 0:
-        return [*sizes, offset_dtype(type_).itemsize * (shape.rows + 1)]
-    return [*sizes, _INDEX_BYTES * shape.rows, offset_dtype(type_).itemsize * (shape.values + 1)]
+        return [*sizes, Column(type_).offset_dtype.itemsize * (shape.rows + 1)]
+    return [*sizes, _INDEX_BYTES * shape.rows, Column(type_).offset_dtype.itemsize * (shape.values + 1)]
 
 
 def _pad_size(size: int) -> int:
@@ -214,7 +214,7 @@ def expand_scalars(columns: Sequence[str] | str, fields: Iterable[pa.Field], pat
 
     SchemaError, with the `path` of the file, if it can have none of them.
     """
-    entries = entries_of(columns)
+    entries = Projection.entries(columns)
     if ALL_SCALARS not in entries:
         return entries
     scalars = [field.name for field in fields if is_indexable(field)]

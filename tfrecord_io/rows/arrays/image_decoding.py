@@ -16,18 +16,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import ColumnLayout, Expansion, ordered
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import (
-    Column,
-    Dense,
-    ImageForm,
-    PixelReader,
-    Ragged,
-    RawImages,
-    RowFault,
-    list_lengths,
-    pillow,
-    scatter,
-)
+from tfrecord_io.columns import Column, Dense, ImageForm, PixelReader, Ragged, RawImages, RowFault, list_lengths, pillow
 from tfrecord_io.errors import DecodeError, SchemaError
 
 # Why images are objects, and what else to declare.
@@ -172,7 +161,7 @@ class ImageDecoder:
                 if not t.is_fixed_size_list(array.type):
                     return Ragged.from_present(values, present, valid)
                 values = values.reshape(len(present), array.type.list_size, *self.size)
-                return Dense(values if valid is None else scatter(values, valid), valid)
+                return Dense.from_present(values, valid)
             decoded = [pixels for _, pixels in self._decode_images(images, threads)]
         except RowFault as fault:
             row = int(ends.searchsorted(fault.row, side="right"))

@@ -20,17 +20,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MIB, ColumnLayout, Expansion, RepresentationOptions, Task, WorkerPool, cpu_count
 from tfrecord_io.bytes import Array, NumberColumn, is_text_dtype, join_numbers, text_dtype
-from tfrecord_io.columns import (
-    Column,
-    Dense,
-    Ragged,
-    RowFault,
-    join_rows,
-    leaf_arrays,
-    leaf_fields,
-    number_items,
-    writable,
-)
+from tfrecord_io.columns import Column, Dense, Ragged, RowFault, join_rows, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.image_decoding import image_decoder, stack_equal
@@ -471,7 +461,9 @@ def number_columns(
     for index, dtype in numbers:
         arrays = list(map(itemgetter(index), columns))
         has_nulls = any(map(attrgetter("null_count"), arrays))
-        values = memory.take(rows, dtype) if len(arrays) > 1 else writable(number_items(arrays[0], dtype))
+        values = (
+            memory.take(rows, dtype) if len(arrays) > 1 else Column(arrays[0].type).numbers(arrays[0], writable=True)
+        )
         by_number[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
     copied = [column for column in by_number.values() if len(batches) > 1 or column.missing is not None]
     if copied:

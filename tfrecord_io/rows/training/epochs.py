@@ -17,16 +17,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.bytes import Array, RunArray, chosen_offsets, gather_runs
-from tfrecord_io.columns import (
-    Column,
-    RowFault,
-    int64_array,
-    number_items,
-    offset_view,
-    offsets_of,
-    selectable,
-    typed_view,
-)
+from tfrecord_io.columns import Column, RowFault, int64_array, offset_view, offsets_of, selectable, typed_view
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import ReadReport
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
@@ -344,7 +335,7 @@ def _items(array: pa.Array) -> RunArray | None:
         return None
     rows = np.arange(array.offset, array.offset + len(array) + 1)
     offsets = rows * array.type.list_size if is_fixed else offset_view(array)
-    return number_items(array.values, dtype), offsets
+    return Column(array.type.value_type).numbers(array.values), offsets
 
 
 def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:

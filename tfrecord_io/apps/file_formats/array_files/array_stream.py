@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES, ArrayFile
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import BatchStream, Column, Projection, add_attributes, add_dimensions, fields_of, open_input
+from tfrecord_io.columns import BatchStream, Column, Projection, fields_of, label_columns, open_input
 from tfrecord_io.errors import EncodeError, printable
 
 _MAX_ROWS = 65_536
@@ -138,8 +138,8 @@ def stream_of(
         names = names or list(empty)[:1]  # without columns, there are still rows
         _columns(empty)  # all of them: their names must differ
         schema = open_input(_columns({name: empty[name] for name in names}), encodings=encodings).schema
-        schema = add_attributes(schema, {name: arrays[name].attributes for name in names})
-        schema = add_dimensions(schema, {name: arrays[name].dims for name in names})
+        attributes = {name: arrays[name].attributes for name in names}
+        schema = label_columns(schema, attributes, {name: arrays[name].dims for name in names})
         return project(schema, batches(names, encodings, schema), projection)
 
     def batches(names: list[str], encodings: Mapping[str, str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

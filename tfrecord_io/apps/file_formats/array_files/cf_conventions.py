@@ -26,7 +26,7 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import TYPE, Column, as_arrow_type, record_dimension
+from tfrecord_io.columns import TYPE, Column, record_dimension
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, needs, printable
 
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
@@ -87,7 +87,7 @@ def _restore_time_type(array: StoredArray, type_name: str) -> StoredArray:
     if not isinstance(empty, np.ndarray) or empty.dtype.kind not in "mM" or empty.ndim > 1:
         return array
     try:
-        type_ = as_arrow_type(type_name)
+        type_ = Column.parse(type_name).type
     except (SchemaError, TypeError):
         type_ = pa.null()
     is_time = pa.types.is_time(type_)

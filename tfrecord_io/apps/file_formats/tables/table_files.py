@@ -26,7 +26,7 @@ from tfrecord_io.base import (
     condition_of,
 )
 from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream, load
-from tfrecord_io.columns import Column, Projection, Schema, empty_batch, first_refused, selectable
+from tfrecord_io.columns import Column, Projection, RowFault, Schema, empty_batch, selectable
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
 from tfrecord_io.read import PartitionColumns, RowFilter, add_filter_columns, open_path, options_from_call
 from tfrecord_io.store import Entry, OutputStream, RawFile, Source, find_files, open_output, open_source, total
@@ -442,7 +442,7 @@ def refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, instead: str) 
     for at, field in enumerate(batch.schema):
         column = batch.select([at])
         if _refuses(column, open_writer):
-            row = first_refused(len(batch), lambda begin, end: _refuses(column[begin:end], open_writer))  # noqa: B023
+            row = RowFault.first_refused(len(batch), lambda begin, end: _refuses(column[begin:end], open_writer))  # noqa: B023
             type_name = Column(field.type, field.metadata).short_name
             reason = f"a value of this {type_name} is out of range for this file format"
             hint, hint_cli = _hints(instead)

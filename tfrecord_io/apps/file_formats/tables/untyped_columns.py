@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.columns import Column, Schema, apply_overrides, is_glob, matches, struct_fields
+from tfrecord_io.columns import Column, NamePattern, Schema, apply_overrides, struct_fields
 from tfrecord_io.errors import DecodeError, SchemaError, printable
 
 ADVICE = "declare the types of such columns with schema_overrides=, for example as text"
@@ -70,7 +70,11 @@ def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Calla
 def inferred_names(names: Sequence[str], options: SourceOptions) -> list[str]:
     """The columns whose types are inferred: none with ``schema=``."""
     keys = options.schema_overrides or {}
-    declared = {name for name in names if any(key == name or (is_glob(key) and matches(key, name)) for key in keys)}
+    declared = {
+        name
+        for name in names
+        if any(key == name or (NamePattern(key).is_glob and NamePattern(key).matches(name)) for key in keys)
+    }
     return [] if options.schema is not None else [name for name in names if name not in declared]
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tfrecord_io.base import ScanOptions
 from tfrecord_io.bytes import Array, ColumnBuffers, FeatureName, Kind, Layout, companions
 from tfrecord_io.columns.arrow.buffers import column_mask
-from tfrecord_io.columns.arrow.decode.inferred_column import FoldedTensor, candidates, fold
+from tfrecord_io.columns.arrow.decode.inferred_column import FoldedTensor, candidates, count_kinds, fold
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST, RAW
 from tfrecord_io.columns.schema.column_selection import Projection
 from tfrecord_io.columns.schema.field import Field
@@ -117,22 +117,30 @@ class Observations(dict[str, Observation]):
             return contradiction(name, record, expected=Kind[expected].description, after=record, got=got.description)
         return None
 
+    @staticmethod
+    def left_out_companions(
+        batches: Sequence[Mapping[str, ColumnBuffers]], features: AbstractSet[str], projection: Projection
+    ) -> set[str]:
+        """The companions of features that are left out; they are not columns either."""
+        return {
+            companion
+            for name in (() if projection.takes_all else features)
+            if projection.leaves_out(name) and features >= set(companions(name))
+            if fold(name, batches, is_read=False) is not None
+            for companion in companions(name)
+        }
+
+    @staticmethod
+    def count_kinds(chunks: Iterable[tuple[ColumnBuffers, Callable[[int], RecordRef]]]) -> list[KindCount]:
+        """Count the records of each kind of values of a feature, the most frequent kind first, else the earliest.
+
+        Each chunk is a column, and the record that a row of it was decoded from.
+        """
+        return count_kinds(chunks)
+
     def joined(self, others: Mapping[str, Observation]) -> Observations:
         """What these and other records show together; SchemaError if they contradict each other."""
         return Observations(join_columns(self, others))
-
-
-def left_out_companions(
-    batches: Sequence[Mapping[str, ColumnBuffers]], features: AbstractSet[str], projection: Projection
-) -> set[str]:
-    """The companions of features that are left out; they are not columns either."""
-    return {
-        companion
-        for name in (() if projection.takes_all else features)
-        if projection.leaves_out(name) and features >= set(companions(name))
-        if fold(name, batches, is_read=False) is not None
-        for companion in companions(name)
-    }
 
 
 def _folded_field(name: str, tensor: FoldedTensor) -> Field:

@@ -23,6 +23,9 @@ from tfrecord_io.base import LIMITS, cpu_count, ordered
 from tfrecord_io.bytes import (
     Array,
     BytesSlots,
+    ColumnBuffers,
+    Kind,
+    Layout,
     bytes_objects,
     copy_runs,
     is_text_dtype,
@@ -32,6 +35,7 @@ from tfrecord_io.bytes import (
     text_dtype,
 )
 from tfrecord_io.columns.arrow.buffers import (
+    column_mask,
     list_lengths,
     number_view,
     numpy_dtype,
@@ -41,8 +45,10 @@ from tfrecord_io.columns.arrow.buffers import (
     struct_fields,
     typed_view,
     valid_mask,
+    variable_width,
     writable,
 )
+from tfrecord_io.columns.arrow.decode.lists import absent, widen
 from tfrecord_io.columns.arrow.output.to_python import python_values
 from tfrecord_io.columns.arrow.tensor_values import ndarray_of, shapes_of_counts, tensors_of_column, to_ndarray
 from tfrecord_io.columns.schema.field import SHAPE_KEY
@@ -287,6 +293,11 @@ class Dense:
     valid: Array | None = None  # False where a row is missing; None: no row is missing
 
     @classmethod
+    def from_present(cls, values: Array, valid: Array | None) -> Dense:
+        """Make rows from those that are not missing; zeros in the others."""
+        return cls(values if valid is None else scatter(values, valid), valid)
+
+    @classmethod
     def of_bytes(cls, arrays: Sequence[pa.Array], threads: int = 1) -> Dense:
         """The rows of arrays of bytes, as objects."""
         return cls(bytes_objects([_slots(array) for array in arrays], threads))
@@ -508,3 +519,27 @@ def _leaves(field: pa.Field, array: pa.Array) -> Iterator[tuple[pa.Field, pa.Arr
             yield from _leaves(lists, pa.ListArray.from_arrays(offsets, values, mask=missing))
     else:
         yield field, array
+
+
+def listed_values(column: ColumnBuffers | None, kind: Kind) -> tuple[Array, Array, Array]:
+    """The values of the lists of a decoded column, bytes as objects; the length of each; True for each that is there.
+
+    None is a column without rows. RowFault if a row has values of another kind.
+    """
+    lists = absent("", 0, kind, Layout.LIST) if column is None else widen(column, kind, Layout.LIST)
+    assert lists.values is not None
+    assert lists.offsets is not None
+    counts, present = np.diff(lists.offsets).astype(np.int64), column_mask(lists)
+    if kind is not Kind.BYTES:
+        return lists.values, counts, present
+    assert lists.value_offsets is not None
+    texts = variable_width(
+        pa.binary(),
+        len(lists.value_offsets) - 1,
+        nulls=0,
+        validity=None,
+        offsets=lists.value_offsets,
+        values=lists.values,
+    )
+    with memory_errors():
+        return texts.to_numpy(zero_copy_only=False), counts, present

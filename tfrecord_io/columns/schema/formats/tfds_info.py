@@ -83,6 +83,14 @@ class TfdsInfo:
         return {} if info is None else info.shard_lengths
 
     @staticmethod
+    def check_count(file: str, count: int, expected: int) -> None:
+        """Raise CorruptRecordError if a file has another number of records than ``dataset_info.json`` states."""
+        if count != expected:
+            reason = f"the file has {count} records, dataset_info.json lists {expected}"
+            advice = "it was truncated at the end of a record, or not the file that TFDS wrote: download it again"
+            raise CorruptRecordError(reason, path=file, expected=expected, got=count, hint=advice)
+
+    @staticmethod
     def directory_of(path: str | os.PathLike[str]) -> str:
         """The directory of a dataset, from the path of the directory or of the ``features.json`` in it."""
         text = os.fspath(path)
@@ -125,11 +133,3 @@ def _file_names(info: Mapping[str, Any], split: Mapping[str, Any], count: int) -
     if names and (reason := leads_out(names[0])) is not None:  # the others differ in a number
         raise ValueError(f"the name of a file is '{printable(names[0], 100)}', and {reason}")
     return names
-
-
-def check_tfds_count(file: str, count: int, expected: int) -> None:
-    """Raise CorruptRecordError if a file has another number of records than ``dataset_info.json`` states."""
-    if count != expected:
-        reason = f"the file has {count} records, dataset_info.json lists {expected}"
-        advice = "it was truncated at the end of a record, or not the file that TFDS wrote: download it again"
-        raise CorruptRecordError(reason, path=file, expected=expected, got=count, hint=advice)
