@@ -21,12 +21,9 @@ _HOMES = {
     "refuse_nuls": "arrow.buffers",  # Refuse names with a NUL, which ends them in the C data interface of Arrow
     "runs_within": "arrow.buffers",  # Ranges of consecutive rows whose `sizes` are at most `most` in all
     "selectable": "arrow.buffers",  # Prepare rows for ``take`` and ``filter``
-    "struct_fields": "arrow.buffers",  # The fields of a struct, null where it is
     "typed_view": "arrow.buffers",  # Items [begin, begin + count) of a buffer of `dtype`
     "valid_mask": "arrow.buffers",  # One bool for each slot, None where there are no nulls
     "value_bytes": "arrow.buffers",  # The bytes of an array's values
-    "can_unify": "arrow.casts",  # True if Arrow (26.0) can make one dictionary of those of several arrays
-    "one_dictionary": "arrow.casts",  # A dictionary column with one dictionary
     "plain_layout": "arrow.casts",  # The array without views and run-ends, for which Arrow (26.0) has few functions
     "BatchBuilder": "arrow.decode.batch_builder",  # Makes record batches of one schema
     "batch_of": "arrow.decode.batch_builder",  # The batch of so many rows, also without a column to count them by
@@ -38,12 +35,11 @@ _HOMES = {
     "Observations": "arrow.decode.observations",  # What records show of each feature, by name
     "close_shapes": "arrow.decode.resolve_shapes",  # The options with a type for each column that ``schema=`` or ``sche
     "Rounding": "arrow.encode.encode_plan",  # Counts, over all batches of a write
-    "Embedding": "arrow.encode.slice_encoder",  # The schema that a writer embeds with its first rows, and the categorie
     "EncodedPiece": "arrow.encode.slice_encoder",  # A piece with its memory, and, in a slice's first piece, the counts
-    "Memory": "arrow.encode.slice_encoder",  # Memory for pieces, used again and again
+    "PieceMemory": "arrow.encode.slice_encoder",  # Memory for pieces, used again and again
+    "SchemaEmbedding": "arrow.encode.slice_encoder",  # The schema that a writer embeds with its first rows, and the cat
     "SliceEncoder": "arrow.encode.slice_encoder",  # Splits batches of one schema into tasks; each takes a `Memory` and
     "TensorEncoding": "arrow.encodings.tensor_encoding",  # A tensor encoding
-    "COMPARISONS": "arrow.evaluate_condition",  # Functions of Arrow that compare a column with a literal
     "cast_comparable_columns": "arrow.evaluate_condition",  # Turn columns of float16 into float32
     "type_literals": "arrow.evaluate_condition",  # Give literals the type of the column that they are compared with
     "values_of": "arrow.evaluate_condition",  # The values of a simple condition for the rows of a batch
@@ -52,10 +48,7 @@ _HOMES = {
     "remove_orientation": "arrow.image_orientation",  # Remove the EXIF orientation of a photo with boxes on the stored
     "BatchSource": "arrow.input.batch_source",  # A schema and its batches, which can be iterated over once
     "open_input": "arrow.input.batch_source",  # Open any tabular input
-    "use_plain_layouts": "arrow.input.batch_source",  # Replace views and run-ends of data by plain layouts
     "Conforming": "arrow.input.conforming",  # Conforms input to a schema: selects and orders columns, casts them withou
-    "encoded_as_in_dataset": "arrow.input.conforming",  # The schema of rows for a dataset, with the choices of its firs
-    "written_schema": "arrow.input.conforming",  # The Arrow schema of the written data, whose columns are named as thei
     "fields_of": "arrow.input.from_arrays",  # The columns of a structured array
     "refuse_duckdb_types": "arrow.input.from_arrays",  # Refuse columns of DuckDB whose values would change in Arrow
     "table_of_rows": "arrow.input.from_arrays",  # The columns of dicts, one for each row
@@ -68,7 +61,6 @@ _HOMES = {
     "RecordDicts": "arrow.output.python_rows",  # Makes dicts of records, by the plan of the decoder
     "Dense": "arrow.output.to_numpy",  # Rows of one shape
     "Ragged": "arrow.output.to_numpy",  # Rows of values, one after another
-    "join_rows": "arrow.output.to_numpy",  # Join the rows of several arrays of one column, in memory of the caller
     "leaf_arrays": "arrow.output.to_numpy",  # The arrays of `leaf_fields`
     "leaf_fields": "arrow.output.to_numpy",  # The columns that arrays are made of
     "listed_values": "arrow.output.to_numpy",  # The values of the lists of a decoded column, bytes as objects; the leng
@@ -82,14 +74,10 @@ _HOMES = {
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
     "TensorValues": "arrow.tensor_values",  # The tensors of a column, one after another, null rows left out
-    "element_of_dtype": "arrow.tensor_values",  # The element of a NumPy dtype
     "plain_array": "arrow.tensor_values",  # Values of an array of one axis
     "Column": "column",  # A column of Arrow, or a type of its values: what its type and its metadata say
-    "RECORD": "schema.array_attributes",  # the dimension of the rows, in what is made of columns
-    "TYPE": "schema.array_attributes",  # attribute of times that NumPy has as another type
     "dimension_names": "schema.array_attributes",  # The names of a variable's dimensions without that of the rows
     "label_columns": "schema.array_attributes",  # Add attributes, and the names of dimensions without that of the rows,
-    "as_shape": "schema.column_features",  # A shape from numbers, None and −1, from one number, or from TensorFlow's Te
     "NamePattern": "schema.column_selection",  # An entry of ``columns=``, or a key of ``schema_overrides=``: a name, or
     "Projection": "schema.column_selection",  # The ``columns=`` of a call
     "apply_overrides": "schema.column_selection",  # Replace columns of an inferred schema
@@ -108,7 +96,7 @@ _HOMES = {
     "KindCount": "schema.inferred_type",  # How many records have values of one feature type in a feature
     "Observation": "schema.inferred_type",  # Evidence of some records about one column
     "fill_in_types": "schema.merged_schema",  # Give the columns without a type the type that they have in another
-    "merge": "schema.merged_schema",  # The schema that covers both
+    "merge_embedded": "schema.merged_schema",  # The schema that covers both: `a` itself if it covers `b`
     "prefer_read_files": "schema.merged_schema",  # Resolve conflicts between the types of all files by the types of
     "drop_index": "schema.pandas_metadata",  # Remove the index from the metadata
     "feature_descriptions": "schema.pandas_metadata",  # The features that Hugging Face datasets describe in a

@@ -15,12 +15,9 @@ from tfrecord_io.columns.arrow.buffers import offsets_of as offsets_of
 from tfrecord_io.columns.arrow.buffers import refuse_nuls as refuse_nuls
 from tfrecord_io.columns.arrow.buffers import runs_within as runs_within
 from tfrecord_io.columns.arrow.buffers import selectable as selectable
-from tfrecord_io.columns.arrow.buffers import struct_fields as struct_fields
 from tfrecord_io.columns.arrow.buffers import typed_view as typed_view
 from tfrecord_io.columns.arrow.buffers import valid_mask as valid_mask
 from tfrecord_io.columns.arrow.buffers import value_bytes as value_bytes
-from tfrecord_io.columns.arrow.casts import can_unify as can_unify
-from tfrecord_io.columns.arrow.casts import one_dictionary as one_dictionary
 from tfrecord_io.columns.arrow.casts import plain_layout as plain_layout
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder as BatchBuilder
 from tfrecord_io.columns.arrow.decode.batch_builder import batch_of as batch_of
@@ -32,12 +29,11 @@ from tfrecord_io.columns.arrow.decode.inferred_column import SeenColumns as Seen
 from tfrecord_io.columns.arrow.decode.observations import Observations as Observations
 from tfrecord_io.columns.arrow.decode.resolve_shapes import close_shapes as close_shapes
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding as Rounding
-from tfrecord_io.columns.arrow.encode.slice_encoder import Embedding as Embedding
 from tfrecord_io.columns.arrow.encode.slice_encoder import EncodedPiece as EncodedPiece
-from tfrecord_io.columns.arrow.encode.slice_encoder import Memory as Memory
+from tfrecord_io.columns.arrow.encode.slice_encoder import PieceMemory as PieceMemory
+from tfrecord_io.columns.arrow.encode.slice_encoder import SchemaEmbedding as SchemaEmbedding
 from tfrecord_io.columns.arrow.encode.slice_encoder import SliceEncoder as SliceEncoder
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding as TensorEncoding
-from tfrecord_io.columns.arrow.evaluate_condition import COMPARISONS as COMPARISONS
 from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns as cast_comparable_columns
 from tfrecord_io.columns.arrow.evaluate_condition import type_literals as type_literals
 from tfrecord_io.columns.arrow.evaluate_condition import values_of as values_of
@@ -46,10 +42,7 @@ from tfrecord_io.columns.arrow.image_header import pillow as pillow
 from tfrecord_io.columns.arrow.image_orientation import remove_orientation as remove_orientation
 from tfrecord_io.columns.arrow.input.batch_source import BatchSource as BatchSource
 from tfrecord_io.columns.arrow.input.batch_source import open_input as open_input
-from tfrecord_io.columns.arrow.input.batch_source import use_plain_layouts as use_plain_layouts
 from tfrecord_io.columns.arrow.input.conforming import Conforming as Conforming
-from tfrecord_io.columns.arrow.input.conforming import encoded_as_in_dataset as encoded_as_in_dataset
-from tfrecord_io.columns.arrow.input.conforming import written_schema as written_schema
 from tfrecord_io.columns.arrow.input.from_arrays import fields_of as fields_of
 from tfrecord_io.columns.arrow.input.from_arrays import refuse_duckdb_types as refuse_duckdb_types
 from tfrecord_io.columns.arrow.input.from_arrays import table_of_rows as table_of_rows
@@ -62,7 +55,6 @@ from tfrecord_io.columns.arrow.output.column_statistics import ColumnSummary as 
 from tfrecord_io.columns.arrow.output.python_rows import RecordDicts as RecordDicts
 from tfrecord_io.columns.arrow.output.to_numpy import Dense as Dense
 from tfrecord_io.columns.arrow.output.to_numpy import Ragged as Ragged
-from tfrecord_io.columns.arrow.output.to_numpy import join_rows as join_rows
 from tfrecord_io.columns.arrow.output.to_numpy import leaf_arrays as leaf_arrays
 from tfrecord_io.columns.arrow.output.to_numpy import leaf_fields as leaf_fields
 from tfrecord_io.columns.arrow.output.to_numpy import listed_values as listed_values
@@ -76,14 +68,10 @@ from tfrecord_io.columns.arrow.pixel_reader import shrink_image as shrink_image
 from tfrecord_io.columns.arrow.raw_images import RawImages as RawImages
 from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
 from tfrecord_io.columns.arrow.tensor_values import TensorValues as TensorValues
-from tfrecord_io.columns.arrow.tensor_values import element_of_dtype as element_of_dtype
 from tfrecord_io.columns.arrow.tensor_values import plain_array as plain_array
 from tfrecord_io.columns.column import Column as Column
-from tfrecord_io.columns.schema.array_attributes import RECORD as RECORD
-from tfrecord_io.columns.schema.array_attributes import TYPE as TYPE
 from tfrecord_io.columns.schema.array_attributes import dimension_names as dimension_names
 from tfrecord_io.columns.schema.array_attributes import label_columns as label_columns
-from tfrecord_io.columns.schema.column_features import as_shape as as_shape
 from tfrecord_io.columns.schema.column_selection import NamePattern as NamePattern
 from tfrecord_io.columns.schema.column_selection import Projection as Projection
 from tfrecord_io.columns.schema.column_selection import apply_overrides as apply_overrides
@@ -102,7 +90,7 @@ from tfrecord_io.columns.schema.inferred_schema import InferredSchema as Inferre
 from tfrecord_io.columns.schema.inferred_type import KindCount as KindCount
 from tfrecord_io.columns.schema.inferred_type import Observation as Observation
 from tfrecord_io.columns.schema.merged_schema import fill_in_types as fill_in_types
-from tfrecord_io.columns.schema.merged_schema import merge as merge
+from tfrecord_io.columns.schema.merged_schema import merge_embedded as merge_embedded
 from tfrecord_io.columns.schema.merged_schema import prefer_read_files as prefer_read_files
 from tfrecord_io.columns.schema.pandas_metadata import drop_index as drop_index
 from tfrecord_io.columns.schema.pandas_metadata import feature_descriptions as feature_descriptions
@@ -120,7 +108,6 @@ __all__ = [
     "BatchBuilder",
     "BatchSource",
     "BatchStream",
-    "COMPARISONS",
     "CONVERSION_ERRORS",
     "Column",
     "ColumnAccumulator",
@@ -130,21 +117,19 @@ __all__ = [
     "Dense",
     "EmbeddedSchema",
     "EmbeddedSchemaUnreadable",
-    "Embedding",
     "EncodedPiece",
     "Field",
     "ImageForm",
     "ImageHeader",
     "InferredSchema",
     "KindCount",
-    "Memory",
     "MessageBatchBuilder",
     "NamePattern",
     "Observation",
     "Observations",
+    "PieceMemory",
     "PixelReader",
     "Projection",
-    "RECORD",
     "Ragged",
     "RawImageForm",
     "RawImages",
@@ -152,20 +137,18 @@ __all__ = [
     "Rounding",
     "RowFault",
     "Schema",
+    "SchemaEmbedding",
     "SeenColumns",
     "SliceEncoder",
     "SparseColumn",
-    "TYPE",
     "TensorEncoding",
     "TensorValues",
     "TfdsInfo",
     "UnsupportedType",
     "apply_overrides",
     "arrow_file",
-    "as_shape",
     "as_stored",
     "batch_of",
-    "can_unify",
     "cast_comparable_columns",
     "check_column_encodings",
     "close_shapes",
@@ -173,17 +156,14 @@ __all__ = [
     "cut_columns",
     "dimension_names",
     "drop_index",
-    "element_of_dtype",
     "empty_batch",
     "empty_table",
-    "encoded_as_in_dataset",
     "export_stream",
     "feature_descriptions",
     "fields_of",
     "fill_in_types",
     "has_open_shapes",
     "int64_array",
-    "join_rows",
     "json_lines",
     "json_value",
     "label_columns",
@@ -192,11 +172,10 @@ __all__ = [
     "list_array",
     "list_lengths",
     "listed_values",
-    "merge",
+    "merge_embedded",
     "message_tree",
     "offset_view",
     "offsets_of",
-    "one_dictionary",
     "open_input",
     "other_part",
     "overridden_by",
@@ -218,16 +197,13 @@ __all__ = [
     "selectable",
     "shrink_image",
     "stored_index",
-    "struct_fields",
     "table_of_rows",
     "to_pandas",
     "to_table",
     "type_literals",
     "typed_view",
     "uncommon",
-    "use_plain_layouts",
     "valid_mask",
     "value_bytes",
     "values_of",
-    "written_schema",
 ]

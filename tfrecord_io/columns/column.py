@@ -39,6 +39,7 @@ class Column:
     ENCODING_KEY = column_features.ENCODING_KEY  # of the metadata of a field, as are the next
     COMPOSITE_KEY = fields.COMPOSITE_KEY
     BOXES_KEY = fields.BOXES_KEY
+    ROW_DIMENSION, TYPE_ATTRIBUTE = fields.ROW_DIMENSION, fields.TYPE_ATTRIBUTE
 
     __slots__ = ("_field", "metadata", "type")
 
@@ -57,6 +58,11 @@ class Column:
     def parse(cls, source: Any) -> Column:
         """A column of a type, its name, a Python type or a dtype; SchemaError if it is none of these."""
         return cls(type_names.as_arrow_type(source))
+
+    @staticmethod
+    def parse_shape(source: Any) -> tensor_types.Shape:
+        """A shape from numbers, None and −1, from one number, or from a TensorShape; SchemaError for others."""
+        return column_features.as_shape(source)
 
     @property
     def field(self) -> pa.Field:
@@ -381,6 +387,25 @@ class Column:
         assert self.number_dtype is not None
         numbers = number_items(array, self.number_dtype)
         return as_writable(numbers) if writable else numbers
+
+    @property
+    def can_unify(self) -> bool:
+        """True if Arrow (26.0) can make one dictionary of those of several arrays: not of nested types, for example."""
+        from tfrecord_io.columns.arrow.casts import can_unify
+
+        return can_unify(self.type)
+
+    def one_dictionary(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """A dictionary column with one dictionary."""
+        from tfrecord_io.columns.arrow.casts import one_dictionary
+
+        return one_dictionary(column)
+
+    def struct_fields(self, array: pa.StructArray) -> list[pa.Array]:
+        """The fields of a struct, null where it is."""
+        from tfrecord_io.columns.arrow.buffers import struct_fields
+
+        return struct_fields(array)
 
     # ---- other columns of the same name
 

@@ -23,7 +23,6 @@ from tfrecord_io.columns import (
     open_input,
     runs_within,
     selectable,
-    use_plain_layouts,
 )
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.call_options import options_from_call
@@ -89,7 +88,7 @@ def explode(
     """
     if is_source(data):
         data = open_path(data, options_from_call(ReadOptions, explode, data))
-    source = use_plain_layouts(open_input(data))
+    source = open_input(data).with_plain_layouts()
     names = step_columns(source.schema, prefix) if lists is None else list_columns(source.schema, lists)
     for name in (RECORD, STEP):
         if name in source.schema.names:

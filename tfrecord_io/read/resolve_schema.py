@@ -749,7 +749,7 @@ class _Planner:
         else with the first of all files. Where these have no common type for a column, it has that of the files which
         the filter leaves. The first `begin` files have been looked at: one that is open is not opened again.
         """
-        from tfrecord_io.columns import merge, prefer_read_files
+        from tfrecord_io.columns import merge_embedded, prefer_read_files
 
         if not self.has_united:
             self.has_united = True
@@ -765,7 +765,7 @@ class _Planner:
                 )
         if self.all_embedded is None or embedded is None:
             return embedded or self.all_embedded
-        return merge(self.all_embedded, embedded)
+        return merge_embedded(self.all_embedded, embedded)
 
     def _may_fold(self) -> Callable[[str], bool]:
         """A predicate: a feature may become a tensor, if selected and without a declared type (its companions, too)."""

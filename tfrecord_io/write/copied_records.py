@@ -29,14 +29,14 @@ from tfrecord_io.bytes import (
 from tfrecord_io.bytes import Frames as Extents
 from tfrecord_io.columns import (
     Column,
+    Conforming,
     EmbeddedSchema,
     EmbeddedSchemaUnreadable,
     NamePattern,
     Projection,
     Schema,
     apply_overrides,
-    merge,
-    written_schema,
+    merge_embedded,
 )
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read import (
@@ -222,7 +222,9 @@ class CopiedSchema:
         united = None if is_declared else _unite_schemas(stored, overrides)
         schema_of_copies = united if without is None else None
         if is_declared:
-            schema_of_copies = EmbeddedSchema(written_schema(Schema.parse(options.schema)), {}, sources[0].path)
+            schema_of_copies = EmbeddedSchema(
+                Conforming.written_schema(Schema.parse(options.schema)), {}, sources[0].path
+            )
         elif united is not None and without is not None:
             reason = f"no schema is embedded, as {printable(without)} has none and other files have one"
             warn(f"{reason}; types will be inferred from the values; schema= declares all columns", SchemaWarning)
@@ -257,7 +259,7 @@ def _unite_schemas(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) ->
     """Merge the embedded schemas, with the types of `overrides`."""
     schemas = [_override_types(EmbeddedSchema.parse(content, path), overrides) for content, path in stored.items()]
     try:
-        united = reduce(merge, schemas) if schemas else None
+        united = reduce(merge_embedded, schemas) if schemas else None
         if united is not None:
             united.refuse_conflicts()
         return united

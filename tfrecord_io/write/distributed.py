@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import WriteOptions
 from tfrecord_io.bytes import check_level, get_codec
-from tfrecord_io.columns import Column, EmbeddedSchema, Rounding, empty_batch, merge, stored_index
+from tfrecord_io.columns import Column, EmbeddedSchema, Rounding, empty_batch, merge_embedded, stored_index
 from tfrecord_io.errors import SchemaError, TFRecordError, printable, undo_after
 from tfrecord_io.store import (
     NO_CONTENT,
@@ -250,7 +250,7 @@ class DistributedWriter:
                 by_content[schema] = EmbeddedSchema.parse(schema, f"{self.target.output.path}: task {part.task}")
         if not by_content:
             return None
-        common = reduce(merge, by_content.values())
+        common = reduce(merge_embedded, by_content.values())
         for error in common.conflicts.values():
             error.advice = _ONE_SCHEMA  # not that for reading
         common.refuse_conflicts()

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, Task, WriteOptions, start_in_background
 from tfrecord_io.bytes import HEADER_BYTES, Array, Frames, check_level, frame_size, get_codec, get_engine
-from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema, merge, stored_index
+from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema, merge_embedded, stored_index
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import NO_CONTENT, Publication, PublishedDataset, WrittenShard, named_temporary_folder
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
@@ -333,7 +333,7 @@ class SchemaUnion:
             stored_schema = replace(stored_schema, dictionaries=added.dictionaries)
         elif not adds_rows:
             added = replace(added, dictionaries=stored_schema.dictionaries)
-        united = merge(stored_schema, added)
+        united = merge_embedded(stored_schema, added)
         for level in stored_index(stored_schema.schema) if not self.evolve else ():
             if level not in added.schema.names:
                 reason = "it is a level of the dataset's index, which the appended data lacks"

@@ -35,18 +35,16 @@ from tfrecord_io.columns import (
     BatchSource,
     Conforming,
     EmbeddedSchema,
-    Embedding,
     EncodedPiece,
-    Memory,
+    PieceMemory,
     Rounding,
     Schema,
+    SchemaEmbedding,
     SliceEncoder,
     check_column_encodings,
     empty_batch,
-    encoded_as_in_dataset,
     open_input,
     stored_index,
-    written_schema,
 )
 from tfrecord_io.errors import SchemaWarning, for_cli, printable, warn
 from tfrecord_io.store import change_of, check_named, directory_of_folders, is_url, open_publication, resolve_output
@@ -144,14 +142,14 @@ class Writer(PublishingWriter):
         self._encoder: SliceEncoder | None = None  # once the schema is known
         self.rounding = Rounding()  # the values rounded so far
         self.report: WriteReport | None = None
-        self._embedding: Embedding | None = None  # once the first rows were encoded
+        self._embedding: SchemaEmbedding | None = None  # once the first rows were encoded
         self._rows, self._writing = 0, False
         self._embeds = options.embed_schema and not takes_payloads(options.record_type)
         self._conform: Conforming | None = None
         if options.schema is not None:
             schema = Schema.parse(options.schema)
             stored = schema.select(name for name in schema.names if name not in (options.partition_by or ()))
-            written = written_schema(stored)
+            written = Conforming.written_schema(stored)
             self._compile(written, None)  # what cannot be written is an error before anything is opened
         self._open(open_sink(path, options) if sink is None else sink)
         if options.schema is not None:
@@ -161,7 +159,9 @@ class Writer(PublishingWriter):
     def _compile(self, schema: pa.Schema, known: bytes | None) -> SliceEncoder:
         """Plan the writing of rows of this schema; `known` is that of the dataset to which they are added."""
         if known is not None and self._embeds:
-            schema = encoded_as_in_dataset(schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options)
+            schema = Conforming.as_in_dataset(
+                schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options
+            )
         encoder = SliceEncoder.from_options(schema, self._options)
         if columns := self._options.indexed_columns:
             from tfrecord_io.write.column_indexes import check_indexed
@@ -238,7 +238,7 @@ class Writer(PublishingWriter):
 
     def _write_pieces(self, source: BatchSource, encoder: SliceEncoder) -> Generator[EncodedPiece[Piece]]:
         """Encode and write the batches of `source` on several threads; yields each piece once it is written."""
-        threads, memory = min(self._options.thread_count, cpu_count()), Memory(get_engine())
+        threads, memory = min(self._options.thread_count, cpu_count()), PieceMemory(get_engine())
         part = source.part
         ranges = None if part is None else self._sink.side_by_side(threads)
         if part is None or ranges is None:
@@ -250,12 +250,12 @@ class Writer(PublishingWriter):
         sequences = [self._tasks(part(rows.start, rows.stop), rows.start, encoder, memory) for rows in ranges]
         yield from side_by_side(sequences, partial(self._write_piece, memory), self._sink.end, threads)
 
-    def _write_piece(self, memory: Memory, part: EncodedPiece[Piece]) -> None:
+    def _write_piece(self, memory: PieceMemory, part: EncodedPiece[Piece]) -> None:
         self._sink.write(part.piece)
         memory.give_back(part.memory)
 
     def _tasks(
-        self, batches: Iterator[pa.RecordBatch], row: int, encoder: SliceEncoder, memory: Memory
+        self, batches: Iterator[pa.RecordBatch], row: int, encoder: SliceEncoder, memory: PieceMemory
     ) -> Iterator[Callable[[], EncodedPiece[Piece]]]:
         """The tasks that encode batches, whose first row is `row`, for several threads."""
         for batch in batches:
@@ -266,7 +266,7 @@ class Writer(PublishingWriter):
     def _begin(self, encoder: SliceEncoder, batch: pa.RecordBatch, row: int) -> bytes:
         """At the first row, pass the schema to be embedded to the sink; later, check the categories against it."""
         if self._embeds and row == 0:
-            self._embedding = Embedding(batch, encoder.plan)
+            self._embedding = SchemaEmbedding(batch, encoder.plan)
             return self._sink.begin(self._embedding.content)
         if self._embedding is not None:
             self._embedding.check(batch, encoder.plan)

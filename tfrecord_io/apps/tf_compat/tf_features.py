@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import as_shape
+from tfrecord_io.columns import Column
 from tfrecord_io.errors import SchemaError, printable
 
 KINDS = {"int64": Kind.INT64, "float32": Kind.FLOAT, "string": Kind.BYTES}  # the dtypes that TensorFlow parses
@@ -318,7 +318,7 @@ def _keys(source: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _fixed_shape(source: Any) -> tuple[int, ...]:
-    shape = as_shape(source)
+    shape = Column.parse_shape(source)
     sizes = tuple(axis for axis in shape if axis is not None)
     if len(sizes) < len(shape):
         reason = f"the shape {shape} has an unknown dimension"

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tfrecord_io.base import LIMITS, ReadOptions, check_keywords, check_names
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Column, int64_array, open_input, runs_within, selectable, use_plain_layouts
+from tfrecord_io.columns import Column, int64_array, open_input, runs_within, selectable
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
 from tfrecord_io.read import Reader, open_path, options_from_call
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, TableLike, Unset
@@ -78,7 +78,7 @@ def join(
     """
     names = check_names("on", on)
     try:
-        added_rows = use_plain_layouts(open_input(table))
+        added_rows = open_input(table).with_plain_layouts()
         right = pa.Table.from_batches(added_rows.batches, added_rows.schema).combine_chunks()
     except EncodeError as error:
         if error.feature in names:

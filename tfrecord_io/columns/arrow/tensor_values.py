@@ -72,6 +72,11 @@ class TensorValues:
         element, shape = shape_of_cells(cells)
         return cells_to_tensors(cells, element, shape), element
 
+    @staticmethod
+    def dtype_of(dtype: Any) -> Dtype:
+        """The row of the table of dtypes for one of NumPy; EncodeError if it has none."""
+        return element_of_dtype(dtype)
+
     def cells(self) -> Iterator[Array]:
         """The tensors one by one: views."""
         return cells_of(self)

@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.columns.schema.field import ROW_DIMENSION
 from tfrecord_io.columns.schema.types import replace_fields
 
 KEY = b"attributes"
 DIMENSIONS = b"dimensions"
-TYPE = "tfrecord_io.type"  # attribute of times that NumPy has as another type: the name of the original type
-RECORD = "record"  # the dimension of the rows, in what is made of columns
 
 
 def add_attributes(schema: pa.Schema, attributes: Mapping[str, Mapping[Any, Any]]) -> pa.Schema:
@@ -65,7 +64,7 @@ def dimension_names(name: str, shape: Sequence[int], stated: Sequence[str], size
     >>> dimension_names("t", (2, 3), ["lat", "lon"], sizes), dimension_names("u", (4,), ["lat"], sizes)
     (['lat', 'lon'], ['u_0'])
     """
-    is_possible = len(stated) == len(shape) == len(set(stated)) and RECORD not in stated
+    is_possible = len(stated) == len(shape) == len(set(stated)) and ROW_DIMENSION not in stated
     if is_possible and all(sizes.get(dim, size) == size for dim, size in zip(stated, shape, strict=True)):
         names = list(stated)
     else:

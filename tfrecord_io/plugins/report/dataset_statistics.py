@@ -23,7 +23,7 @@ from tfrecord_io.base import (
     short,
 )
 from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import Column, TensorEncoding, UnsupportedType, empty_batch, struct_fields
+from tfrecord_io.columns import Column, TensorEncoding, UnsupportedType, empty_batch
 from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries
@@ -174,7 +174,7 @@ def leaves(batch: pa.RecordBatch) -> Iterator[tuple[pa.Field, pa.Array]]:
         if not pa.types.is_struct(column.type) or not column.type.num_fields:
             yield column, array
             continue
-        parts = zip(column.type, struct_fields(array), strict=True)
+        parts = zip(column.type, Column(array.type).struct_fields(array), strict=True)
         pending += [(part.with_name(f"{column.name}/{part.name}"), values) for part, values in parts][::-1]
 
 

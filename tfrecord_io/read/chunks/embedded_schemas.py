@@ -180,9 +180,9 @@ class EmbeddedSchemaCheck:
             return SchemaRevision(embedded_here, path, record, offset)
         if _digest(content) in self.governing.united:
             return None
-        from tfrecord_io.columns import merge
+        from tfrecord_io.columns import merge_embedded
 
-        merged = merge(self.governing, embedded_here)
+        merged = merge_embedded(self.governing, embedded_here)
         return None if merged is self.governing else SchemaRevision(merged, path, record, offset)
 
 
@@ -212,7 +212,7 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
 
     One that cannot be read is ignored: that is reported where the file is read.
     """
-    from tfrecord_io.columns import merge
+    from tfrecord_io.columns import merge_embedded
 
     schemas = [] if embedded is None else [embedded]
     seen = {None if embedded is None else embedded.content}
@@ -225,10 +225,10 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
         return schemas[0] if schemas else None
     united = schemas
     while len(united) > 1:  # in pairs: to join many categories with one schema after the other takes quadratic time
-        united = [*map(merge, united[::2], united[1::2]), *united[len(united) // 2 * 2 :]]
+        united = [*map(merge_embedded, united[::2], united[1::2]), *united[len(united) // 2 * 2 :]]
     covered = frozenset(_digest(schema.content) for schema in schemas if schema.content is not None)
     if united[0].conflicts:  # each names the first file that differs from the files before
-        return reduce(merge, schemas)
+        return reduce(merge_embedded, schemas)
     return replace(united[0], united=united[0].united | covered)
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MIB, ColumnLayout, Expansion, RepresentationOptions, Task, WorkerPool, cpu_count
 from tfrecord_io.bytes import Array, NumberColumn, is_text_dtype, join_numbers, text_dtype
-from tfrecord_io.columns import Column, Dense, Ragged, RowFault, join_rows, leaf_arrays, leaf_fields
+from tfrecord_io.columns import Column, Dense, Ragged, RowFault, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.image_decoding import image_decoder, stack_equal
@@ -146,7 +146,7 @@ class ColumnRepresentation:
         if self.decoder is None and self.complete and self.layout.ragged is None and self.layout.max_length is None:
             equal = Column(self.field).rows_of_equal_tensors(arrays)
             if equal is not None:
-                return join_rows(equal, self.options.thread_count)
+                return Ragged.join(equal, self.options.thread_count)
         if self.decoder is not None and not self.options.declares_schema:
             self.decoder.refuse_expansion(arrays, Expansion(self.options.limits.expansion_bytes))
         if self.decoder is None and Column(self.field.type).is_bytes:
@@ -167,7 +167,7 @@ class ColumnRepresentation:
             self.decoder is not None and len({type(part) for part in parts}) > 1
         ):  # lists of images of one size, and of several
             parts = [Dense(part.objects(0, len(part))) if isinstance(part, Ragged) else part for part in parts]
-        return join_rows(parts, self.options.thread_count)
+        return Ragged.join(parts, self.options.thread_count)
 
     def _are_objects(self, parts: list[Dense | Ragged]) -> bool:
         """True if the rows of all chunks become an array of objects, for which their values need not be joined."""

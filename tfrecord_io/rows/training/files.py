@@ -23,7 +23,6 @@ from tfrecord_io.columns import (
     Ragged,
     RowFault,
     int64_array,
-    join_rows,
     leaf_arrays,
     leaf_fields,
     offsets_of,
@@ -127,7 +126,7 @@ class Files(RowSource):
                     rows.offsets = offsets_of(np.minimum(rows.lengths, max_length))
                 rows.values, rows.shapes = rows.values[:0], None  # only the lengths count
                 parts[i].append(rows)
-        shapes = {fields[i].name: join_rows(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
+        shapes = {fields[i].name: Ragged.join(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
         return {name: shape[0] for name, shape in shapes.items() if shape is not None}
 
 

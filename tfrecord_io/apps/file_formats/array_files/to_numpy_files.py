@@ -16,7 +16,7 @@ import pyarrow as pa
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions, check_keywords
 from tfrecord_io.bytes import Array, extension_of, header, is_text_dtype
-from tfrecord_io.columns import RECORD, TYPE, Column, Ragged, dimension_names, empty_batch, leaf_arrays, leaf_fields
+from tfrecord_io.columns import Column, Ragged, dimension_names, empty_batch, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
 from tfrecord_io.read import Reader, Scan, open_scan, options_from_call, plan_source, unwrap_scans
 from tfrecord_io.store import OutputStream, leads_out, open_output
@@ -417,7 +417,9 @@ class Export:
         self._scan, self.storage = _scan(source, keywords)
         fields = leaf_fields(self._scan.schema)
         self.names = tuple(field.name for field in fields)
-        types = {field.name: {TYPE: str(field.type)} for field in fields if Column(field.type).is_other_time}
+        types = {
+            field.name: {Column.TYPE_ATTRIBUTE: str(field.type)} for field in fields if Column(field.type).is_other_time
+        }
         self.attributes = {field.name: Column(field).attributes | types.get(field.name, {}) for field in fields}
         _warn_of_times(field for field in fields if field.name not in types)
         self._stated = {field.name: Column(field).dimensions for field in fields}
@@ -434,7 +436,7 @@ class Export:
 
     def dimensions(self, name: str, shape: Sequence[int]) -> list[str]:
         """Names for all dimensions of a column, whose rows have this shape."""
-        return [RECORD, *dimension_names(name.rpartition("/")[2], shape, self._stated[name], self._sizes)]
+        return [Column.ROW_DIMENSION, *dimension_names(name.rpartition("/")[2], shape, self._stated[name], self._sizes)]
 
     def write(self, append: Callable[[str, Array | Ragged, bool], None]) -> int:
         """Pass the rows of each column, batch by batch, with whether they are bytes; returns their number.

@@ -23,7 +23,7 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
 )
 from tfrecord_io.base import ProgressMeter
 from tfrecord_io.bytes import ARROW, ORC, PARQUET, Format
-from tfrecord_io.columns import Column, can_unify, empty_table, one_dictionary, value_bytes
+from tfrecord_io.columns import Column, empty_table, value_bytes
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.store import Source, open_file
 
@@ -99,7 +99,7 @@ def _categorical(schema: pa.Schema, names: list[str] | None) -> list[str]:
     """The columns of categories in no order, which are those of the writer's choice."""
     fields = (field for field in schema if t.is_dictionary(field.type) and not field.type.ordered)
     counts, selected = Counter(schema.names), {*(schema.names if names is None else names)}
-    wanted = (field.name for field in fields if can_unify(field.type))
+    wanted = (field.name for field in fields if Column(field.type).can_unify)
     return [name for name in wanted if counts[name] == 1 and name in selected]
 
 
@@ -126,7 +126,7 @@ class _Categories:
     def unite(self) -> pa.Array:
         none = pa.array([], pa.int64())  # indices wide enough for all categories
         parts = pa.chunked_array([pa.DictionaryArray.from_arrays(none, part) for part in self._parts])
-        return one_dictionary(parts).chunk(0).dictionary
+        return Column(parts.type).one_dictionary(parts).chunk(0).dictionary
 
 
 def _apply_categories(batches: Iterator[pa.RecordBatch], by_name: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
@@ -157,7 +157,11 @@ def _beginning_with(categories: pa.Array, columns: list[pa.DictionaryArray]) -> 
     make = pa.DictionaryArray.from_arrays
     other_columns = [column for column in columns if not _begins_with(categories, column.dictionary)]
     first = make(pa.array([], columns[0].type.index_type), categories)
-    combined = iter(one_dictionary(pa.chunked_array([first, *other_columns])).chunks[1:])
+    combined = iter(
+        Column(pa.chunked_array([first, *other_columns]).type)
+        .one_dictionary(pa.chunked_array([first, *other_columns]))
+        .chunks[1:]
+    )
     combined_ids = set(map(id, other_columns))
     return [next(combined) if id(column) in combined_ids else make(column.indices, categories) for column in columns]
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.columns import Column, NamePattern, Schema, apply_overrides, struct_fields
+from tfrecord_io.columns import Column, NamePattern, Schema, apply_overrides
 from tfrecord_io.errors import DecodeError, SchemaError, printable
 
 ADVICE = "declare the types of such columns with schema_overrides=, for example as text"
@@ -81,7 +81,7 @@ def inferred_names(names: Sequence[str], options: SourceOptions) -> list[str]:
 def floats_in(array: pa.Array) -> Iterator[pa.Array]:
     """The floats of an array, or of its items and fields at any level."""
     if t.is_struct(array.type):
-        for field in struct_fields(array):
+        for field in Column(array.type).struct_fields(array):
             yield from floats_in(field)
     elif Column(array.type).is_list:
         yield from floats_in(array.flatten())

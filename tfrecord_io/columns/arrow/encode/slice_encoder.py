@@ -42,7 +42,7 @@ _BYTES = {
 }
 
 
-class Memory:
+class PieceMemory:
     """Memory for pieces, used again and again."""
 
     def __init__(self, engine: Engine) -> None:
@@ -77,7 +77,7 @@ class Slice(NamedTuple):
     prefix: bytes
     rounding: Rounding
 
-    def encode(self, begin: int, end: int, pool: Memory, prepare: Prepare[P]) -> EncodedPiece[P]:
+    def encode(self, begin: int, end: int, pool: PieceMemory, prepare: Prepare[P]) -> EncodedPiece[P]:
         """Encode rows [begin, end) of the slice."""
         encoder, memory = self.encoder.result(), pool.take()
         framed, rows = encoder.encode(begin, end, prefix=b"" if begin else self.prefix, memory=memory)
@@ -87,7 +87,7 @@ class Slice(NamedTuple):
         return EncodedPiece(prepare(framed, rows, self.row + begin), memory, None if begin else self.rounding)
 
 
-class Embedding:
+class SchemaEmbedding:
     """The schema that a writer embeds with its first rows, and the categories that it lists."""
 
     def __init__(self, batch: pa.RecordBatch, plan: WritePlan) -> None:
@@ -110,7 +110,7 @@ class Embedding:
 
 
 class SliceEncoder:
-    """Splits batches of one schema into tasks; each takes a `Memory` and a `Prepare`."""
+    """Splits batches of one schema into tasks; each takes a `PieceMemory` and a `Prepare`."""
 
     def __init__(self, plan: WritePlan, record_type: object) -> None:
         self._engine, self.plan = get_engine(), plan
@@ -142,7 +142,7 @@ class SliceEncoder:
 
     def split(
         self, batch: pa.RecordBatch, row: int, begin: Callable[[pa.RecordBatch, int], bytes]
-    ) -> Iterator[Callable[[Memory, Prepare[P]], EncodedPiece[P]]]:
+    ) -> Iterator[Callable[[PieceMemory, Prepare[P]], EncodedPiece[P]]]:
         """The tasks that encode a batch, whose first row is `row`.
 
         `begin` takes each slice and its first row, before the slice's tasks, and returns the prefix of that payload.

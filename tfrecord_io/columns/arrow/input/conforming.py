@@ -55,7 +55,7 @@ class Conforming:
     ) -> None:
         schema = arrays_schema(schema, encodings)
         self._names = schema.names
-        self._target, self._written = schema.to_arrow(), written_schema(schema)
+        self._target, self._written = schema.to_arrow(), Conforming.written_schema(schema)
         self._composites = _composites(schema)
         self._has_required = any(field.required for field in schema)
         self.maps = map_types(self._target)  # for inputs of Python values
@@ -80,6 +80,38 @@ class Conforming:
         if not written.metadata:
             written = written.with_metadata(source.schema.metadata)
         return source.map_batches(written, partial(self._cast, written), row_base)
+
+    @staticmethod
+    def written_schema(schema: Schema) -> pa.Schema:
+        """The Arrow schema of the written data, whose columns are named as their features."""
+        named = [field if field.feature == field.column else replace(field, column=field.feature) for field in schema]
+        if composites := _composites(schema):
+            named = list(_split_fields(schema, composites))
+        for field in named:
+            check_name(field.column)
+        return pa.schema([field.to_arrow() for field in named], metadata=dict(schema.metadata) or None)
+
+    @staticmethod
+    def as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -> pa.Schema:
+        """The schema of rows for a dataset, with the choices of its first writer that `options` leave open.
+
+        Those are the encodings of columns of the same type, and which columns are the index.
+        """
+        stored, changed = {field.name: field for field in known}, {}
+        for at, column in enumerate(schema):
+            stored_field = stored.get(column.name, column)
+            encoding = encoding_of(stored_field)
+            if (
+                encoding in (None, BY_WIRE, NESTED)
+                or encoding_of(column) is not None
+                or stored_field.type != column.type
+            ):
+                continue
+            is_stated = column.name in (options.column_encoding or {})
+            is_stated |= options.float64 is not None and encoding == RAW and t.is_float64(value_type(column.type))
+            if not is_stated:
+                changed[at] = set_encoding(column, encoding)
+        return copy_index(replace_fields(schema, changed), known)
 
     def check_types(self, schema: pa.Schema) -> None:
         """Raise the error for columns whose types cannot be cast."""
@@ -108,16 +140,6 @@ class Conforming:
         return split
 
 
-def written_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema of the written data, whose columns are named as their features."""
-    named = [field if field.feature == field.column else replace(field, column=field.feature) for field in schema]
-    if composites := _composites(schema):
-        named = list(_split_fields(schema, composites))
-    for field in named:
-        check_name(field.column)
-    return pa.schema([field.to_arrow() for field in named], metadata=dict(schema.metadata) or None)
-
-
 def _composites(schema: Schema) -> dict[str, Composite]:
     """The columns that are written as several features whose names the schema states."""
     if not any(COMPOSITE_KEY in field.metadata for field in schema):
@@ -140,21 +162,3 @@ def _split_fields(schema: Schema, composites: Mapping[str, Composite]) -> Iterat
                 raise SchemaError("two columns of the schema are written to it", feature=written.feature)
             features.add(written.feature)
             yield written
-
-
-def encoded_as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -> pa.Schema:
-    """The schema of rows for a dataset, with the choices of its first writer that `options` leave open.
-
-    Those are the encodings of columns of the same type, and which columns are the index.
-    """
-    stored, changed = {field.name: field for field in known}, {}
-    for at, column in enumerate(schema):
-        stored_field = stored.get(column.name, column)
-        encoding = encoding_of(stored_field)
-        if encoding in (None, BY_WIRE, NESTED) or encoding_of(column) is not None or stored_field.type != column.type:
-            continue
-        is_stated = column.name in (options.column_encoding or {})
-        is_stated |= options.float64 is not None and encoding == RAW and t.is_float64(value_type(column.type))
-        if not is_stated:
-            changed[at] = set_encoding(column, encoding)
-    return copy_index(replace_fields(schema, changed), known)

@@ -86,6 +86,22 @@ class Ragged:
         shapes = [part.shapes for part in parts if part.shapes is not None]
         return cls(values, offsets, np.concatenate(shapes) if shapes else None, joined_valid(parts))
 
+    @staticmethod
+    def join(parts: list[Dense | Ragged], threads: int = 1) -> Dense | Ragged:
+        """Join the rows of several arrays of one column, in memory of the caller, and writable; empties the list."""
+        whole = parts[0]
+        if len(parts) > 1 and isinstance(whole, Ragged):
+            whole = Ragged.concatenate(parts, threads)  # type: ignore[arg-type]
+        elif len(parts) > 1:
+            values, valid = [part.values for part in parts], joined_valid(parts)
+            join = _join_texts if is_text_dtype(whole.values.dtype) else partial(concatenate, threads=threads)
+            del whole
+            parts.clear()
+            whole = Dense(join(values), valid)
+        parts.clear()
+        whole.values = writable(whole.values)
+        return whole
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -456,22 +472,6 @@ def _slots(array: pa.Array) -> BytesSlots:
     data = array.buffers()[2]
     content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     return content, offsets, valid_mask(array)
-
-
-def join_rows(parts: list[Rows], threads: int = 1) -> Rows:
-    """Join the rows of several arrays of one column, in memory of the caller, and writable; empties the list."""
-    whole = parts[0]
-    if len(parts) > 1 and isinstance(whole, Ragged):
-        whole = Ragged.concatenate(parts, threads)  # type: ignore[arg-type]
-    elif len(parts) > 1:
-        values, valid = [part.values for part in parts], joined_valid(parts)
-        join = _join_texts if is_text_dtype(whole.values.dtype) else partial(concatenate, threads=threads)
-        del whole
-        parts.clear()
-        whole = Dense(join(values), valid)
-    parts.clear()
-    whole.values = writable(whole.values)
-    return whole
 
 
 def _join_texts(parts: list[Array]) -> Array:
