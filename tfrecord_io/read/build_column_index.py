@@ -37,7 +37,7 @@ from tfrecord_io.base import (
     ordered,
 )
 from tfrecord_io.bytes import Checks
-from tfrecord_io.columns import entries_of
+from tfrecord_io.columns import Projection
 from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -93,7 +93,7 @@ def index_columns(
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
     checks = Checks.from_check_crc(options.check_crc)
     with closing(IndexedFiles([*sources], offsets, options.limits.record_bytes, checks=checks)) as files:
-        scan = _plan_columns(files, options, entries_of(columns), is_optional=is_optional)
+        scan = _plan_columns(files, options, Projection.entries(columns), is_optional=is_optional)
         if scan is None:
             return []
         schema = check_fields(indexed_fields(scan, scan.schema.names))

@@ -16,7 +16,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import FrameOptions, StorageOptions, counted, did_you_mean
+from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions, counted, did_you_mean
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import SchemaError, hide_secrets, printable
 from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs, source_of
@@ -24,7 +24,7 @@ from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolv
 if TYPE_CHECKING:
     from tfrecord_io.base import CopyOptions, Split
     from tfrecord_io.bytes import Format
-    from tfrecord_io.columns import TfdsInfo, TfdsSplit
+    from tfrecord_io.columns import TfdsInfo
 
 _VERSION = r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})"
 _DEFAULT_CONFIG = ".config/metadata.json"
@@ -116,7 +116,7 @@ def _split_sources(
     format = _record_format(info)
     sources: list[Source] = []
     for of_split, begin, end in split.ranges({key: part.lengths for key, part in info.splits.items()}):
-        files = _files_of(info.splits[of_split], begin, end)
+        files = info.splits[of_split].files_between(begin, end)
         while part := list(islice(files, _LOOKED_UP)):
             entries = fs.entries([join_below(name, file) for file, _, _ in part], are_files=True)
             for (file, rows, length), entry in zip(part, entries, strict=True):
@@ -166,13 +166,13 @@ def tfds_format(fs: FileSystem, name: str) -> Format | None:
 
     SchemaError if they are of a format that is not read.
     """
-    from tfrecord_io.columns import read_info
+    from tfrecord_io.columns import TfdsInfo
     from tfrecord_io.store import Directory
 
     info = None
     if fs.can_list:
         with suppress(NotADirectoryError):
-            info = read_info(Directory.from_filesystem(fs, name))
+            info = TfdsInfo.read(Directory.from_filesystem(fs, name))
     return None if info is None else _record_format(info)
 
 
@@ -197,16 +197,6 @@ def _record_source(format: Format, source: Source, begin: int, end: int | None, 
     return source_of_records
 
 
-def _files_of(split: TfdsSplit, begin: int, end: int) -> Iterator[tuple[str, tuple[int, int], int]]:
-    """The files with the rows from `begin` to `end`, the rows in each, and the number of its rows."""
-    first = 0
-    for file, length in zip(split.files, split.lengths, strict=True):
-        rows = max(begin - first, 0), min(end - first, length)
-        first += length
-        if rows[0] < rows[1]:
-            yield file, rows, length
-
-
 def _list_splits(info: TfdsInfo) -> str:
     sizes = {name: counted(sum(split.lengths), "row") for name, split in info.splits.items()}
     return ", ".join(f"'{name}' with {size}" for name, size in sizes.items()) or "no splits"
@@ -214,7 +204,7 @@ def _list_splits(info: TfdsInfo) -> str:
 
 def _piece(source: Source, begin: int, end: int, length: int) -> Source:
     """The records of a file from number `begin` to `end`, of `length`, which ``dataset_info.json`` states."""
-    from tfrecord_io.columns import check_length
+    from tfrecord_io.columns import TfdsInfo
     from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale
     from tfrecord_io.read.index.record_index import RecordIndex, scan_sizes
     from tfrecord_io.store import open_plain
@@ -231,7 +221,7 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
                     break
             index = RecordIndex.from_sizes(sizes)
         if len(index) < end:
-            check_length(source.path, len(index), length)
+            TfdsInfo.check_count(source.path, len(index), length)
         bounds = index.bounds[[begin, end]].tolist()
         return source.piece(bounds[0], file.size if end == length else bounds[1], end - begin)
 
@@ -241,12 +231,12 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
 
 def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileSystem, str, TfdsInfo]:
     """Find the directory of a dataset's version, from its own path or from a directory above."""
-    from tfrecord_io.columns import INFO, dataset_directory, read_info
+    from tfrecord_io.columns import TfdsInfo
     from tfrecord_io.store import Directory
 
-    fs, name = locate(dataset_directory(path), storage)
+    fs, name = locate(TfdsInfo.directory_of(path), storage)
     for directory in _versions(fs, name):
-        info = read_info(Directory.from_filesystem(fs, directory))
+        info = TfdsInfo.read(Directory.from_filesystem(fs, directory))
         if info is not None:
             return fs, directory, info
     shown_path = fs.display_path(name)
@@ -255,7 +245,7 @@ def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tupl
         siblings = [entry.basename for entry in fs.listing(parent)] if parent and fs.entry(parent) else []
         question = did_you_mean(base, siblings)
         raise FileNotFoundError(errno.ENOENT, "no such directory" + (question and f"; {question}"), shown_path)
-    text = f"no dataset of TFDS: split= needs a {INFO} here, in 1.0.0/ or in config/1.0.0/"
+    text = f"no dataset of TFDS: split= needs a {TFDS_INFO} here, in 1.0.0/ or in config/1.0.0/"
     raise FileNotFoundError(errno.ENOENT, f"{text}; omit split= to read files by their names", shown_path)
 
 

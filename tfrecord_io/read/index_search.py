@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, counted, logger
 from tfrecord_io.bytes import HEADER_BYTES, Array, frame_size
-from tfrecord_io.columns import embedded_content, is_glob
+from tfrecord_io.columns import EmbeddedSchema, NamePattern
 from tfrecord_io.errors import TFRecordError, printable
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
@@ -152,7 +152,9 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
     """
     options, entries, features = scan.options, scan.selection.columns, scan.features.names
     is_declared = scan.resolved.source == "schema="
-    if not is_declared and (entries is None or any(is_glob(entry) or entry.startswith("!") for entry in entries)):
+    if not is_declared and (
+        entries is None or any(NamePattern(entry).is_glob or entry.startswith("!") for entry in entries)
+    ):
         return None
     fields = indexed_fields(scan, features) if options.record_type is None else []
     if not fields:
@@ -173,7 +175,7 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
         if stated_schema is not None:
             return stated_schema
         first = file.read(0, frame_size(file.read(0, HEADER_BYTES)))
-        return embedded_content(first, check_crc=options.check_crc)
+        return EmbeddedSchema.content_of(first, check_crc=options.check_crc)
 
     from tfrecord_io.read.index.column_search import WantedColumns
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from tfrecord_io.base import MIB, ScanOptions, and_more
 from tfrecord_io.bytes import ColumnBuffers, Kind, Plan, RecordType, Text
-from tfrecord_io.columns import CONTEXT, CONVERSION_ERRORS, FEATURE_LIST, Schema
+from tfrecord_io.columns import CONVERSION_ERRORS, Column, Schema
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -41,7 +41,7 @@ _CHECKED_RECORDS = 16  # of a read, to compare with the fingerprint
 _SAMPLE_BYTES = 4 * MIB
 _MOST_NAMED, _MOST_LOOKED_UP = 4, 4
 _KINDS = {kind.name.lower(): kind for kind in Kind if kind is not Kind.NONE}
-_PARTS = (CONTEXT, FEATURE_LIST)
+_PARTS = (Column.CONTEXT, Column.FEATURE_LIST)
 
 _Feature = tuple[str, str]  # part and name
 
@@ -67,7 +67,7 @@ class Fingerprint(NamedTuple):
                 continue
             everywhere = set()
             for column in chunk.columns.values():
-                feature = (CONTEXT if column.steps is None else FEATURE_LIST, column.name)
+                feature = (Column.CONTEXT if column.steps is None else Column.FEATURE_LIST, column.name)
                 present = sum(part.rows - part.null_count for part in (column, *column.others))
                 if present:
                     kinds.setdefault(feature, set()).update(_kinds(column))
@@ -137,7 +137,7 @@ class SavedSchema(NamedTuple):
         chunks = sample_features(reader, options, _CHECKED_RECORDS)
         if not any(chunk.rows for chunk in chunks) or any(chunk.revision is not None for chunk in chunks):
             return True  # nothing to compare, or an embedded schema, which the read finds
-        parts = (CONTEXT,) if options.record_type == "example" else _PARTS
+        parts = (Column.CONTEXT,) if options.record_type == "example" else _PARTS
         texts = self.fingerprint.differences(Fingerprint.of_chunks(chunks), parts=parts)
         if texts:
             shown = "; ".join(texts[:_MOST_NAMED]) + and_more(len(texts) - _MOST_NAMED)

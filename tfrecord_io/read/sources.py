@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import ALL, Options, ReadOptions, ScanOptions, StorageOptions, TransferOptions
 from tfrecord_io.bytes import FRAME_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Array, get_engine
-from tfrecord_io.columns import Projection, embedded_content, field_bytes, pack
+from tfrecord_io.columns import EmbeddedSchema, Projection
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
@@ -291,7 +291,7 @@ class ChosenRecords:
         self._file = chosen.scan.sources[number]
         self.shard = shard_of(self._file)
         embedded = chosen.scan.resolved.embedded if carries else None
-        self.schema = None if embedded is None else pack(embedded.schema, embedded.dictionaries)
+        self.schema = None if embedded is None else embedded.pack()
         self._carries = carries
         self._places: list[tuple[Array, Array]] = []  # the number and the offset of each record, of those read so far
         self._failed: Origin | None = None  # the record that ended the reading
@@ -356,10 +356,10 @@ class ChosenRecords:
     def _first(self, frame: Array) -> Array:
         """The first record, with the schema of the files instead of its own."""
         assert self.schema is not None
-        embedded = embedded_content(frame, check_crc=False)
+        embedded = EmbeddedSchema.content_of(frame, check_crc=False)
         payload = frame[HEADER_BYTES : len(frame) - (FRAME_BYTES - HEADER_BYTES)].tobytes()
-        payload = payload if embedded is None else payload.removeprefix(field_bytes(embedded))
-        return np.frombuffer(get_engine().frame([field_bytes(self.schema) + payload]), np.uint8)
+        payload = payload if embedded is None else payload.removeprefix(EmbeddedSchema.field_of(embedded))
+        return np.frombuffer(get_engine().frame([EmbeddedSchema.field_of(self.schema) + payload]), np.uint8)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(ChosenRecords, carries=self._carries), (self._chosen, self._number)

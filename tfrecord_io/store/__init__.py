@@ -121,6 +121,7 @@ _HOMES = {
     "Origin": "read.source",  # Where a record comes from
     "PlainFileReader": "read.source",  # A raw file over an `OpenPlainFile`, which may be one in memory
     "read_whole": "read.source",  # All bytes of a small file, or slightly more than `limit` bytes of a larger one
+    "RecordRef": "read.source",  # A record of a dataset, as messages name it
     "Source": "read.source",  # A file to read
     "source_in_memory": "read.source",  # The source of records in memory
     "source_of": "read.source",  # Make the source of a file from its entry, manifest entry, folders and listing

@@ -111,6 +111,7 @@ from tfrecord_io.store.read.source import ManifestVersion as ManifestVersion
 from tfrecord_io.store.read.source import OpenPlainFile as OpenPlainFile
 from tfrecord_io.store.read.source import Origin as Origin
 from tfrecord_io.store.read.source import PlainFileReader as PlainFileReader
+from tfrecord_io.store.read.source import RecordRef as RecordRef
 from tfrecord_io.store.read.source import Source as Source
 from tfrecord_io.store.read.source import SummedFile as SummedFile
 from tfrecord_io.store.read.source import checksum as checksum
@@ -210,6 +211,7 @@ __all__ = [
     "RandomAccessFile",
     "RawFile",
     "ReadAhead",
+    "RecordRef",
     "ReplaceableDataset",
     "Replacement",
     "ResumeJournal",

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import ProgressMeter, ScanOptions, ordered
 from tfrecord_io.bytes import CODECS, crc32c
-from tfrecord_io.columns import Observation, Schema, embedded_schema, join_columns, pack, plan_columns, unpack
+from tfrecord_io.columns import EmbeddedSchema, Observations, Schema, plan_columns
 from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.read import (
     KnownCounts,
@@ -22,7 +22,6 @@ from tfrecord_io.read import (
     find_indexes,
     find_saved_schema,
     first_contents,
-    inferred_schema,
     plan_scan,
     unite_embedded,
 )
@@ -72,7 +71,7 @@ def adopt_files(path: Path, options: ScanOptions) -> WriteReport:
         compression=codecs.pop() if len(codecs) == 1 else None,
         schema=schema,
         partition_by=columns,
-        partition_schema=pack(embedded_schema(types), {}) if columns else None,
+        partition_schema=EmbeddedSchema.of(types).pack() if columns else None,
     )
     _check_unchanged(sources, path, options)
 
@@ -181,7 +180,7 @@ def _schema(
         if len(contents) < len(filled):
             return None, names
         schemas = {content for content, _ in contents}
-        return (schemas.pop() if len(schemas) == 1 else pack(embedded.schema, embedded.dictionaries)), names
+        return (schemas.pop() if len(schemas) == 1 else embedded.pack()), names
     return _saved_schema(filled, options) or _infer_schema(filled, options)
 
 
@@ -194,8 +193,8 @@ def _saved_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[byte
     saved = find_saved_schema(sources)
     if saved is None or plan_scan(sources, options, only_sample=True).close().resolved.source != "saved":
         return None
-    content, names = pack(embedded_schema(saved.schema.to_arrow()), {}), tuple(saved.schema.names)
-    if Schema.parse(unpack(content).schema) != saved.schema:
+    content, names = EmbeddedSchema.of(saved.schema.to_arrow()).pack(), tuple(saved.schema.names)
+    if Schema.parse(EmbeddedSchema.parse(content).schema) != saved.schema:
         return None, names
     seen, _ = _observe_all(sources, replace(options, schema="infer"))
     declared = {column.name for column in plan_columns(saved.schema).columns}
@@ -209,16 +208,16 @@ def _infer_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[byte
     for these.
     """
     seen, is_plain = _observe_all(sources, options)
-    schema = inferred_schema(seen, options, {})
-    return pack(embedded_schema(schema.to_arrow()), {}) if is_plain and sources else None, tuple(schema.names)
+    schema = seen.schema(options)
+    return EmbeddedSchema.of(schema.to_arrow()).pack() if is_plain and sources else None, tuple(schema.names)
 
 
-def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[dict[str, Observation], bool]:
+def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[Observations, bool]:
     """What all records show of their features, and whether nothing but that decides their types.
 
     One file is decoded at a time, to bound memory.
     """
-    seen: dict[str, Observation] = {}
+    seen = Observations()
     inferring, is_plain = replace(options, sample="all", progress=False), True
     for source in sources:
         planned = plan_scan([source], inferring, only_sample=True)
@@ -227,5 +226,5 @@ def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[dict[
             raise planned.error
         resolved = scan.resolved
         is_plain &= resolved.source == "inferred" and not resolved.companions
-        seen = join_columns(seen, resolved.observations)
+        seen = seen.joined(resolved.observations)
     return seen, is_plain

@@ -30,7 +30,7 @@ from tfrecord_io.base import (
     ordered,
 )
 from tfrecord_io.bytes import FRAME_BYTES, Array
-from tfrecord_io.columns import embedded_content, field_bytes
+from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import ReplacedError, printable
 from tfrecord_io.read import (
     COLUMNS_SUFFIX,
@@ -352,8 +352,8 @@ class _Deletion:
                 begin, end = rows.searchsorted([walker.record, walker.record + len(sizes)])
                 stay[rows[begin:end] - walker.record] = False
                 if walker.record == 0:
-                    content = None if stay[0] else embedded_content(data[: int(sizes[0])])
-                    prefix = b"" if content is None else field_bytes(content)
+                    content = None if stay[0] else EmbeddedSchema.content_of(data[: int(sizes[0])])
+                    prefix = b"" if content is None else EmbeddedSchema.field_of(content)
                 kept_frames = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
                 if prefix and stay.any():
                     kept_frames, prefix = _prefixed(kept_frames, prefix, sources[walker.number].path), b""
@@ -414,7 +414,7 @@ def _prefixed(frames: Frames, prefix: bytes, path: str) -> Frames:
     """Put the embedded schema into the first record, unless it has a schema already."""
     data, sizes = frames
     first = data[: int(sizes[0])]
-    if embedded_content(first) is not None:
+    if EmbeddedSchema.content_of(first) is not None:
         return frames
     framed = np.frombuffer(add_prefix(prefix, first, path), np.uint8)
     return np.concatenate([framed, data[int(sizes[0]) :]]), np.concatenate([[len(framed)], sizes[1:]])

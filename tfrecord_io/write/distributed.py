@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import WriteOptions
 from tfrecord_io.bytes import check_level, get_codec
-from tfrecord_io.columns import EmbeddedSchema, Rounding, empty_batch, lacks_only_values, merge, pack, stored_index
+from tfrecord_io.columns import Column, EmbeddedSchema, Rounding, empty_batch, merge_embedded, stored_index
 from tfrecord_io.errors import SchemaError, TFRecordError, printable, undo_after
 from tfrecord_io.store import (
     NO_CONTENT,
@@ -249,13 +249,13 @@ class DistributedWriter:
                 by_content[schema] = EmbeddedSchema.parse(schema, f"{self.target.output.path}: task {part.task}")
         if not by_content:
             return None
-        common = reduce(merge, by_content.values())
+        common = reduce(merge_embedded, by_content.values())
         for error in common.conflicts.values():
             error.advice = _ONE_SCHEMA  # not that for reading
         common.refuse_conflicts()
         for part_schema in by_content.values():
             _refuse_other_columns(part_schema.schema, common.schema, self.target.output.path)
-        return pack(common.schema, common.dictionaries)
+        return common.pack()
 
 
 class OpenPart:
@@ -352,7 +352,7 @@ def _refuse_other_columns(own: pa.Schema, common: pa.Schema, path: str) -> None:
     types = {field.name: field.type for field in own}
     for column in common:
         type_ = types.get(column.name)
-        if type_ is None or not lacks_only_values(type_, column.type):
+        if type_ is None or not Column(type_).lacks_only_values(column.type):
             got = "none" if type_ is None else str(type_)
             reason = f"the tasks wrote different columns or types: {column.type}, and one of them {got}"
             expected = str(column.type)

@@ -27,7 +27,7 @@ from tfrecord_io.bytes import (
     get_codec,
     get_engine,
 )
-from tfrecord_io.columns import BatchSource, field_bytes
+from tfrecord_io.columns import BatchSource, EmbeddedSchema
 from tfrecord_io.errors import EncodeError, Published, TFRecordError, add_remark, caller_line, printable, undo_after
 from tfrecord_io.store import FileName, LocalFileSystem, Output, OutputFile, is_url, locate, open_output, remove_file
 from tfrecord_io.typing import IndexLike
@@ -255,7 +255,7 @@ class FrameSink(Sink):
         return WrittenFile(self.path, self.records, self.bytes)
 
     def begin(self, schema: bytes) -> bytes:
-        return field_bytes(schema)
+        return EmbeddedSchema.field_of(schema)
 
     def prepare(self, data: Any, records: int, row: int) -> Piece:
         sizes = None if self._index is None else frame_sizes(data)
@@ -377,7 +377,7 @@ class PayloadSink(Sink):
         self._pieces: list[Piece] = []
 
     def begin(self, schema: bytes) -> bytes:
-        return field_bytes(schema)
+        return EmbeddedSchema.field_of(schema)
 
     def prepare(self, data: Any, records: int, row: int) -> Piece:
         frames, fault = self._engine.scan(data, checks=Checks.LENGTHS)

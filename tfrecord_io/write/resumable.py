@@ -21,14 +21,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import WriteOptions, and_more, cached_property, takes_payloads
 from tfrecord_io.bytes import FOOTER_BYTES, HEADER_BYTES, Checks, crc32c, get_engine
-from tfrecord_io.columns import (
-    EmbeddedSchema,
-    EmbeddedSchemaUnreadable,
-    Rounding,
-    embedded_content,
-    stored_index,
-    unpack,
-)
+from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable, Rounding, stored_index
 from tfrecord_io.errors import TFRecordError, for_cli, printable, warn
 from tfrecord_io.store import (
     MOST_SHARDS,
@@ -272,7 +265,9 @@ class ResumableWriter:
                         return None
                     if embeds and not records and len(frames.starts):
                         begin, size = int(frames.starts[0]), int(frames.lengths[0])
-                        schema = embedded_content(block.data[begin - HEADER_BYTES : begin + size + FOOTER_BYTES])
+                        schema = EmbeddedSchema.content_of(
+                            block.data[begin - HEADER_BYTES : begin + size + FOOTER_BYTES]
+                        )
                     records += len(frames.starts)
                     blocks.consume(frames.consumed)
                 while raw.readinto(overflow):  # it is longer than was looked up
@@ -366,7 +361,7 @@ def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> tuple[str
 
 def _is_readable(schema: bytes | None) -> bool:
     try:
-        return schema is None or bool(unpack(schema))
+        return schema is None or bool(EmbeddedSchema.parse(schema))
     except EmbeddedSchemaUnreadable:
         return False
 

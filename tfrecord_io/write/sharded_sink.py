@@ -28,17 +28,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, Task, WriteOptions, start_in_background
 from tfrecord_io.bytes import HEADER_BYTES, Array, Frames, check_level, frame_size, get_codec, get_engine
-from tfrecord_io.columns import (
-    BY_WIRE,
-    BatchSource,
-    EmbeddedSchema,
-    encoding_of,
-    field_bytes,
-    merge,
-    pack,
-    stored_index,
-    unpack,
-)
+from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema, merge_embedded, stored_index
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import NO_CONTENT, Publication, PublishedDataset, WrittenShard, named_temporary_folder
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
@@ -119,7 +109,7 @@ class ShardedSink(Sink):
     def begin(self, schema: bytes) -> bytes:
         """Embed the schema in the first record of each shard and in the manifest; the first payload needs no prefix."""
         self._dataset.check(NO_CONTENT._replace(schema=schema))
-        self._schema, self._prefix = schema, field_bytes(schema)
+        self._schema, self._prefix = schema, EmbeddedSchema.field_of(schema)
         return b""
 
     def prepare(self, data: Any, records: int, row: int) -> Piece:
@@ -318,7 +308,7 @@ class SchemaUnion:
 
     def replaced_values(self, own: bytes, schema: bytes | None) -> frozenset[tuple[str, object]]:
         """The columns and values of `where`, by the schemas of what is written and of the dataset."""
-        return folder_values(folder_texts(self.where or {}, unpack(own).schema).items(), schema)
+        return folder_values(folder_texts(self.where or {}, EmbeddedSchema.parse(own).schema).items(), schema)
 
     def __call__(
         self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False, adds_rows: bool = True
@@ -343,7 +333,7 @@ class SchemaUnion:
             stored_schema = replace(stored_schema, dictionaries=added.dictionaries)
         elif not adds_rows:
             added = replace(added, dictionaries=stored_schema.dictionaries)
-        united = merge(stored_schema, added)
+        united = merge_embedded(stored_schema, added)
         for level in stored_index(stored_schema.schema) if not self.evolve else ():
             if level not in added.schema.names:
                 reason = "it is a level of the dataset's index, which the appended data lacks"
@@ -368,7 +358,7 @@ class SchemaUnion:
             elif before.type == got != column.type:
                 reason = "its ordered categories are not those of the dataset"
                 advice, to_unite = "give it the same", "have values without categories"
-            elif before.type == got and encoding_of(before) != BY_WIRE == encoding_of(column):
+            elif before.type == got and Column(before).encoding != Column.BY_WIRE == Column(column).encoding:
                 reason = f"the appended column is {got}, too, but it is stored in another form"
                 advice, to_unite = "pass the float64= and column_encoding= of the dataset", "store both forms"
             elif before.type != column.type and not pa.types.is_null(before.type):
@@ -387,7 +377,7 @@ class SchemaUnion:
                         f"{advice}, or --evolve to {to_unite}",
                     )
                 raise SchemaError(reason, path=path, hint=hint, hint_cli=hint_cli, **error)
-        return old if united is stored_schema and not without_rows else pack(united.schema, united.dictionaries)
+        return old if united is stored_schema and not without_rows else united.pack()
 
 
 class ShardAssigner(ABC):

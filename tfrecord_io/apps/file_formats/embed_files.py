@@ -13,7 +13,7 @@ from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import LIMITS, FileOptions, check_choice, check_keywords
-from tfrecord_io.columns import BatchSource, open_input, short_type_name
+from tfrecord_io.columns import BatchSource, Column, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.store import (
     Entry,
@@ -112,7 +112,7 @@ class _Embedding:
             field = schema.field(path)
             plain = field.type.value_type if t.is_dictionary(field.type) else field.type
             if not (t.is_string(plain) or t.is_large_string(plain) or t.is_null(plain)):
-                got = short_type_name(field.type, field.metadata)
+                got = Column(field.type, field.metadata).short_name
                 raise SchemaError("paths are text", feature=path, expected="string", got=got)
             if new != path and new in schema.names:
                 raise SchemaError("the table has a column of this name", feature=new, hint="choose another name")

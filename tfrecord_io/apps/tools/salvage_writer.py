@@ -21,14 +21,7 @@ from tfrecord_io.base import (
     StorageOptions,
 )
 from tfrecord_io.bytes import CODECS, FRAME_BYTES, Plan, RecordType, get_engine, is_other_format
-from tfrecord_io.columns import (
-    FEATURE_LIST,
-    EmbeddedSchema,
-    EmbeddedSchemaUnreadable,
-    Schema,
-    embedded_content,
-    field_bytes,
-)
+from tfrecord_io.columns import Column, EmbeddedSchema, EmbeddedSchemaUnreadable, Schema
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
@@ -485,12 +478,12 @@ class SalvageWriter:
             if is_first:
                 is_first = False
                 first = data[: sizes[0]]
-                content = embedded_content(first)
+                content = EmbeddedSchema.content_of(first)
                 schema = None if content is None else "kept"
                 if content is None and records.lost_first:
                     content = self._schema_of(target)
                     whole = (
-                        try_add_prefix(field_bytes(content), first)
+                        try_add_prefix(EmbeddedSchema.field_of(content), first)
                         if content is not None and is_message(first)
                         else None
                     )
@@ -536,7 +529,7 @@ class SalvageWriter:
         records = IntactRecords(target.source, self.options)
         with closing(records.frames()) as blocks:
             for data, sizes in blocks:
-                return None if records.lost_first else embedded_content(data[: sizes[0]])
+                return None if records.lost_first else EmbeddedSchema.content_of(data[: sizes[0]])
         return None
 
 
@@ -547,7 +540,7 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
     except EmbeddedSchemaUnreadable:
         return False
     schema = Schema.parse(embedded.schema)
-    has_steps = any(field.part == FEATURE_LIST for field in schema)
+    has_steps = any(field.part == Column.FEATURE_LIST for field in schema)
     record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
     resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # which has to name all features
     reading = ScanOptions(schema=schema, compression=options.compression, limits=options.limits, on_error=_is_damage)

@@ -33,7 +33,7 @@ from tfrecord_io.base import (
     ordered,
 )
 from tfrecord_io.bytes import RECORD_TYPES, Kind
-from tfrecord_io.columns import EmbeddedSchema, merge
+from tfrecord_io.columns import EmbeddedSchema, merge_embedded
 from tfrecord_io.errors import (
     CorruptRecordError,
     FeatureTypeError,
@@ -380,7 +380,7 @@ def _join_schema(
         return
     schema = EmbeddedSchema(contents.schema.schema, contents.schema.dictionaries, path)
     earlier_schema = schemas.get(dataset)
-    schemas[dataset] = united = schema if earlier_schema is None else merge(earlier_schema, schema)
+    schemas[dataset] = united = schema if earlier_schema is None else merge_embedded(earlier_schema, schema)
     for column in united.conflicts.keys() - (earlier_schema.conflicts.keys() if earlier_schema is not None else ()):
         raise united.conflicts[column]
 

@@ -20,7 +20,7 @@ from tfrecord_io.apps.file_formats.format_of_path import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import MIB, FrameOptions, ProgressMeter, ReadOptions, TransferOptions, check_choice, check_integer
 from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, get_engine
-from tfrecord_io.columns import check_length
+from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import CorruptRecordError, needs, printable
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.read import PieceStream, RecordReader, datasets_in, made_records, options_from_call, paths_of
@@ -106,7 +106,7 @@ class _Records:
         engine = get_engine()
         with _local_copy(self.file) as file:
             if self.length is not None:
-                check_length(self.file.path, len(_OpenedFile(file, self.file.path, 0)), self.length)
+                TfdsInfo.check_count(self.file.path, len(_OpenedFile(file, self.file.path, 0)), self.length)
             for payloads in _payloads(
                 file, self.file.path, max_record_bytes=MAX_RECORD_BYTES, begin=self.begin, end=self.end
             ):

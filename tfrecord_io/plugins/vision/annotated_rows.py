@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import ExportOptions
 from tfrecord_io.bytes import stated_by
-from tfrecord_io.columns import ImageHeader, Projection, image_header
+from tfrecord_io.columns import ImageHeader, Projection
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
 from tfrecord_io.plugins.vision.annotated_images import FRACTIONS, LABEL, OBJECT, StatedClass, classes_of, is_fraction
 from tfrecord_io.plugins.vision.to_folder import (
@@ -284,7 +284,7 @@ class AnnotatedRecords:
             raise row_error(reader, self.count, "there is neither an image nor its size", _HEIGHT)
         path, record = reader.origin(self.count)
         try:
-            header = image_header(content.to_pybytes(), path or "", self.image)
+            header = ImageHeader.read(content.to_pybytes(), path or "", self.image)
         except DecodeError as error:
             are_known = None not in (height, width)
             raise DecodeError(

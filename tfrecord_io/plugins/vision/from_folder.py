@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import FolderOptions, check_choice, check_keywords
-from tfrecord_io.columns import image_header, pillow, row_batches
+from tfrecord_io.columns import ImageHeader, pillow, row_batches
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.store import (
     IMAGE_SUFFIXES,
@@ -213,5 +213,5 @@ class _Reading:
     def _row(self, folder: Folder, file: FolderFile, content: bytes) -> tuple[Any, ...]:
         if self.suffixes is None:
             return content, file.name
-        header = image_header(content, folder.fs.display_path(file.entry.name))
+        header = ImageHeader.read(content, folder.fs.display_path(file.entry.name))
         return content, header.format, header.height, header.width, file.name

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import ExportOptions, check_choice
-from tfrecord_io.columns import image_header
+from tfrecord_io.columns import ImageHeader, remove_orientation
 from tfrecord_io.errors import DecodeError, printable
-from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass, remove_orientation
+from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass
 from tfrecord_io.plugins.vision.annotated_rows import (
     NUMBERS,
     AnnotatedRecords,
@@ -425,7 +425,7 @@ class _Yolo(_Target):
             return content
         data, (path, record) = content.to_pybytes(), row.reader.origin(row.number)
         try:
-            header = row.header or image_header(data, "")
+            header = row.header or ImageHeader.read(data, "")
         except DecodeError:
             return content  # not an image to turn
         if header.is_turned((row.height, row.width)) is not False:

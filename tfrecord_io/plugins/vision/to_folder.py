@@ -22,7 +22,7 @@ from pyarrow import types as t
 from tfrecord_io.apps.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.base import ExportOptions, ReadOptions, check_keywords, ordered
 from tfrecord_io.bytes import CSV, IMAGES, JSON, NPY, TIFF_MAGIC, TSV, format_of_name, load
-from tfrecord_io.columns import Projection, RawImages, RowFault, declaration, is_bytes, short_type_name
+from tfrecord_io.columns import Column, Projection, RawImages, RowFault, declaration
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, warn
 from tfrecord_io.read import Reader, open_path, options_from_call, plan_source, unwrap_scans
 from tfrecord_io.store import (
@@ -340,7 +340,7 @@ def _find_layout(schema: pa.Schema, kind: _Kind, *, image: str | None, filename:
 
 def _image_column(schema: pa.Schema, kind: _Kind, image: str | None, raw: Mapping[str, RawImages]) -> str:
     """The column of the content of files: `image`, or the only one that can be."""
-    of_bytes = [field.name for field in schema if is_bytes(field.type) or field.name in raw]
+    of_bytes = [field.name for field in schema if Column(field.type).is_bytes or field.name in raw]
     if image is None:
         if kind.encoded in of_bytes:
             return kind.encoded
@@ -362,7 +362,7 @@ def _image_column(schema: pa.Schema, kind: _Kind, image: str | None, raw: Mappin
         field = schema.field(image)
         casts = [f"{way} reads text as bytes" for way in declaration(printable(image), "binary")]
         hint, hint_cli = casts if t.is_string(field.type) else (None, None)
-        got = short_type_name(field.type, field.metadata)
+        got = Column(field).short_name
         raise SchemaError("files are bytes", feature=image, expected="binary", got=got, hint=hint, hint_cli=hint_cli)
     return image
 
@@ -381,7 +381,7 @@ def _filename_column(schema: pa.Schema, kind: _Kind, filename: str | None) -> st
             "names of files are text",
             feature=filename,
             expected="string",
-            got=short_type_name(type_),
+            got=Column(type_).short_name,
             hint=_NUMBERED,
             hint_cli=_NUMBERED_CLI,
         )

@@ -17,7 +17,7 @@ import numpy as np
 
 from tfrecord_io.base import LIMITS, MIB, quiet_at_exit
 from tfrecord_io.bytes import PlainStream, Raw, Stream
-from tfrecord_io.errors import CorruptRecordError, ReplacedError
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, printable
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
 from tfrecord_io.store.filesystem.locate import is_remote
@@ -161,6 +161,24 @@ class DerivedContent(Protocol):
 
     def read_once(self) -> None:
         """See `Source.read_once`."""
+
+
+class RecordRef(NamedTuple):
+    """A record of a dataset, as messages name it; `file` is the file's number in the order of reading."""
+
+    path: str | None
+    record: int
+    file: int = 0
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, limit: int = 200) -> str:
+        """The path, in at most `limit` characters, and the number."""
+        return f"record {self.record}" if self.path is None else f"{printable(self.path, limit)} record {self.record}"
+
+    def order(self) -> tuple[int, int, str]:
+        return self.file, self.record, self.path or ""
 
 
 @dataclass(frozen=True, slots=True)

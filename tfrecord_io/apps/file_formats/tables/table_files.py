@@ -26,7 +26,7 @@ from tfrecord_io.base import (
     condition_of,
 )
 from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream, load
-from tfrecord_io.columns import Projection, Schema, empty_batch, first_refused, selectable, short_type_name
+from tfrecord_io.columns import Column, Projection, RowFault, Schema, empty_batch, selectable
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
 from tfrecord_io.read import PartitionColumns, RowFilter, add_filter_columns, open_path, options_from_call
 from tfrecord_io.store import Entry, OutputStream, RawFile, Source, find_files, open_output, open_source, total
@@ -428,7 +428,7 @@ def refuse_types(schema: pa.Schema, open_writer: OpenWriter, instead: str) -> No
     """Refuse a column of a type that the format does not have."""
     for field in schema:
         if _refuses(empty_batch(pa.schema([field])), open_writer):
-            reason = f"a column of {short_type_name(field.type, field.metadata)} cannot be stored in this file format"
+            reason = f"a column of {Column(field.type, field.metadata).short_name} cannot be stored in this file format"
             hint, hint_cli = _hints(instead)
             raise EncodeError(reason, feature=field.name, hint=hint, hint_cli=hint_cli)
 
@@ -442,8 +442,8 @@ def refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, instead: str) 
     for at, field in enumerate(batch.schema):
         column = batch.select([at])
         if _refuses(column, open_writer):
-            row = first_refused(len(batch), lambda begin, end: _refuses(column[begin:end], open_writer))  # noqa: B023
-            type_name = short_type_name(field.type, field.metadata)
+            row = RowFault.first_refused(len(batch), lambda begin, end: _refuses(column[begin:end], open_writer))  # noqa: B023
+            type_name = Column(field.type, field.metadata).short_name
             reason = f"a value of this {type_name} is out of range for this file format"
             hint, hint_cli = _hints(instead)
             return EncodeError(reason, feature=field.name, record=row, hint=hint, hint_cli=hint_cli)
