@@ -101,21 +101,21 @@ def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, 
 def _split_sources(
     path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool
 ) -> list[Source]:
-    from tfrecord_io.store import join_below
+    from tfrecord_io.store import Directory
 
     fs, name, info = _find_dataset(path, storage)
-    format = _record_format(info)
+    format, directory = _record_format(info), Directory.from_filesystem(fs, name)
     sources: list[Source] = []
     for of_split, begin, end in split.ranges({key: part.lengths for key, part in info.splits.items()}):
         files = _files_of(info.splits[of_split], begin, end)
         while part := list(islice(files, _LOOKED_UP)):
-            entries = fs.entries([join_below(name, file) for file, _, _ in part], are_files=True)
+            entries = fs.entries([directory.join(file) for file, _, _ in part], are_files=True)
             for (file, rows, length), entry in zip(part, entries, strict=True):
                 if entry is None and allow_missing:
                     continue
                 if entry is None or entry.directory:
                     text = f"this file of the split '{of_split}' is missing; allow_missing_shards=True reads the others"
-                    raise FileNotFoundError(errno.ENOENT, text, fs.display_path(join_below(name, file)))
+                    raise FileNotFoundError(errno.ENOENT, text, fs.display_path(directory.join(file)))
                 source = source_of(fs, entry)
                 if format is not None:
                     source = _record_source(format, source, *rows, length)

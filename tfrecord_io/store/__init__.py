@@ -26,6 +26,7 @@ _HOMES = {
     "replaced_error": "filesystem.os_errors",  # The error for a file or dataset replaced since the lookup
     "FsspecFileSystem": "filesystem.remote",  # Files of an fsspec filesystem
     "ColumnFolder": "paths.column_folder",  # A partition column and its value, as the name of a folder states them
+    "Directory": "paths.directory",  # A directory, on disk or behind a URL, whose small files are read whole
     "DIRECTORY_STEM": "paths.file_names",  # of shards written to a directory
     "FileName": "paths.file_names",  # A file's name in its directory, with what the name says
     "Kind": "paths.file_names",  # What a file of a directory is, by its name
@@ -33,23 +34,9 @@ _HOMES = {
     "ShardSpec": "paths.file_names",  # A dataset's name, with its suffix, and the number of its shards, None for any
     "natural_key": "paths.file_names",  # Sort key by which ``file9`` comes before ``file10``
     "new_id": "paths.file_names",  # An id for one writing of a dataset, of 16 hex digits
-    "Folder": "paths.files_below",  # The files below a folder
-    "FolderFile": "paths.files_below",  # A file below a folder
-    "IMAGE_SUFFIXES": "paths.files_below",  # Suffixes of images
-    "LeftOut": "paths.files_below",  # Number of images, files or annotations left out, with the reason for the first
-    "REMOTE_READERS": "paths.files_below",  # How many small remote files are read at a time
-    "TABLE_NAME": "paths.files_below",  # of the table that is written next to the files of a folder
-    "check_class_names": "paths.files_below",  # Refuse `class_names` that are not a list of names, or have one twice
-    "classes": "paths.files_below",  # The names of the classes, which are folders
-    "find_folder": "paths.files_below",  # A folder that exists
-    "has_image": "paths.files_below",  # True if there is an image below a folder
-    "is_hidden_file": "paths.files_below",  # True if a file or folder among files of any kind is left out
-    "list_folder": "paths.files_below",  # The files below a folder in natural order, those with `suffixes` (None
-    "list_images": "paths.files_below",  # The files below a folder, images apart
-    "read_files": "paths.files_below",  # The content of files, in order
-    "reader_threads": "paths.files_below",  # The value of `threads`
-    "shuffle_files": "paths.files_below",  # The files in an order that depends on their names and the seed alone
-    "warn_of_others": "paths.files_below",  # Warn of files of a folder that are left out
+    "Folder": "paths.folder",  # The files below a folder, those of a wanted kind apart
+    "check_class_names": "paths.folder",  # Refuse `class_names` that are not a list of names, or have one twice
+    "read_files": "paths.folder",  # The content of files, in order
     "Manifest": "paths.manifest",  # The content of a manifest
     "ManifestFile": "paths.manifest",  # One shard
     "Manifests": "paths.manifest",  # The manifests in some directories, and the shards that they describe
@@ -58,7 +45,6 @@ _HOMES = {
     "modification_time": "paths.manifest",  # When a local file was last changed, in ns since the epoch
     "sidecar_entries": "paths.manifest",  # Entries of the existing files among names with this prefix
     "PackedSources": "paths.packed_sources",  # Sources without the state of this process
-    "Directory": "paths.plain_files",  # A directory, on disk or behind a URL, whose small files are read whole
     "PathMatch": "paths.plain_files",  # The files that a path means
     "find_files": "paths.plain_files",  # Find the files that a path means
     "tfds_descriptions": "paths.plain_files",  # The names in a listing of the files by which TFDS describes a
@@ -82,9 +68,7 @@ _HOMES = {
     "similar_suffix": "paths.resolve_output",  # The suffix of a format, or of TFRecord
     "without_compression": "paths.resolve_output",  # The path in lower case
     "without_query": "paths.resolve_output",  # The path
-    "join_below": "paths.safe_names",  # A relative path below a folder, without empty parts
     "leads_out": "paths.safe_names",  # Why a path, of a file to read, may not be below a folder, in a clause
-    "links_out": "paths.safe_names",  # True if a symbolic link leads from a name below a local folder to a place
     "name_fault": "paths.safe_names",  # A clause about why a name is unsafe below a folder
     "file_in_folders": "paths.similar_files",  # A clause about the first such file in folders of a local directory
     "files_below": "paths.similar_files",  # A clause about the files in the folders of a directory that has none itself
@@ -143,7 +127,6 @@ _HOMES = {
     "Leftover": "write.leftovers",  # A file, folder or upload left behind
     "clean_leftovers": "write.leftovers",  # Find what killed writers left behind, the oldest first, and `remove` it
     "NewFolder": "write.new_folder",  # A folder being written
-    "new_folder": "write.new_folder",  # Begin a folder
     "OutputFile": "write.output_file",  # A file being written
     "OutputStream": "write.output_file",  # An `OutputFile` as a Python file object, for other libraries
     "Publication": "write.publication",  # A sharded dataset being written to a `Place`

@@ -20,6 +20,7 @@ from tfrecord_io.store.filesystem.os_errors import raise_os_errors as raise_os_e
 from tfrecord_io.store.filesystem.os_errors import replaced_error as replaced_error
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem as FsspecFileSystem
 from tfrecord_io.store.paths.column_folder import ColumnFolder as ColumnFolder
+from tfrecord_io.store.paths.directory import Directory as Directory
 from tfrecord_io.store.paths.file_names import DIRECTORY_STEM as DIRECTORY_STEM
 from tfrecord_io.store.paths.file_names import FileName as FileName
 from tfrecord_io.store.paths.file_names import Kind as Kind
@@ -27,23 +28,9 @@ from tfrecord_io.store.paths.file_names import ShardName as ShardName
 from tfrecord_io.store.paths.file_names import ShardSpec as ShardSpec
 from tfrecord_io.store.paths.file_names import natural_key as natural_key
 from tfrecord_io.store.paths.file_names import new_id as new_id
-from tfrecord_io.store.paths.files_below import IMAGE_SUFFIXES as IMAGE_SUFFIXES
-from tfrecord_io.store.paths.files_below import REMOTE_READERS as REMOTE_READERS
-from tfrecord_io.store.paths.files_below import TABLE_NAME as TABLE_NAME
-from tfrecord_io.store.paths.files_below import Folder as Folder
-from tfrecord_io.store.paths.files_below import FolderFile as FolderFile
-from tfrecord_io.store.paths.files_below import LeftOut as LeftOut
-from tfrecord_io.store.paths.files_below import check_class_names as check_class_names
-from tfrecord_io.store.paths.files_below import classes as classes
-from tfrecord_io.store.paths.files_below import find_folder as find_folder
-from tfrecord_io.store.paths.files_below import has_image as has_image
-from tfrecord_io.store.paths.files_below import is_hidden_file as is_hidden_file
-from tfrecord_io.store.paths.files_below import list_folder as list_folder
-from tfrecord_io.store.paths.files_below import list_images as list_images
-from tfrecord_io.store.paths.files_below import read_files as read_files
-from tfrecord_io.store.paths.files_below import reader_threads as reader_threads
-from tfrecord_io.store.paths.files_below import shuffle_files as shuffle_files
-from tfrecord_io.store.paths.files_below import warn_of_others as warn_of_others
+from tfrecord_io.store.paths.folder import Folder as Folder
+from tfrecord_io.store.paths.folder import check_class_names as check_class_names
+from tfrecord_io.store.paths.folder import read_files as read_files
 from tfrecord_io.store.paths.manifest import NO_CONTENT as NO_CONTENT
 from tfrecord_io.store.paths.manifest import Manifest as Manifest
 from tfrecord_io.store.paths.manifest import ManifestFile as ManifestFile
@@ -52,7 +39,6 @@ from tfrecord_io.store.paths.manifest import find_sidecars as find_sidecars
 from tfrecord_io.store.paths.manifest import modification_time as modification_time
 from tfrecord_io.store.paths.manifest import sidecar_entries as sidecar_entries
 from tfrecord_io.store.paths.packed_sources import PackedSources as PackedSources
-from tfrecord_io.store.paths.plain_files import Directory as Directory
 from tfrecord_io.store.paths.plain_files import PathMatch as PathMatch
 from tfrecord_io.store.paths.plain_files import find_files as find_files
 from tfrecord_io.store.paths.plain_files import tfds_descriptions as tfds_descriptions
@@ -76,9 +62,7 @@ from tfrecord_io.store.paths.resolve_output import resolve_output as resolve_out
 from tfrecord_io.store.paths.resolve_output import similar_suffix as similar_suffix
 from tfrecord_io.store.paths.resolve_output import without_compression as without_compression
 from tfrecord_io.store.paths.resolve_output import without_query as without_query
-from tfrecord_io.store.paths.safe_names import join_below as join_below
 from tfrecord_io.store.paths.safe_names import leads_out as leads_out
-from tfrecord_io.store.paths.safe_names import links_out as links_out
 from tfrecord_io.store.paths.safe_names import name_fault as name_fault
 from tfrecord_io.store.paths.similar_files import file_in_folders as file_in_folders
 from tfrecord_io.store.paths.similar_files import files_below as files_below
@@ -137,7 +121,6 @@ from tfrecord_io.store.write.change import change_of as change_of
 from tfrecord_io.store.write.leftovers import Leftover as Leftover
 from tfrecord_io.store.write.leftovers import clean_leftovers as clean_leftovers
 from tfrecord_io.store.write.new_folder import NewFolder as NewFolder
-from tfrecord_io.store.write.new_folder import new_folder as new_folder
 from tfrecord_io.store.write.output_file import OutputFile as OutputFile
 from tfrecord_io.store.write.output_file import OutputStream as OutputStream
 from tfrecord_io.store.write.publication import Publication as Publication
@@ -177,12 +160,9 @@ __all__ = [
     "FileName",
     "FileSystem",
     "Folder",
-    "FolderFile",
     "FsspecFileSystem",
     "HeldContent",
-    "IMAGE_SUFFIXES",
     "Kind",
-    "LeftOut",
     "Leftover",
     "LocalFileSystem",
     "MOST_CHECKED",
@@ -206,7 +186,6 @@ __all__ = [
     "PlainFileReader",
     "Publication",
     "PublishedDataset",
-    "REMOTE_READERS",
     "RandomAccessFile",
     "RawFile",
     "ReadAhead",
@@ -221,7 +200,6 @@ __all__ = [
     "SourceVersion",
     "Stopped",
     "SummedFile",
-    "TABLE_NAME",
     "Verify",
     "WrittenShard",
     "absolute",
@@ -236,7 +214,6 @@ __all__ = [
     "check_version",
     "check_writable",
     "checksum",
-    "classes",
     "clean_leftovers",
     "codec_of",
     "copy_files",
@@ -249,27 +226,20 @@ __all__ = [
     "files_below",
     "files_with_records",
     "find_files",
-    "find_folder",
     "find_sidecars",
-    "has_image",
     "has_magic",
     "has_pread",
     "hold",
     "identity",
     "is_dangling",
     "is_elsewhere",
-    "is_hidden_file",
     "is_local",
     "is_remote",
     "is_small",
     "is_url",
     "is_version",
-    "join_below",
     "leads_out",
-    "links_out",
     "list_directory",
-    "list_folder",
-    "list_images",
     "locate",
     "make_parent",
     "manifest_of",
@@ -278,7 +248,6 @@ __all__ = [
     "name_fault",
     "named_temporary_folder",
     "natural_key",
-    "new_folder",
     "new_id",
     "new_parent",
     "open_file",
@@ -295,7 +264,6 @@ __all__ = [
     "read_files",
     "read_local",
     "read_whole",
-    "reader_threads",
     "record_files",
     "remove_file",
     "replaced_error",
@@ -303,7 +271,6 @@ __all__ = [
     "requests_for_ranges",
     "resolve_inputs",
     "resolve_output",
-    "shuffle_files",
     "sidecar_entries",
     "similar_suffix",
     "source_in_memory",
@@ -313,7 +280,6 @@ __all__ = [
     "tfds_descriptions",
     "total",
     "version_of",
-    "warn_of_others",
     "whole_dataset",
     "without_compression",
     "without_query",

@@ -16,12 +16,12 @@ from tfrecord_io.store import (
     Entry,
     FileName,
     FileSystem,
+    Folder,
     Kind,
     Manifests,
     ShardName,
     files_below,
     files_with_records,
-    has_image,
     has_magic,
     list_directory,
     locate,
@@ -226,12 +226,12 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         return _format_of_names(path, [frames[0].basename]) or TFRECORD
     formats = [_format_of_name(name) for name in names]
     may_be_images = not has_named and not any(named is not None and named.typed for named in formats)
-    if may_be_images and has_image(path, storage, by_content=False):
+    if may_be_images and Folder.has_image(path, storage, by_content=False):
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
     if record_files(listing) or _has_records(fs, listing):
         return TFRECORD
     has_tables = any(named and not name.startswith("metadata.") for name, named in zip(names, formats, strict=True))
-    if may_be_images and not has_tables and has_image(path, storage, by_content=True):
+    if may_be_images and not has_tables and Folder.has_image(path, storage, by_content=True):
         return FORMATS[FOLDERS["images"]]
     format = _format_of_names(path, names)
     if format is None and not has_named:

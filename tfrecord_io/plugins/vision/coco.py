@@ -16,6 +16,7 @@ from tfrecord_io.bytes import MAX_RECORD_BYTES, looks_like
 from tfrecord_io.columns import pillow
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, StatedClass
+from tfrecord_io.plugins.vision.folder_files import LeftOut
 from tfrecord_io.plugins.vision.masks_and_keypoints import (
     MOST_KEYPOINTS,
     Shape,
@@ -24,7 +25,7 @@ from tfrecord_io.plugins.vision.masks_and_keypoints import (
     number_below,
     pixels,
 )
-from tfrecord_io.store import LeftOut, locate, read_whole
+from tfrecord_io.store import locate, read_whole
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
 _EXPECTED = "a COCO file of object annotations, such as instances_train2017.json"

@@ -14,7 +14,7 @@ from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.read.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import SMALL_BYTES
-from tfrecord_io.store import Entry, RandomAccessFile, Source, locate, open_random_access
+from tfrecord_io.store import Entry, RandomAccessFile, Source, open_random_access
 
 if TYPE_CHECKING:
     from tfrecord_io.columns import TfdsSplit
@@ -126,14 +126,16 @@ class KnownCounts:
 
 def _has_stated_bytes(split: TfdsSplit, folder: str, storage: StorageOptions, beside: Beside) -> bool:
     """True if the files of a split may be those that TFDS wrote: all are there, and have as many bytes together."""
-    from tfrecord_io.store import join_below
+    from tfrecord_io.store import Directory
 
     if not split.bytes:
         return True
-    size, (fs, root) = 0, locate(folder, storage)
+    size, directory = 0, Directory(folder, storage)
     for first in range(0, len(split.files), _LOOKED_UP):
-        names = [join_below(root, file) for file in split.files[first : first + _LOOKED_UP]]
-        entries = fs.entries(names, are_files=True) if beside is None else [beside.get(name) for name in names]
+        names = [directory.join(file) for file in split.files[first : first + _LOOKED_UP]]
+        entries = (
+            directory.fs.entries(names, are_files=True) if beside is None else [beside.get(name) for name in names]
+        )
         sizes = [entry.size for entry in entries if entry is not None and entry.size is not None]
         if len(sizes) < len(names):
             return False

@@ -1,4 +1,4 @@
-"""Files that are not TFRecord files: arrays and tables by path, and small files by their names in a directory."""
+"""Find files that are not TFRecord files, of arrays and tables, by their path."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import errno
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 from tfrecord_io.base import DEFAULT_STORAGE, TFDS_FEATURES, TFDS_INFO, StorageOptions
 from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
-from tfrecord_io.store.filesystem.locate import is_remote, locate
+from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, natural_key
 from tfrecord_io.store.paths.resolve import has_magic, list_directory
@@ -104,34 +104,3 @@ def tfds_descriptions(fs: FileSystem, listing: Sequence[Entry]) -> set[str]:
         if entry.directory or _TFDS not in read_whole(fs, entry, _DESCRIPTION_BYTES):
             return set()
     return {entry.name for entry in by_name.values()}
-
-
-class Directory:
-    """A directory, on disk or behind a URL, whose small files are read whole."""
-
-    def __init__(self, path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> None:
-        self._fs, self._name = locate(path, storage)
-
-    @classmethod
-    def from_filesystem(cls, fs: FileSystem, name: str) -> Self:
-        """The directory of this name in a filesystem."""
-        directory = cls.__new__(cls)
-        directory._fs, directory._name = fs, name
-        return directory
-
-    def display_path(self, name: str) -> str:
-        """The path or URL of a file in the directory."""
-        return self._fs.display_path(self._join(name))
-
-    def read(self, name: str) -> bytes | None:
-        """All bytes of a file; None if there is no such file, or a store refuses to show it.
-
-        In a store it takes one request. Without permission to list a bucket, access to absent objects is denied, too.
-        """
-        if is_remote(self._fs) and self._fs.is_object_store:
-            return self._fs.content(self._join(name))
-        entry = self._fs.entry(self._join(name))
-        return None if entry is None or entry.directory else read_whole(self._fs, entry)
-
-    def _join(self, name: str) -> str:
-        return f"{self._name.rstrip('/')}/{name}" if self._name.rstrip("/") else f"{self._name}{name}"

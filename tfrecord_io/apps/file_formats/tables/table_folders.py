@@ -40,7 +40,6 @@ from tfrecord_io.store import (
     check_writable,
     list_directory,
     locate,
-    new_folder,
     new_id,
     new_parent,
     open_output,
@@ -311,7 +310,7 @@ class _Target:
             self._check_appended(stored)
         with ExitStack() as opened:
             scratch = opened.enter_context(tempfile.TemporaryDirectory(prefix="tables-"))
-            folder = new_folder(self.path, self._storage) if mode == "error" else None
+            folder = NewFolder.begin(self.path, self._storage) if mode == "error" else None
             if folder is not None and is_local:
                 root = os.path.dirname(opened.enter_context(folder).table("part"))
             else:
