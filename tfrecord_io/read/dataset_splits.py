@@ -21,7 +21,7 @@ from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import SchemaError, hide_secrets, printable
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import record_sources, resolve_selection
-from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs, source_of
+from tfrecord_io.store import FileName, FileSystem, Kind, RandomAccessFile, Source, locate, resolve_inputs
 
 if TYPE_CHECKING:
     from tfrecord_io.base import CopyOptions, Split
@@ -116,7 +116,7 @@ def _split_sources(
                 if entry is None or entry.directory:
                     text = f"this file of the split '{of_split}' is missing; allow_missing_shards=True reads the others"
                     raise FileNotFoundError(errno.ENOENT, text, fs.display_path(directory.join(file)))
-                source = source_of(fs, entry)
+                source = Source.of_entry(fs, entry)
                 if format is not None:
                     source = _record_source(format, source, *rows, length)
                 else:
@@ -208,9 +208,8 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
     from tfrecord_io.columns import check_length
     from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale
     from tfrecord_io.read.index.record_index import RecordIndex, scan_sizes
-    from tfrecord_io.store import open_plain
 
-    with open_plain(source, "a slice of a split") as file:
+    with RandomAccessFile.open_plain(source, "a slice of a split") as file:
         (sidecar,) = find_indexes([source])
         index, text = (None, "") if sidecar is None else unless_stale(lambda: read_index(sidecar, source, file))
         warn_of_stale([text])

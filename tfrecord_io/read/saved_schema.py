@@ -31,7 +31,6 @@ from tfrecord_io.store import (
     Source,
     existing_files,
     is_remote,
-    read_whole,
     sidecar_entries,
 )
 
@@ -298,7 +297,7 @@ def read_saved_schema(fs: FileSystem, entry: Entry, source: Source) -> SavedSche
         command += shlex.quote(source.path)
     command = printable(f"{command} --save", 1024)
     try:
-        text = read_whole(fs, entry, _MAX_BYTES)
+        text = Source.of_entry(fs, entry).read(_MAX_BYTES)
         if len(text) > _MAX_BYTES:
             raise ValueError(f"it has more than {_MAX_BYTES} bytes")
         document = json.loads(text)

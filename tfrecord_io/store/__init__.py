@@ -42,7 +42,6 @@ _HOMES = {
     "Manifests": "paths.manifest",  # The manifests in some directories, and the shards that they describe
     "NO_CONTENT": "paths.manifest",  # A manifest without files and facts
     "find_sidecars": "paths.manifest",  # For each file, its existing sidecar with the first of these suffixes
-    "modification_time": "paths.manifest",  # When a local file was last changed, in ns since the epoch
     "sidecar_entries": "paths.manifest",  # Entries of the existing files among names with this prefix
     "PackedSources": "paths.packed_sources",  # Sources without the state of this process
     "PathMatch": "paths.plain_files",  # The files that a path means
@@ -74,45 +73,24 @@ _HOMES = {
     "files_below": "paths.similar_files",  # A clause about the files in the folders of a directory that has none itself
     "MOST_CHECKED": "paths.sniff_files",  # files next to those that are read
     "files_with_records": "paths.sniff_files",  # Files whose (decompressed) content begins with a record header
-    "BLOCK_BYTES": "read.block_reader",  # Bytes of a block
     "Block": "read.block_reader",  # A piece of a file
     "BlockReader": "read.block_reader",  # Cuts a stream into blocks
     "Bytes": "read.block_reader",  # Any buffer of bytes
-    "SPARE": "read.block_reader",  # readable bytes after each block, whose values are not used
-    "block_memory": "read.block_reader",  # Memory for `size` bytes of a file
     "RawFile": "read.file_object",  # A raw file, which has only readinto, tell, seek and close, as a Python file object
-    "drop_held_content": "read.held_content",  # A copy of the source without held content
-    "hold": "read.held_content",  # Let sources hold the content of small objects in memory, up to `_HELD_BYTES` in all
-    "is_small": "read.held_content",  # True if one request for the whole object costs no more than a range request
-    "open_file": "read.open_stream",  # Open a source as a buffered binary file, for zipfile, pyarrow and the like
-    "open_source": "read.open_stream",  # Open a source and decompress it
     "SourcePrefetcher": "read.prefetch",  # Iterate over sources in order, each with the data prefetched for it
     "RandomAccessFile": "read.random_access_file",  # A file to read at any offset, from several threads at a time
-    "codec_of": "read.random_access_file",  # The compression of a file, detected by its first bytes
-    "open_plain": "read.random_access_file",  # Open a file for random access
-    "open_random_access": "read.random_access_file",  # Open a file for random access
-    "read_local": "read.random_access_file",  # Read ranges of local files into one buffer, in order
-    "requests_for_ranges": "read.random_access_file",  # How many requests read so many ranges
     "requests_for": "read.range_reader",  # The least and the most requests by which a window reads a file of so many
     "ReadAhead": "read.read_ahead",  # Cuts a stream into blocks as `tfrecord_io.store.read.block_reader.BlockReader`
-    "HeldContent": "read.source",  # The content of a small object, from when it was first read until `drop`
     "ManifestShard": "read.source",  # A manifest's statements about one file
     "ManifestVersion": "read.source",  # The manifest of a dataset as it was when the files were looked up
     "OpenPlainFile": "read.source",  # A descriptor of a plain file, read at any offset by several threads
     "Origin": "read.source",  # Where a record comes from
-    "PlainFileReader": "read.source",  # A raw file over an `OpenPlainFile`, which may be one in memory
     "Source": "read.source",  # A file to read
     "SummedFile": "read.source",  # A raw file
-    "checksum": "read.source",  # Size and checksum of a whole file
     "is_elsewhere": "read.source",  # True if the working directory has changed, or was removed
     "metadata_of": "read.source",  # The metadata of the datasets of these files
-    "read_whole": "read.source",  # All bytes of a small file, or slightly more than `limit` bytes of a larger one
-    "source_in_memory": "read.source",  # The source of records in memory
-    "source_of": "read.source",  # Make the source of a file from its entry, manifest entry, folders and listing
-    "source_of_file_object": "read.source",  # The source of a binary file object
     "total": "read.source",  # The sum of sizes or numbers of records
     "working_directory": "read.source",  # The working directory, if the path of a source is relative to it
-    "has_pread": "system",  # True if the system reads at a position without moving that of the file
     "named_temporary_folder": "system",  # Name the folder of temporary files in an error about a full disk that
     "directory_of": "write.atomic",  # The filesystem of the shards, and their directory there, with its slash
     "file_status": "write.atomic",  # The owner and mode of a local file

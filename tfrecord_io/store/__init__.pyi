@@ -36,7 +36,6 @@ from tfrecord_io.store.paths.manifest import Manifest as Manifest
 from tfrecord_io.store.paths.manifest import ManifestFile as ManifestFile
 from tfrecord_io.store.paths.manifest import Manifests as Manifests
 from tfrecord_io.store.paths.manifest import find_sidecars as find_sidecars
-from tfrecord_io.store.paths.manifest import modification_time as modification_time
 from tfrecord_io.store.paths.manifest import sidecar_entries as sidecar_entries
 from tfrecord_io.store.paths.packed_sources import PackedSources as PackedSources
 from tfrecord_io.store.paths.plain_files import PathMatch as PathMatch
@@ -68,45 +67,24 @@ from tfrecord_io.store.paths.similar_files import file_in_folders as file_in_fol
 from tfrecord_io.store.paths.similar_files import files_below as files_below
 from tfrecord_io.store.paths.sniff_files import MOST_CHECKED as MOST_CHECKED
 from tfrecord_io.store.paths.sniff_files import files_with_records as files_with_records
-from tfrecord_io.store.read.block_reader import BLOCK_BYTES as BLOCK_BYTES
-from tfrecord_io.store.read.block_reader import SPARE as SPARE
 from tfrecord_io.store.read.block_reader import Block as Block
 from tfrecord_io.store.read.block_reader import BlockReader as BlockReader
 from tfrecord_io.store.read.block_reader import Bytes as Bytes
-from tfrecord_io.store.read.block_reader import block_memory as block_memory
 from tfrecord_io.store.read.file_object import RawFile as RawFile
-from tfrecord_io.store.read.held_content import drop_held_content as drop_held_content
-from tfrecord_io.store.read.held_content import hold as hold
-from tfrecord_io.store.read.held_content import is_small as is_small
-from tfrecord_io.store.read.open_stream import open_file as open_file
-from tfrecord_io.store.read.open_stream import open_source as open_source
 from tfrecord_io.store.read.prefetch import SourcePrefetcher as SourcePrefetcher
 from tfrecord_io.store.read.random_access_file import RandomAccessFile as RandomAccessFile
-from tfrecord_io.store.read.random_access_file import codec_of as codec_of
-from tfrecord_io.store.read.random_access_file import open_plain as open_plain
-from tfrecord_io.store.read.random_access_file import open_random_access as open_random_access
-from tfrecord_io.store.read.random_access_file import read_local as read_local
-from tfrecord_io.store.read.random_access_file import requests_for_ranges as requests_for_ranges
 from tfrecord_io.store.read.range_reader import requests_for as requests_for
 from tfrecord_io.store.read.read_ahead import ReadAhead as ReadAhead
-from tfrecord_io.store.read.source import HeldContent as HeldContent
 from tfrecord_io.store.read.source import ManifestShard as ManifestShard
 from tfrecord_io.store.read.source import ManifestVersion as ManifestVersion
 from tfrecord_io.store.read.source import OpenPlainFile as OpenPlainFile
 from tfrecord_io.store.read.source import Origin as Origin
-from tfrecord_io.store.read.source import PlainFileReader as PlainFileReader
 from tfrecord_io.store.read.source import Source as Source
 from tfrecord_io.store.read.source import SummedFile as SummedFile
-from tfrecord_io.store.read.source import checksum as checksum
 from tfrecord_io.store.read.source import is_elsewhere as is_elsewhere
 from tfrecord_io.store.read.source import metadata_of as metadata_of
-from tfrecord_io.store.read.source import read_whole as read_whole
-from tfrecord_io.store.read.source import source_in_memory as source_in_memory
-from tfrecord_io.store.read.source import source_of as source_of
-from tfrecord_io.store.read.source import source_of_file_object as source_of_file_object
 from tfrecord_io.store.read.source import total as total
 from tfrecord_io.store.read.source import working_directory as working_directory
-from tfrecord_io.store.system import has_pread as has_pread
 from tfrecord_io.store.system import named_temporary_folder as named_temporary_folder
 from tfrecord_io.store.write.atomic import directory_of as directory_of
 from tfrecord_io.store.write.atomic import file_status as file_status
@@ -144,7 +122,6 @@ from tfrecord_io.store.write.sharded_dataset_distributed import absolute as abso
 
 __all__ = [
     "Attempt",
-    "BLOCK_BYTES",
     "Begun",
     "Block",
     "BlockReader",
@@ -161,7 +138,6 @@ __all__ = [
     "FileSystem",
     "Folder",
     "FsspecFileSystem",
-    "HeldContent",
     "Kind",
     "Leftover",
     "LocalFileSystem",
@@ -183,7 +159,6 @@ __all__ = [
     "OutputStream",
     "PackedSources",
     "PathMatch",
-    "PlainFileReader",
     "Publication",
     "PublishedDataset",
     "RandomAccessFile",
@@ -192,7 +167,6 @@ __all__ = [
     "ReplaceableDataset",
     "Replacement",
     "ResumeJournal",
-    "SPARE",
     "ShardName",
     "ShardSpec",
     "Source",
@@ -203,7 +177,6 @@ __all__ = [
     "Verify",
     "WrittenShard",
     "absolute",
-    "block_memory",
     "change_of",
     "check_class_names",
     "check_complete",
@@ -213,13 +186,10 @@ __all__ = [
     "check_suffix",
     "check_version",
     "check_writable",
-    "checksum",
     "clean_leftovers",
-    "codec_of",
     "copy_files",
     "directory_of",
     "directory_of_folders",
-    "drop_held_content",
     "existing_files",
     "file_in_folders",
     "file_status",
@@ -228,14 +198,11 @@ __all__ = [
     "find_files",
     "find_sidecars",
     "has_magic",
-    "has_pread",
-    "hold",
     "identity",
     "is_dangling",
     "is_elsewhere",
     "is_local",
     "is_remote",
-    "is_small",
     "is_url",
     "is_version",
     "leads_out",
@@ -244,38 +211,27 @@ __all__ = [
     "make_parent",
     "manifest_of",
     "metadata_of",
-    "modification_time",
     "name_fault",
     "named_temporary_folder",
     "natural_key",
     "new_id",
     "new_parent",
-    "open_file",
     "open_output",
-    "open_plain",
     "open_publication",
-    "open_random_access",
-    "open_source",
     "other_files",
     "other_suffix",
     "path_text",
     "place_of",
     "raise_os_errors",
     "read_files",
-    "read_local",
-    "read_whole",
     "record_files",
     "remove_file",
     "replaced_error",
     "requests_for",
-    "requests_for_ranges",
     "resolve_inputs",
     "resolve_output",
     "sidecar_entries",
     "similar_suffix",
-    "source_in_memory",
-    "source_of",
-    "source_of_file_object",
     "storage_for",
     "tfds_descriptions",
     "total",

@@ -35,7 +35,6 @@ from tfrecord_io.store import (
     ShardName,
     ShardSpec,
     Source,
-    checksum,
     locate,
     new_id,
     place_of,
@@ -155,7 +154,7 @@ def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[lis
     counts = list(count_each(sources, find_indexes(sources), record_counts, threads=options.thread_count))
     checksums = []
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
-        calls = (partial(checksum, source, crc32c) for source in sources)
+        calls = (partial(source.checksum, crc32c) for source in sources)
         for size_and_crc in ordered(calls, min(_MOST_FILES, len(sources)), "adopt"):
             checksums.append(size_and_crc)
             meter.advance(size_and_crc[0])

@@ -56,6 +56,7 @@ from tfrecord_io.store import (
     FileName,
     NewShard,
     PublishedDataset,
+    RandomAccessFile,
     ReplaceableDataset,
     Replacement,
     ShardName,
@@ -65,7 +66,6 @@ from tfrecord_io.store import (
     find_sidecars,
     locate,
     manifest_of,
-    open_random_access,
     place_of,
     resolve_inputs,
     total,
@@ -423,7 +423,7 @@ def _indexed_columns(sources: Sequence[Source]) -> list[tuple[str, ...] | None]:
     """The columns of the column index of each file; None without an index, or with a stale one."""
 
     def names(source: Source, index: Source) -> tuple[str, ...]:
-        with open_random_access(source) as file, open_columns(index, source, file) as (columns, _):
+        with RandomAccessFile.open(source) as file, open_columns(index, source, file) as (columns, _):
             return columns.names
 
     def names_now(source: Source, index: Source | None) -> tuple[str, ...] | None:

@@ -51,10 +51,8 @@ from tfrecord_io.store import (
     is_local,
     is_version,
     new_id,
-    open_source,
     place_of,
     resolve_output,
-    source_of,
     whole_dataset,
 )
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
@@ -229,7 +227,7 @@ class ResumableWriter:
             return int(crc32c(data, crc))
 
         try:
-            content = self._content(source_of(fs, entry), write)
+            content = self._content(Source.of_entry(fs, entry), write)
             if content is None or content[:3] != (file.bytes, file.crc32c, file.records):
                 return None
             packed = old.schema if content[3] is None else content[3]
@@ -264,7 +262,7 @@ class ResumableWriter:
         overflow = memoryview(bytearray(_REST_BYTES))
         try:
             raw = SummedFile(file.open(), crc32c)
-            with closing(open_source(file, self.writer.target.output.compression, raw=raw)) as stream:
+            with closing(file.open_stream(self.writer.target.output.compression, raw=raw)) as stream:
                 blocks = BlockReader(stream)
                 while (block := blocks.next_block()) is not None:
                     frames, fault = engine.scan(block.data, checks=Checks.LENGTHS, final=block.final)

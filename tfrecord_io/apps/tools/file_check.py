@@ -40,16 +40,7 @@ from tfrecord_io.errors import (
     TFRecordError,
 )
 from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, SkippedRegion, find_again, segment_pool
-from tfrecord_io.store import (
-    HeldContent,
-    Source,
-    Stopped,
-    SummedFile,
-    checksum,
-    is_small,
-    open_plain,
-    open_random_access,
-)
+from tfrecord_io.store import RandomAccessFile, Source, Stopped, SummedFile
 
 MOST_PROBLEMS = 100  # that are kept for each file
 _OF_RECORDS = frozenset({"frames", "records", "compression", "images"})  # parts of which a problem is a region
@@ -373,16 +364,16 @@ class FileChecker:
         Stopped
             `stopped` was set.
         """
-        if self.index is None or not is_small(self.source):
+        if self.index is None or not self.source.is_small:
             return self._check()
-        held_content = HeldContent()  # as the index is compared with it, too
-        self.source = replace(self.source, held=held_content)
+        self.source = self.source.holding()  # as the index is compared with the content, too
         try:
-            with open_random_access(self.source) as file:
+            with RandomAccessFile.open(self.source) as file:
                 file.read(0, file.size)
             return self._check()
         finally:
-            held_content.drop()
+            if self.source.held is not None:
+                self.source.held.drop()
 
     def _check(self) -> FileCheck:
         source = self.source
@@ -557,7 +548,7 @@ class FileChecker:
         if self._summed is not None and self._summed.size == self.source.size:
             size, crc = self._summed.size, self._summed.crc
         else:
-            size, crc = checksum(self.source, crc32c)
+            size, crc = self.source.checksum(crc32c)
         checks = [(shard.check_size, size), (shard.check_checksum, crc)]
         for check, value in [*([] if records is None else [(shard.check_records, records)]), *checks]:
             try:
@@ -568,7 +559,7 @@ class FileChecker:
     def _check_index(self, index: Source, *, is_latest: bool = False) -> None:
         """Compare an index file with the headers of all records."""
         try:
-            with open_plain(self.source, "an index") as file:
+            with RandomAccessFile.open_plain(self.source, "an index") as file:
                 compare_index(self.source, index, file, self.options.limits.record_bytes)
         except (FileNotFoundError, ReplacedError) as error:
             self.source.check_unchanged()

@@ -36,7 +36,6 @@ from tfrecord_io.store import (
     locate,
     natural_key,
     resolve_inputs,
-    source_of,
     storage_for,
     total,
 )
@@ -146,7 +145,7 @@ def _files_in_folder(path: Any, options: ReadOptions) -> list[Source]:
     check_single_family(fs, files, path)
     if not options.allow_missing_shards:
         check_complete(fs, files)
-    return [source_of(fs, entry) for entry in sorted(files, key=lambda entry: natural_key(entry.name))]
+    return [Source.of_entry(fs, entry) for entry in sorted(files, key=lambda entry: natural_key(entry.name))]
 
 
 class ArrayRecordFiles:

@@ -25,7 +25,7 @@ from tfrecord_io.plugins.vision.masks_and_keypoints import (
     number_below,
     pixels,
 )
-from tfrecord_io.store import locate, read_whole
+from tfrecord_io.store import Source, locate
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
 _EXPECTED = "a COCO file of object annotations, such as instances_train2017.json"
@@ -182,7 +182,7 @@ def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
     entry = fs.entry(name)
     if entry is None or entry.directory:
         raise OSError(errno.ENOENT if entry is None else errno.EISDIR, "expected a COCO file", path)
-    content = read_whole(fs, entry, MAX_RECORD_BYTES)
+    content = Source.of_entry(fs, entry).read(MAX_RECORD_BYTES)
     if len(content) > MAX_RECORD_BYTES:
         raise DecodeError("the file is larger than 2 GiB", path=path, expected=_EXPECTED, hint="split its images")
     try:

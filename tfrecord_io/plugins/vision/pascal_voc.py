@@ -27,7 +27,7 @@ from tfrecord_io.plugins.vision.annotated_images import (
 )
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_DIGITS, pixels_in
 from tfrecord_io.plugins.vision.vision_rows import VOC
-from tfrecord_io.store import Directory, Entry, Folder, check_class_names, name_fault, read_whole
+from tfrecord_io.store import Directory, Entry, Folder, Source, check_class_names, name_fault
 from tfrecord_io.typing import InvalidBoxes, OnFileError, Path, StorageLike
 
 ANNOTATIONS, JPEG_IMAGES = VOC.folders
@@ -201,7 +201,7 @@ class _Folder(NamedTuple):
         path = fs.display_path(entry.name)
         by_name = {file.basename[: -len(_SUFFIX)]: file for file in files}
         files_of_set: dict[str, Entry] = {}
-        content = read_whole(fs, entry, MOST_BYTES)
+        content = Source.of_entry(fs, entry).read(MOST_BYTES)
         for number, line in enumerate(content.decode("utf-8-sig", "replace").splitlines(), start=1):
             name = line.strip()
             if not name:

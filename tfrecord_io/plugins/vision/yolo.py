@@ -22,7 +22,7 @@ from tfrecord_io.plugins.vision.annotated_images import (
     read_annotations,
 )
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
-from tfrecord_io.store import Directory, Entry, FileSystem, Folder, leads_out, name_fault, read_whole
+from tfrecord_io.store import Directory, Entry, FileSystem, Folder, Source, leads_out, name_fault
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
 IMAGES, LABELS, DATA, CLASSES = "images", "labels", "data.yaml", "classes.txt"
@@ -429,7 +429,7 @@ def _points(values: list[float], values_each: int) -> Shape:
 
 def _text(fs: FileSystem, entry: Entry, limit: int) -> str:
     path = fs.display_path(entry.name)
-    content = read_whole(fs, entry, limit)
+    content = Source.of_entry(fs, entry).read(limit)
     if len(content) > limit:
         raise DecodeError(f"the file has more than {limit:,} bytes", path=path, expected=limit, got=entry.size)
     try:

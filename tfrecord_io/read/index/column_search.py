@@ -25,17 +25,7 @@ from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.read.index.find_index import open_columns, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import RecordIndex
-from tfrecord_io.store import (
-    Bytes,
-    Origin,
-    RandomAccessFile,
-    Source,
-    find_sidecars,
-    open_random_access,
-    replaced_error,
-    requests_for_ranges,
-    source_of_file_object,
-)
+from tfrecord_io.store import Bytes, Origin, RandomAccessFile, Source, find_sidecars, replaced_error
 
 _THREADS = 16
 
@@ -129,7 +119,7 @@ class ColumnSearch:
         if index_source is None:
             return None
         whole, wanted = source.whole_file(), self.wanted
-        with open_random_access(whole) as file:
+        with RandomAccessFile.open(whole) as file:
             longest = None if wanted is None or source.span is not None else wanted.max_record_bytes
             most_rows = math.inf if source.span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
             about: dict[str, Any] = {"most_rows": most_rows, "longest": longest}
@@ -278,7 +268,7 @@ def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | No
         else:
             file = _PickedFile(frames, source.path, frames.add(match))
             origin = _Origins(source.path, match.first + records, match.index.offsets[records])
-            some = replace(source_of_file_object(file), partitions=source.partitions, origin=origin)
+            some = replace(Source.of_file_object(file), partitions=source.partitions, origin=origin)
             picked.append(PickedSource(some, count, records, frames))
     return picked
 
@@ -330,7 +320,7 @@ class _Task:
 
     def open_file(self) -> RandomAccessFile:
         """Open the file; ReplacedError if it was replaced."""
-        file = open_random_access(self.source)
+        file = RandomAccessFile.open(self.source)
         if (file.size, file.version) != (self.size, self.version):
             file.close()
             raise replaced_error(self.source.path)
@@ -409,7 +399,7 @@ class PickedFrames:
     def requests(self) -> int:
         """Number of requests to a store for all records."""
         remote = (task for task in self._tasks if task.source.remote is not None)
-        return sum(requests_for_ranges(task.size, task.ranges) for task in remote)
+        return sum(RandomAccessFile.requests_for_ranges(task.size, task.ranges) for task in remote)
 
     def _ahead(self, number: int) -> Iterator[int]:
         ranges = size = 0

@@ -26,16 +26,7 @@ from tfrecord_io.read.index.record_index import (
     scan_sizes,
     some_records,
 )
-from tfrecord_io.store import (
-    RandomAccessFile,
-    Source,
-    find_sidecars,
-    is_url,
-    locate,
-    modification_time,
-    open_random_access,
-    source_of,
-)
+from tfrecord_io.store import RandomAccessFile, Source, find_sidecars, is_url, locate
 
 _MD5 = re.compile('(?:ETag|etag)="?[0-9a-f]{32}"?|(?:md5Hash|content_md5)=.+')
 _HEADERS = {True: 64, False: 4}  # of a large file that are compared with a text index, by whether it is on a disk
@@ -95,7 +86,7 @@ def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Sour
     if entry is None or entry.directory:
         number = errno.ENOENT if entry is None else errno.EISDIR
         raise OSError(number, f"index=: {os.strerror(number)}", fs.display_path(name))
-    return source_of(fs, entry)
+    return Source.of_entry(fs, entry)
 
 
 def unless_stale(use: Callable[[], T | None], *, is_named: bool = False) -> tuple[T | None, str]:
@@ -134,7 +125,7 @@ def read_index(
         with open_columns(index_source, source, file) as (_, index):
             assert index is not None
             return index
-    with open_random_access(index_source) as opened:
+    with RandomAccessFile.open(index_source) as opened:
         index = RecordIndex.read(opened)
     _check_records(index, index_source, source=source, file=file, checks=checks)
     logger.debug("index used: %s", index_source.path)
@@ -159,7 +150,7 @@ def open_columns(
     of its records can be longer than `longest`, of its payload. Afterwards, ``columns.is_certain`` says whether the
     content of the whole file is known to be that of the index.
     """
-    with open_random_access(index_source) as opened:
+    with RandomAccessFile.open(index_source) as opened:
         columns = ColumnIndex(opened, index_source.path, file.size, span)
         if len(columns.numbers) > most_rows:
             yield columns, None
@@ -194,7 +185,7 @@ def _mismatch(
     crc32c = None if source.shard is None else source.shard.crc32c
     if crc32c is not None and content.crc32c is not None and crc32c != content.crc32c:
         return f"its dataset's manifest states the CRC32C {crc32c:08x}, the index {content.crc32c:08x}"
-    is_younger = file.is_local and index_source.local and modification_time(source) > modification_time(index_source)
+    is_younger = file.is_local and index_source.local and source.modification_time > index_source.modification_time
     columns.is_certain = content.compares_all(file, index, is_younger=is_younger)
     is_rewritten = not is_same and _is_tag(columns.version) and _is_tag(version)
     if is_rewritten and not columns.is_certain and (crc32c is None or content.crc32c is None):

@@ -14,7 +14,7 @@ from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.read.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import SMALL_BYTES
-from tfrecord_io.store import Entry, RandomAccessFile, Source, open_random_access
+from tfrecord_io.store import Entry, RandomAccessFile, Source
 
 if TYPE_CHECKING:
     from tfrecord_io.columns import TfdsSplit
@@ -80,7 +80,7 @@ class KnownCounts:
             return source.records
         count = None
         if index is not None and (prefer_index or not (self.may_scan and _takes_longer(index, source))):
-            with open_random_access(source) as file:
+            with RandomAccessFile.open(source) as file:
                 checks = Checks.from_check_crc(self.options.check_crc)
                 use = partial(
                     _rows_of, index, source, file=file, longest=self.options.limits.record_bytes, checks=checks

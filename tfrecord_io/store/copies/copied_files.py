@@ -28,7 +28,7 @@ from tfrecord_io.store.paths.manifest import (
 from tfrecord_io.store.paths.resolve import list_directory, other_files, record_files, resolve_inputs
 from tfrecord_io.store.paths.resolve_output import without_query
 from tfrecord_io.store.paths.sniff_files import files_with_records
-from tfrecord_io.store.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
+from tfrecord_io.store.read.source import ManifestShard, ManifestVersion, Source, read_manifest
 from tfrecord_io.store.write.leftovers import LEFT
 
 _LOOKUPS = 3
@@ -57,7 +57,7 @@ class FoundDataset:
         shard = ManifestShard(
             self.version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=staged, watched=False
         )
-        source = source_of(self.fs, entry)
+        source = Source.of_entry(self.fs, entry)
         return replace(source, shard=shard, size=file.bytes, pipe=None)
 
     def indexes(self, paths: Iterable[str], moved: Collection[str], target: Listing) -> list[tuple[str, Source]]:
@@ -73,7 +73,7 @@ class FoundDataset:
             for index_path, name in zip(FileName.all_indexes(file.path), FileName.all_indexes(path), strict=True):
                 entry = self.listing.get(index_path)
                 if entry is not None and (path in moved or name not in target or target[name].size != entry.size):
-                    index_sources.append((name, source_of(self.fs, entry)))
+                    index_sources.append((name, Source.of_entry(self.fs, entry)))
         return index_sources
 
     def chosen(self, choose: ChooseFiles) -> FoundDataset:
@@ -159,9 +159,9 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
     found.directories += 1
     for entry in sorted(plain, key=lambda entry: entry.name):
         name = entry.name[below:]
-        found.files.append((name, source_of(fs, entry)))
+        found.files.append((name, Source.of_entry(fs, entry)))
         indexes = [index for index in FileName.all_indexes(name) if index in entries]
-        found.others += [(index, source_of(fs, entries[index])) for index in indexes]
+        found.others += [(index, Source.of_entry(fs, entries[index])) for index in indexes]
     companions = [name for name in entries if _is_companion(name)]
     if all_files:
         everything = {entry.name[below:]: entry for entry in everything_below(fs, directory)}
@@ -172,7 +172,7 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
         taken_names.update(FileName.manifest(part.manifest.dataset) for part in found.datasets)
         companions = [name for name in everything if name not in taken_names and not _is_of_writer(name)]
     companions.sort(key=lambda name: (is_found_by(name), name))
-    found.others += [(name, source_of(fs, entries[name])) for name in companions]
+    found.others += [(name, Source.of_entry(fs, entries[name])) for name in companions]
 
 
 def _is_companion(name: str) -> bool:
@@ -230,7 +230,7 @@ def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
     beside = sidecar_entries(fs, names, f"{name}.") if source.beside is None else source.beside
     index_entries = (beside.get(index_name) for index_name in names)
     yield from (
-        (entry.name, source_of(fs, entry)) for entry in index_entries if entry is not None and not entry.directory
+        (entry.name, Source.of_entry(fs, entry)) for entry in index_entries if entry is not None and not entry.directory
     )
 
 

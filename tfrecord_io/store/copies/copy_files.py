@@ -51,7 +51,7 @@ from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, Kind, S
 from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.resolve import list_directory, record_files
 from tfrecord_io.store.paths.resolve_output import check_outside, identity, unnamed_error
-from tfrecord_io.store.read.source import SMALL_BYTES, Source, source_of
+from tfrecord_io.store.read.source import SMALL_BYTES, Source
 from tfrecord_io.store.write.atomic import open_named
 from tfrecord_io.store.write.atomic_local import create_directories
 from tfrecord_io.store.write.output_file import OutputFile
@@ -439,7 +439,7 @@ class _Target:
         of_source, of_target = stated_digests(source.info), stated_digests(entry.info)
         for kind in of_source.keys() & of_target.keys():
             return of_source[kind] == of_target[kind]
-        target = source_of(self.fs, entry)
+        target = Source.of_entry(self.fs, entry)
         kind = next(iter((*of_source, *of_target)), "crc32c")
         digest = of_source[kind] if kind in of_source else _digest(source, kind)
         return digest == (of_target[kind] if kind in of_target else _digest(target, kind))

@@ -10,7 +10,7 @@ from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.store.filesystem.locate import is_remote, locate
 from tfrecord_io.store.paths.safe_names import join_below, links_out
-from tfrecord_io.store.read.source import read_whole
+from tfrecord_io.store.read.source import Source
 
 
 class Directory:
@@ -60,7 +60,7 @@ class Directory:
         if is_remote(self.fs) and self.fs.is_object_store:
             return self.fs.content(self._join(name))
         entry = self.fs.entry(self._join(name))
-        return None if entry is None or entry.directory else read_whole(self.fs, entry)
+        return None if entry is None or entry.directory else Source.of_entry(self.fs, entry).read()
 
     def _join(self, name: str) -> str:
         return f"{self.name.rstrip('/')}/{name}" if self.name.rstrip("/") else f"{self.name}{name}"

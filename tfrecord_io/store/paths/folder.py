@@ -17,7 +17,7 @@ from tfrecord_io.store.paths.directory import Directory
 from tfrecord_io.store.paths.file_names import FileName, Kind, natural_key
 from tfrecord_io.store.paths.resolve_output import other_suffix
 from tfrecord_io.store.paths.sniff_files import MOST_CHECKED
-from tfrecord_io.store.read.source import read_whole
+from tfrecord_io.store.read.source import Source
 
 T = TypeVar("T")
 
@@ -186,7 +186,7 @@ class Folder:
 def _is_image(fs: FileSystem, entry: Entry) -> bool:
     """True if a file begins as a supported image; False also if the file cannot be opened."""
     try:
-        return bool(entry.size) and looks_like(read_whole(fs, entry, 0)) in _READ_IMAGES
+        return bool(entry.size) and looks_like(Source.of_entry(fs, entry).read(0)) in _READ_IMAGES
     except OSError:
         return False
 
@@ -220,7 +220,7 @@ def read_files(
 def _read(key: T, fs: Any, entry: Entry | None, *, in_advance: bool) -> tuple[T, Any, Entry | None, bytes | None]:
     if entry is None or (in_advance and (entry.size or 0) > LIMITS.ahead_bytes):
         return key, fs, entry, None
-    content = read_whole(fs, entry, MAX_RECORD_BYTES)
+    content = Source.of_entry(fs, entry).read(MAX_RECORD_BYTES)
     if len(content) > MAX_RECORD_BYTES:
         reason = f"the file is larger than a record can be, {MAX_RECORD_BYTES} bytes"
         raise EncodeError(reason, path=fs.display_path(entry.name), expected=MAX_RECORD_BYTES, got=entry.size)

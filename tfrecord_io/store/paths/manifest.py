@@ -57,7 +57,6 @@ from tfrecord_io.store.read.source import (
     NoContent,
     Source,
     read_manifest,
-    source_of,
 )
 
 FORMAT = "tfrecord_io manifest"
@@ -677,7 +676,7 @@ def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry]
         listing = sidecar_entries(fs, names, f"{stems[-1]}.")
     for entry in filter(None, map(listing.get, names)):
         if not entry.directory:
-            return source_of(fs, entry)
+            return Source.of_entry(fs, entry)
     return None
 
 
@@ -701,9 +700,3 @@ def sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mappin
 def _parent(source: Source) -> Any:
     fs, name = source.location
     return (id(fs.fsspec), fs.fsspec._parent(name)) if is_remote(fs) else None
-
-
-def modification_time(source: Source) -> int:
-    """When a local file was last changed, in ns since the epoch."""
-    status = os.stat(source.path) if source.shard is None else source.shard.call_with_name(source.path, os.stat)
-    return status.st_mtime_ns

@@ -15,7 +15,7 @@ from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, natural_key
 from tfrecord_io.store.paths.resolve import has_magic, list_directory
-from tfrecord_io.store.read.source import Source, read_whole, source_of
+from tfrecord_io.store.read.source import Source
 
 _TFDS, _DESCRIPTION_BYTES = b"tensorflow_datasets", 1 << 16  # in the names of classes of features
 
@@ -59,7 +59,7 @@ def find_files(
     entry = fs.entry(name)
     everything: Sequence[Entry] = ()
     if entry is not None and not entry.directory:
-        return PathMatch(os.fspath(path), [source_of(fs, entry)])
+        return PathMatch(os.fspath(path), [Source.of_entry(fs, entry)])
     if entry is not None:
         if listed is not None:
             everything = listed
@@ -83,7 +83,7 @@ def find_files(
     if not files:
         raise FileNotFoundError(errno.ENOENT, nothing, secret_url(os.fspath(path)))
     files.sort(key=lambda child: natural_key(child.name))
-    sources = [source_of(fs, child) for child in files]
+    sources = [Source.of_entry(fs, child) for child in files]
     if partitioned:
         root = ColumnFolder.root_of(name) if entry is None else f"{entry.name.rstrip('/')}/"
         folders = [ColumnFolder.pairs_in(child.name, root) for child in files]
@@ -101,6 +101,6 @@ def tfds_descriptions(fs: FileSystem, listing: Sequence[Entry]) -> set[str]:
     by_name = {entry.basename: entry for entry in listing if entry.basename in (TFDS_FEATURES, TFDS_INFO)}
     if len(by_name) == 1 and TFDS_FEATURES in by_name:
         entry = by_name[TFDS_FEATURES]
-        if entry.directory or _TFDS not in read_whole(fs, entry, _DESCRIPTION_BYTES):
+        if entry.directory or _TFDS not in Source.of_entry(fs, entry).read(_DESCRIPTION_BYTES):
             return set()
     return {entry.name for entry in by_name.values()}

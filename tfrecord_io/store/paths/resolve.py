@@ -29,7 +29,7 @@ from tfrecord_io.store.filesystem.locate import IN_MEMORY, is_remote, locate
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardName, ShardSpec, natural_key
 from tfrecord_io.store.paths.manifest import Manifest, Manifests, is_dataset, manifests_for, sidecar_entries
-from tfrecord_io.store.read.source import Source, source_of, source_of_file_object
+from tfrecord_io.store.read.source import Source
 
 _LOOKUPS = 3
 _BYTES_LIKE = (bytes, bytearray, memoryview)
@@ -157,7 +157,7 @@ def _no_path(expected: str, got: Any) -> TypeError:
 def _file_object(file: Any, storage: StorageOptions) -> Source:
     if storage.storage_options or storage.filesystem is not None:
         raise ValueError("storage_options= and filesystem= are for paths, not for file objects")
-    return source_of_file_object(file)
+    return Source.of_file_object(file)
 
 
 def _warn_of_unnamed(files: Mapping[str, str]) -> None:
@@ -194,7 +194,7 @@ class _Search:
                 root = folder if entry.name.startswith(folder) else ColumnFolder.root_of(name)
                 partitions = ColumnFolder.pairs_in(entry.name, root)
             sources.append(
-                source_of(
+                Source.of_entry(
                     self.fs, entry, shard=self.manifests.shards.get(entry.name), partitions=partitions, beside=beside
                 )
             )

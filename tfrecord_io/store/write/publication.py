@@ -33,7 +33,7 @@ from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, ids_replace
 from tfrecord_io.store.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.paths.sniff_files import readable_files_with_records
-from tfrecord_io.store.read.source import Source, source_of
+from tfrecord_io.store.read.source import Source
 from tfrecord_io.store.write.atomic_local import remove_directories
 from tfrecord_io.store.write.change import Change, Rules
 from tfrecord_io.store.write.old_files import OldFiles
@@ -230,7 +230,7 @@ class Publication:
         if last is None:
             return None
         entry = self.place.fs.entry(f"{self.place.directory}{last.path}{suffix}", is_file=True)
-        return None if entry is None or entry.directory else (source_of(self.place.fs, entry), last.bytes)
+        return None if entry is None or entry.directory else (Source.of_entry(self.place.fs, entry), last.bytes)
 
     def check(self, content: Manifest) -> None:
         """Raise SchemaError if rows of the schemas of `content` cannot be added."""

@@ -29,8 +29,8 @@ from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileS
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.file_names import FileName, Kind, is_id
 from tfrecord_io.store.paths.resolve_output import Output, without_query
-from tfrecord_io.store.read.random_access_file import open_random_access
-from tfrecord_io.store.read.source import Source, read_manifest, source_of
+from tfrecord_io.store.read.random_access_file import RandomAccessFile
+from tfrecord_io.store.read.source import Source, read_manifest
 from tfrecord_io.store.write.atomic import directory_of, open_output, remove_file
 from tfrecord_io.store.write.sharded_dataset_distributed import JOB_DIGITS
 
@@ -137,7 +137,7 @@ class ResumeJournal:
                 with suppress(CorruptRecordError, FileNotFoundError):
                     document = self._document(fs, entries[name])
                     if document.get("staged") == staged:
-                        yield document, source_of(fs, entries[staged])
+                        yield document, Source.of_entry(fs, entries[staged])
 
     def _document(self, fs: FileSystem, entry: Entry) -> Document:
         """The JSON object in a file."""
@@ -178,7 +178,7 @@ def version_of(source: Source) -> SourceVersion:
         Nothing says whether its content is still the same: a pipe, a file object, or a server without ETag and times.
     """
     if source.can_be_read_again:
-        with closing(open_random_access(source)) as file:
+        with closing(RandomAccessFile.open(source)) as file:
             if file.version:
                 path = hide_secrets(without_query(source.path))
                 identity = {name: n for name, n in file.identity.items() if source.shard is None or name != "ctime_ns"}
@@ -200,6 +200,6 @@ def check_version(source: Source, version: SourceVersion) -> None:
         entry = fs.entry(source.remote[1])
         if entry is None:
             raise ReplacedError(errno.ESTALE, "the file was removed while it was read", source.path)
-        current = source_of(fs, entry)
+        current = Source.of_entry(fs, entry)
     if {**version_of(current), "path": version["path"]} != version:
         raise ReplacedError(errno.ESTALE, "the file was changed while it was read; convert it again", source.path)

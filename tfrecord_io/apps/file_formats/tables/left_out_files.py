@@ -20,8 +20,6 @@ from tfrecord_io.store import (
     Source,
     file_in_folders,
     natural_key,
-    open_source,
-    source_of,
 )
 
 _HEAD_BYTES = 64 << 10  # two lines of a wide table
@@ -75,7 +73,7 @@ def _left_out(
     is_table = _table_of_text(match.sources[0]) if is_text and unread else None
     names = []
     for entry in islice(unread, MOST_CHECKED):
-        head = _head(source_of(fs, entry))
+        head = _head(Source.of_entry(fs, entry))
         kind = None if head is None else looks_like(head)
         is_data = any(kind in format.looks for format in formats)
         if is_text and is_data and head is not None:
@@ -109,7 +107,7 @@ def _head(source: Source) -> bytes | None:
     head = memoryview(bytearray(_HEAD_BYTES))
     done = 0
     with suppress(TFRecordError, OSError):
-        stream = open_source(source)
+        stream = source.open_stream()
         try:
             while done < len(head) and (n := stream.readinto(head[done:])):
                 done += n

@@ -29,7 +29,7 @@ from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream, load
 from tfrecord_io.columns import Projection, Schema, empty_batch, first_refused, selectable, short_type_name
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
 from tfrecord_io.read import PartitionColumns, RowFilter, add_filter_columns, open_path, options_from_call
-from tfrecord_io.store import Entry, OutputStream, RawFile, Source, find_files, open_output, open_source, total
+from tfrecord_io.store import Entry, OutputStream, RawFile, Source, find_files, open_output, total
 from tfrecord_io.typing import ProgressLike, SchemaLike
 from tfrecord_io.write import FrameSink, Piece, WriteReport
 
@@ -265,7 +265,7 @@ def arrow_errors(path: str, format: str) -> Iterator[None]:
 
 def open_decompressed_file(source: Source, meter: ProgressMeter | None = None) -> io.BufferedReader:
     """Open a file, which may be compressed, to be read in order; `meter` is advanced by the bytes of the file."""
-    stream = open_source(source)
+    stream = source.open_stream()
     raw = RawFile(stream, None) if meter is None else _MeteredFile(stream, source.size, meter)
     return io.BufferedReader(raw, _BUFFER)
 
