@@ -21,7 +21,7 @@ from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import SchemaError, hide_secrets, printable
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import record_sources, resolve_selection
-from tfrecord_io.store import FileName, FileSystem, Kind, RandomAccessFile, Source, locate, resolve_inputs
+from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs
 
 if TYPE_CHECKING:
     from tfrecord_io.base import CopyOptions, Split
@@ -208,6 +208,7 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
     from tfrecord_io.columns import check_length
     from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale
     from tfrecord_io.read.index.record_index import RecordIndex, scan_sizes
+    from tfrecord_io.store import RandomAccessFile
 
     with RandomAccessFile.open_plain(source, "a slice of a split") as file:
         (sidecar,) = find_indexes([source])

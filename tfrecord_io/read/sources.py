@@ -31,7 +31,7 @@ from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.partition_columns import PartitionColumns, shard_of
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
-from tfrecord_io.store import Origin, Source, SourcePrefetcher, is_remote, locate
+from tfrecord_io.store import Origin, Source, SourcePrefetcher, locate
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=Options)
@@ -159,8 +159,8 @@ def absolute_paths(path: Any, storage: StorageOptions, directory: str) -> Any:
         return [absolute_paths(part, storage, directory) for part in path]
     if not isinstance(path, str | os.PathLike):
         return path
-    fs, name = locate(path, storage)
-    return path if is_remote(fs) else os.path.join(directory, name)
+    location = locate(path, storage)
+    return os.path.join(directory, location.name) if location.is_local else path
 
 
 def storage_of(source: Any) -> dict[str, Any]:

@@ -13,18 +13,11 @@ _HOMES = {
     "Stopped": "copies.file_transfer",  # Another file has failed, or the caller has interrupted the call
     "Entry": "filesystem.interface",  # An existing file or directory
     "FileSystem": "filesystem.interface",  # A filesystem
-    "LocalFileSystem": "filesystem.interface",  # Files of the operating system
-    "existing_files": "filesystem.interface",  # Look up several names together
-    "is_dangling": "filesystem.interface",  # True if a local path is a link to itself or to a missing file
-    "check_writable": "filesystem.locate",  # Raise OSError, without a request
-    "is_remote": "filesystem.locate",  # True if the filesystem is an `FsspecFileSystem`
+    "Location": "filesystem.locate",  # A file or directory, by its name in a filesystem
     "is_url": "filesystem.locate",  # True if a path begins with a protocol
     "locate": "filesystem.locate",  # Find the filesystem that a path is in, and its name there
     "path_text": "filesystem.locate",  # The path as text
     "storage_for": "filesystem.locate",  # The storage of some paths, without options for URLs where none is one
-    "raise_os_errors": "filesystem.os_errors",  # Convert exceptions of a remote filesystem to OSError
-    "replaced_error": "filesystem.os_errors",  # The error for a file or dataset replaced since the lookup
-    "FsspecFileSystem": "filesystem.remote",  # Files of an fsspec filesystem
     "ColumnFolder": "paths.column_folder",  # A partition column and its value, as the name of a folder states them
     "Directory": "paths.directory",  # A directory, on disk or behind a URL, whose small files are read whole
     "DIRECTORY_STEM": "paths.file_names",  # of shards written to a directory
@@ -42,7 +35,6 @@ _HOMES = {
     "Manifests": "paths.manifest",  # The manifests in some directories, and the shards that they describe
     "NO_CONTENT": "paths.manifest",  # A manifest without files and facts
     "find_sidecars": "paths.manifest",  # For each file, its existing sidecar with the first of these suffixes
-    "sidecar_entries": "paths.manifest",  # Entries of the existing files among names with this prefix
     "PackedSources": "paths.packed_sources",  # Sources without the state of this process
     "PathMatch": "paths.plain_files",  # The files that a path means
     "find_files": "paths.plain_files",  # Find the files that a path means
@@ -61,7 +53,6 @@ _HOMES = {
     "check_outside": "paths.resolve_output",  # Refuse to write TFRecord files into a directory that is read
     "check_suffix": "paths.resolve_output",  # Refuse the name of a file of another format as that of a TFRecord file
     "directory_of_folders": "paths.resolve_output",  # The directory, with its slash
-    "identity": "paths.resolve_output",  # What distinguishes filesystems, and the name of a file or directory there
     "other_suffix": "paths.resolve_output",  # The suffix that the name of a file, dataset or directory has
     "resolve_output": "paths.resolve_output",  # Resolve a path to write
     "similar_suffix": "paths.resolve_output",  # The suffix of a format, or of TFRecord
@@ -93,14 +84,9 @@ _HOMES = {
     "working_directory": "read.source",  # The working directory, if the path of a source is relative to it
     "named_temporary_folder": "system",  # Name the folder of temporary files in an error about a full disk that
     "directory_of": "write.atomic",  # The filesystem of the shards, and their directory there, with its slash
-    "file_status": "write.atomic",  # The owner and mode of a local file
-    "is_local": "write.atomic",  # True if a path is that of a local file
-    "make_parent": "write.atomic",  # Make the directory of a local file
-    "new_parent": "write.atomic",  # Make the directory of a local file
     "open_output": "write.atomic",  # Open one file for writing
     "open_publication": "write.atomic",  # Start writing a sharded dataset, see `Publication`
     "place_of": "write.atomic",  # The place of the dataset `stem`
-    "remove_file": "write.atomic",  # Remove a file if it exists and may be removed
     "change_of": "write.change",  # The change that a caller's `mode` asks for
     "Leftover": "write.leftovers",  # A file, folder or upload left behind
     "clean_leftovers": "write.leftovers",  # Find what killed writers left behind, the oldest first, and `remove` it

@@ -7,18 +7,11 @@ from tfrecord_io.store.copies.copy_files import copy_files as copy_files
 from tfrecord_io.store.copies.file_transfer import Stopped as Stopped
 from tfrecord_io.store.filesystem.interface import Entry as Entry
 from tfrecord_io.store.filesystem.interface import FileSystem as FileSystem
-from tfrecord_io.store.filesystem.interface import LocalFileSystem as LocalFileSystem
-from tfrecord_io.store.filesystem.interface import existing_files as existing_files
-from tfrecord_io.store.filesystem.interface import is_dangling as is_dangling
-from tfrecord_io.store.filesystem.locate import check_writable as check_writable
-from tfrecord_io.store.filesystem.locate import is_remote as is_remote
+from tfrecord_io.store.filesystem.locate import Location as Location
 from tfrecord_io.store.filesystem.locate import is_url as is_url
 from tfrecord_io.store.filesystem.locate import locate as locate
 from tfrecord_io.store.filesystem.locate import path_text as path_text
 from tfrecord_io.store.filesystem.locate import storage_for as storage_for
-from tfrecord_io.store.filesystem.os_errors import raise_os_errors as raise_os_errors
-from tfrecord_io.store.filesystem.os_errors import replaced_error as replaced_error
-from tfrecord_io.store.filesystem.remote import FsspecFileSystem as FsspecFileSystem
 from tfrecord_io.store.paths.column_folder import ColumnFolder as ColumnFolder
 from tfrecord_io.store.paths.directory import Directory as Directory
 from tfrecord_io.store.paths.file_names import DIRECTORY_STEM as DIRECTORY_STEM
@@ -36,7 +29,6 @@ from tfrecord_io.store.paths.manifest import Manifest as Manifest
 from tfrecord_io.store.paths.manifest import ManifestFile as ManifestFile
 from tfrecord_io.store.paths.manifest import Manifests as Manifests
 from tfrecord_io.store.paths.manifest import find_sidecars as find_sidecars
-from tfrecord_io.store.paths.manifest import sidecar_entries as sidecar_entries
 from tfrecord_io.store.paths.packed_sources import PackedSources as PackedSources
 from tfrecord_io.store.paths.plain_files import PathMatch as PathMatch
 from tfrecord_io.store.paths.plain_files import find_files as find_files
@@ -55,7 +47,6 @@ from tfrecord_io.store.paths.resolve_output import check_named as check_named
 from tfrecord_io.store.paths.resolve_output import check_outside as check_outside
 from tfrecord_io.store.paths.resolve_output import check_suffix as check_suffix
 from tfrecord_io.store.paths.resolve_output import directory_of_folders as directory_of_folders
-from tfrecord_io.store.paths.resolve_output import identity as identity
 from tfrecord_io.store.paths.resolve_output import other_suffix as other_suffix
 from tfrecord_io.store.paths.resolve_output import resolve_output as resolve_output
 from tfrecord_io.store.paths.resolve_output import similar_suffix as similar_suffix
@@ -87,14 +78,9 @@ from tfrecord_io.store.read.source import total as total
 from tfrecord_io.store.read.source import working_directory as working_directory
 from tfrecord_io.store.system import named_temporary_folder as named_temporary_folder
 from tfrecord_io.store.write.atomic import directory_of as directory_of
-from tfrecord_io.store.write.atomic import file_status as file_status
-from tfrecord_io.store.write.atomic import is_local as is_local
-from tfrecord_io.store.write.atomic import make_parent as make_parent
-from tfrecord_io.store.write.atomic import new_parent as new_parent
 from tfrecord_io.store.write.atomic import open_output as open_output
 from tfrecord_io.store.write.atomic import open_publication as open_publication
 from tfrecord_io.store.write.atomic import place_of as place_of
-from tfrecord_io.store.write.atomic import remove_file as remove_file
 from tfrecord_io.store.write.change import change_of as change_of
 from tfrecord_io.store.write.leftovers import Leftover as Leftover
 from tfrecord_io.store.write.leftovers import clean_leftovers as clean_leftovers
@@ -137,10 +123,9 @@ __all__ = [
     "FileName",
     "FileSystem",
     "Folder",
-    "FsspecFileSystem",
     "Kind",
     "Leftover",
-    "LocalFileSystem",
+    "Location",
     "MOST_CHECKED",
     "MOST_SHARDS",
     "Manifest",
@@ -185,52 +170,39 @@ __all__ = [
     "check_single_family",
     "check_suffix",
     "check_version",
-    "check_writable",
     "clean_leftovers",
     "copy_files",
     "directory_of",
     "directory_of_folders",
-    "existing_files",
     "file_in_folders",
-    "file_status",
     "files_below",
     "files_with_records",
     "find_files",
     "find_sidecars",
     "has_magic",
-    "identity",
-    "is_dangling",
     "is_elsewhere",
-    "is_local",
-    "is_remote",
     "is_url",
     "is_version",
     "leads_out",
     "list_directory",
     "locate",
-    "make_parent",
     "manifest_of",
     "metadata_of",
     "name_fault",
     "named_temporary_folder",
     "natural_key",
     "new_id",
-    "new_parent",
     "open_output",
     "open_publication",
     "other_files",
     "other_suffix",
     "path_text",
     "place_of",
-    "raise_os_errors",
     "read_files",
     "record_files",
-    "remove_file",
-    "replaced_error",
     "requests_for",
     "resolve_inputs",
     "resolve_output",
-    "sidecar_entries",
     "similar_suffix",
     "storage_for",
     "tfds_descriptions",

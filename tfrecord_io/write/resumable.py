@@ -48,8 +48,8 @@ from tfrecord_io.store import (
     absolute,
     change_of,
     directory_of,
-    is_local,
     is_version,
+    locate,
     new_id,
     place_of,
     resolve_output,
@@ -286,7 +286,7 @@ class ResumableWriter:
     @property
     def stored_at_a_time(self) -> int:
         """How many parts may be stored at a time."""
-        return 1 if is_local(self.writer.target.output.base, self.writer.target.storage) else _STORED
+        return 1 if locate(self.writer.target.output.base, self.writer.target.storage).is_local else _STORED
 
     def add(self, part: WrittenPart, source: SourceVersion) -> WrittenPart:
         """Note a finished part and its source in the journal."""

@@ -46,7 +46,7 @@ from tfrecord_io.read import (
     unite_parts,
     unwrap_scans,
 )
-from tfrecord_io.store import FsspecFileSystem, is_url, locate, without_compression
+from tfrecord_io.store import is_url, locate, without_compression
 from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:
@@ -159,9 +159,9 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
                 connection.register(name, _arrow_dataset(scan, streams))
             of_protocols = {url.partition("://")[0]: url for url in urls if options.storage_options is not None}
             for url in of_protocols.values():
-                filesystem, _ = locate(url, options.storage)
-                if isinstance(filesystem, FsspecFileSystem):
-                    connection.register_filesystem(filesystem.fsspec)
+                filesystem = locate(url, options.storage).fsspec
+                if filesystem is not None:
+                    connection.register_filesystem(filesystem)
             result = _interruptible(connection, connection.sql, sql)
             if result is None:
                 yield pa.table({}).to_reader()

@@ -52,7 +52,6 @@ from tfrecord_io.read import (
 )
 from tfrecord_io.store import (
     Entry,
-    LocalFileSystem,
     OutputFile,
     Source,
     SourceVersion,
@@ -537,8 +536,8 @@ def _is_folder_of_tables(path: str, writes: Format, keywords: Mapping[str, Any],
         return False
     if path.endswith("/") or any(keywords.get(key) for key in FOLDER_OPTIONS):
         return True
-    fs, name = locate(path, storage)
-    return isinstance(fs, LocalFileSystem) and os.path.isdir(name)
+    location = locate(path, storage)
+    return location.is_local and os.path.isdir(location.name)
 
 
 def _check(

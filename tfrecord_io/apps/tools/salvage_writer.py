@@ -53,8 +53,7 @@ from tfrecord_io.store import (
     NO_CONTENT,
     ColumnFolder,
     FileName,
-    FileSystem,
-    LocalFileSystem,
+    Location,
     NamedShards,
     Output,
     Publication,
@@ -65,10 +64,7 @@ from tfrecord_io.store import (
     change_of,
     check_named,
     check_suffix,
-    check_writable,
-    identity,
     locate,
-    make_parent,
     open_publication,
 )
 from tfrecord_io.write import FrameSink, SchemaUnion, say_published, try_add_prefix
@@ -227,9 +223,9 @@ def plan_targets(
         A file that is not a shard would be put into the directory of a dataset with a manifest.
     """
     text = os.fspath(dst)
-    fs, name = locate(dst, storage)
-    check_writable(fs, name)
-    entry = fs.entry(name)
+    location = locate(dst, storage)
+    location.check_writable()
+    entry = location.fs.entry(location.name)
     has_folders = any(source.partitions for source in sources)
     into_directory = len(sources) > 1 or has_folders or text.endswith("/") or (entry is not None and entry.directory)
     if entry is None and ShardSpec.parse(text) is not None:
@@ -256,10 +252,10 @@ def plan_targets(
     if (twice := next((path for path, count in Counter(paths).items() if count > 1), None)) is not None:
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
     files = (source for source in sources if source.local or source.remote is not None)
-    read = {place for source in files for place in _places(*source.location)}
-    reported = set() if report is None else _places(*locate(report, storage))
+    read = {place for source in files for place in _places(source.location)}
+    reported = set() if report is None else _places(locate(report, storage))
     for target in targets:
-        target_places = _places(*locate(target.path, storage))
+        target_places = _places(locate(target.path, storage))
         if target_places & read:
             raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
         if reported & target_places or reported & read:
@@ -289,12 +285,12 @@ def _relative_paths(paths: Sequence[tuple[str, str]]) -> list[str]:
     ]
 
 
-def _places(fs: FileSystem, name: str) -> set[tuple[Any, ...]]:
+def _places(file: Location) -> set[tuple[Any, ...]]:
     """Identities of a file: its place and, of a local one, its inode."""
-    places: set[tuple[Any, ...]] = {identity(fs, name)}
-    if isinstance(fs, LocalFileSystem):
+    places: set[tuple[Any, ...]] = {file.identity}
+    if file.is_local:
         with suppress(FileNotFoundError, NotADirectoryError):
-            status = os.stat(name)
+            status = os.stat(file.name)
             places.add((status.st_dev, status.st_ino, None))
     return places
 
@@ -398,7 +394,7 @@ class SalvageWriter:
             return self._copy(target, records, None)[0]
         compression = target.codec(records.compression)
         if target.same_name:
-            make_parent(target.path, self.options.target)
+            locate(target.path, self.options.target).make_parent()
         sink = FrameSink(target.path, self.options.target, compression=compression, mode=self.options.mode)
         try:
             result, _ = self._copy(target, records, sink)

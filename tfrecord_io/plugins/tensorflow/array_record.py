@@ -32,7 +32,6 @@ from tfrecord_io.store import (
     Source,
     check_complete,
     check_single_family,
-    is_local,
     locate,
     natural_key,
     resolve_inputs,
@@ -303,7 +302,7 @@ def to_array_record(
     of_files = {} if datasets_in(source) else storage_for(paths_of(source), storage.source).keywords
     sink = FrameSink(target, storage.target, mode=mode)
     try:
-        folder = os.path.dirname(target) if is_local(os.fspath(target), storage.target) else None
+        folder = os.path.dirname(target) if locate(os.fspath(target), storage.target).is_local else None
         with (
             tempfile.TemporaryDirectory(prefix=".array_record-", dir=folder or None) as stage,
             RecordReader(dataset(source, **keywords, **of_files)) as records,

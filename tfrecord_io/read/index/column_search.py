@@ -25,7 +25,7 @@ from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.read.index.find_index import open_columns, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import RecordIndex
-from tfrecord_io.store import Bytes, Origin, RandomAccessFile, Source, find_sidecars, replaced_error
+from tfrecord_io.store import Bytes, Origin, RandomAccessFile, Source, find_sidecars
 
 _THREADS = 16
 
@@ -320,11 +320,7 @@ class _Task:
 
     def open_file(self) -> RandomAccessFile:
         """Open the file; ReplacedError if it was replaced."""
-        file = RandomAccessFile.open(self.source)
-        if (file.size, file.version) != (self.size, self.version):
-            file.close()
-            raise replaced_error(self.source.path)
-        return file
+        return RandomAccessFile.open_version(self.source, self.size, self.version, self.source.path)
 
     def read(self) -> Bytes:
         """Read the frames of the records, one after the other.

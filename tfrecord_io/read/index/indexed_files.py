@@ -21,15 +21,7 @@ from tfrecord_io.columns import runs_within
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.index.find_index import read_index, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import RecordIndex, scan_index
-from tfrecord_io.store import (
-    Bytes,
-    PackedSources,
-    RandomAccessFile,
-    Source,
-    is_elsewhere,
-    replaced_error,
-    working_directory,
-)
+from tfrecord_io.store import Bytes, PackedSources, RandomAccessFile, Source, is_elsewhere, working_directory
 
 _HELD_BYTES = 256 * MIB  # of small objects
 _THREADS = 16
@@ -262,12 +254,8 @@ class IndexedFiles:
         source = self.sources[file]
         if self._directory is not None and is_elsewhere(self._directory):
             source = source.absolute(self._directory)
-        opened, size = RandomAccessFile.open(source), self.indexes[file].end
-        version = self._versions.get(file)
-        if opened.size == size and version in (None, opened.version):
-            return opened
-        opened.close()
-        raise replaced_error(self.sources[file].path)
+        size, version = self.indexes[file].end, self._versions.get(file)
+        return RandomAccessFile.open_version(source, size, version, self.sources[file].path)
 
     def close(self) -> None:
         """Close the files."""

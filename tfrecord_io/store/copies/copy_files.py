@@ -42,18 +42,18 @@ from tfrecord_io.store.copies.copied_files import (
 )
 from tfrecord_io.store.copies.file_transfer import Passed, Traffic, check_passed, parse_rate, transfer
 from tfrecord_io.store.copies.store_copy import can_copy, copy_within, is_proof_known, stated_digests
+from tfrecord_io.store.filesystem.directories import create_directories
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.store.filesystem.locate import check_writable, is_remote, locate
+from tfrecord_io.store.filesystem.locate import Location, is_remote, locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.filesystem.retries import counting_retries
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardSpec
 from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.resolve import list_directory, record_files
-from tfrecord_io.store.paths.resolve_output import check_outside, identity, unnamed_error
+from tfrecord_io.store.paths.resolve_output import check_outside, unnamed_error
 from tfrecord_io.store.read.source import SMALL_BYTES, Source
 from tfrecord_io.store.write.atomic import open_named
-from tfrecord_io.store.write.atomic_local import create_directories
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.typing import FileMode, ProgressLike
 
@@ -229,7 +229,7 @@ class _Call:
         self.tries += 1
         options = self.options
         fs, name = locate(self.target, options.target)
-        check_writable(fs, name)
+        Location(fs, name).check_writable()
         found = find(self.paths, options.source, all_files=options.all_files)
         if self.choose is not None:
             found = _chosen(found, self.choose)
@@ -343,17 +343,17 @@ def _check_apart(
 ) -> None:
     """Refuse a target in a directory that is copied, and files that would replace themselves."""
     check_outside(paths, options.source, target, options.target)
-    store, written = identity(fs, directory)
+    store, written = Location(fs, directory).identity
     for path in paths if options.all_files else ():
-        other, read = identity(*locate(path, options.source))
+        other, read = locate(path, options.source).identity
         if other == store and f"{written}/".startswith(f"{read.rstrip('/')}/"):
             text = "is in the directory of which all_files=True copies all: choose another directory"
             raise ValueError(f"'{printable(os.fspath(target))}' {text}")
     for dataset in found.datasets:
-        if identity(dataset.fs, dataset.root) == (store, written):
+        if Location(dataset.fs, dataset.root).identity == (store, written):
             raise ValueError(f"'{printable(os.fspath(target))}' is the directory that is copied")
     for name, source in (*found.files, *found.others):
-        if identity(*source.location) == identity(fs, directory + name):
+        if source.location.identity == Location(fs, directory + name).identity:
             raise ValueError(f"'{printable(source.path)}' is the file that would be written")
 
 

@@ -13,7 +13,7 @@ from tfrecord_io.base import DEFAULT_STORAGE, WRITTEN_SUFFIXES, StorageOptions
 from tfrecord_io.bytes import CODECS, FORMATS, get_codec
 from tfrecord_io.errors import for_cli, printable
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
-from tfrecord_io.store.filesystem.locate import check_writable, is_remote, locate, path_text
+from tfrecord_io.store.filesystem.locate import Location, locate, path_text
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardName, ShardSpec
 from tfrecord_io.store.paths.manifest import is_dataset
@@ -205,15 +205,16 @@ def check_outside(
     """
     if not isinstance(target, str | os.PathLike):
         return
-    fs, name = locate(target, storage)
-    store, path = identity(fs, name)
+    location = locate(target, storage)
+    fs, name = location
+    store, path = location.identity
     paths = src if isinstance(src, list | tuple) else [src]
-    read = {identity(*locate(path, source)) for path in paths if isinstance(path, str | os.PathLike)}
+    read = {locate(path, source).identity for path in paths if isinstance(path, str | os.PathLike)}
     versions = {id(s.shard.manifest): s.shard.manifest for s in sources if s.shard is not None}
     of_directory = FileName.manifest(DIRECTORY_STEM)
     for version in versions.values():
         if version.name.endswith(f"/{of_directory}"):
-            read.add(identity(version.fs, version.name.removesuffix(of_directory)))
+            read.add(Location(version.fs, version.name.removesuffix(of_directory)).identity)
     for _, directory in [each for each in read if each[0] == store and path.startswith(f"{each[1]}/")]:
         entry = fs.entry(name)
         is_directory = os.fspath(target).endswith("/")  # of which names in buckets have no slash
@@ -241,17 +242,6 @@ def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:
     places = [directory, *ColumnFolder.roots_of(directory)]
     for manifest in existing_files(fs, [place + FileName.manifest(DIRECTORY_STEM) for place in places]).values():
         raise unnamed_error(fs.display_path(manifest.parent), fs.display_path(name))
-
-
-def identity(fs: FileSystem, name: str) -> tuple[Any, str]:
-    """What distinguishes filesystems, and the name of a file or directory there, without a slash at its end."""
-    if not is_remote(fs):
-        return None, os.path.realpath(name)
-    protocol = fs.fsspec.protocol
-    options = getattr(fs.fsspec, "storage_options", None) or {}
-    endpoint = options.get("endpoint_url") or (options.get("client_kwargs") or {}).get("endpoint_url")
-    account = getattr(getattr(fs.fsspec, "service_client", None), "url", None)  # of Azure
-    return (protocol if isinstance(protocol, str) else tuple(protocol), str(endpoint or account)), name.rstrip("/")
 
 
 def resolve_output(
@@ -294,8 +284,9 @@ def resolve_output(
     if not isinstance(path, (str, os.PathLike)):
         raise no_output_path(path)
     text = path_text(path)
-    fs, name = locate(path, storage)
-    check_writable(fs, name)
+    location = locate(path, storage)
+    location.check_writable()
+    fs, name = location
     check_suffix(text, stated=True)
     request = _Request(
         fs=fs,

@@ -69,6 +69,15 @@ class RandomAccessFile(Closing):
             raise ValueError(f"{printable(source.path)} is compressed ({codec.name}): {reason}; {advice}")
         return file
 
+    @staticmethod
+    def open_version(source: Source, size: int, version: str | None, path: str) -> RandomAccessFile:
+        """Open a file that has this size and, unless it is None, this version; if not, ReplacedError for the path."""
+        file = RandomAccessFile.open(source)
+        if file.size == size and version in (None, file.version):
+            return file
+        file.close()
+        raise replaced_error(path)
+
     @property
     def codec(self) -> Codec | None:
         """The compression, detected by the first bytes; None for a plain file."""

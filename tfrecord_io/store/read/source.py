@@ -20,7 +20,7 @@ from tfrecord_io.bytes import INFER, PlainStream, Raw, Stream, get_codec, open_d
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
-from tfrecord_io.store.filesystem.locate import is_remote
+from tfrecord_io.store.filesystem.locate import Location, is_remote
 from tfrecord_io.store.read.block_reader import Bytes
 
 if TYPE_CHECKING:
@@ -504,6 +504,11 @@ class Source:
         return self.pipe is not None and not is_dangling(self.path)
 
     @property
+    def is_dangling(self) -> bool:
+        """True for a link to itself or to a missing file."""
+        return self.pipe is not None and is_dangling(self.path)
+
+    @property
     def is_file_object(self) -> bool:
         return self._file is not None
 
@@ -539,9 +544,11 @@ class Source:
         return reopen_if_forked(self._fsspec), str(self._name)
 
     @property
-    def location(self) -> tuple[FileSystem, str]:
+    def location(self) -> Location:
         """The filesystem of a file, and the file's final name there."""
-        return (LocalFileSystem(), self.path) if self._fsspec is None else (self._store, str(self._name))
+        if self._fsspec is None:
+            return Location(LocalFileSystem(), self.path)
+        return Location(self._store, str(self._name))
 
     def may_be_beside(self, name: str) -> bool:
         """True if the source's directory may have a file of this name: not if a listing has none."""

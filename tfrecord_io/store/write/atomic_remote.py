@@ -32,7 +32,7 @@ from fsspec.asyn import AsyncFileSystem
 from tfrecord_io.base import LIMITS, MIB, quiet_at_exit
 from tfrecord_io.bytes import crc32c
 from tfrecord_io.store.filesystem.azure import MISSING, Blob
-from tfrecord_io.store.filesystem.locate import check_writable
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.os_errors import answer_of, raise_os_errors
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.store.filesystem.retries import note_retries
@@ -78,7 +78,7 @@ def open_remote(
     `resolved`. Several files may share a `memory`.
     """
     path = fs.display_path(name) if path is None else path
-    check_writable(fs, name)
+    Location(fs, name).check_writable()
     entry = None if not looks else fs.entry(name) if resolved is None else resolved.entry
     if entry is not None and entry.directory:
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)

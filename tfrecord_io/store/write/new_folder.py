@@ -14,9 +14,9 @@ from typing import Any, Self
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
-from tfrecord_io.store.filesystem.locate import check_writable, locate
+from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.paths.file_names import FileName
-from tfrecord_io.store.write.atomic import open_output, remove_file
+from tfrecord_io.store.write.atomic import open_output
 
 _REMOTE_WRITERS = 16
 _EXISTS = "the folder exists and is not empty; choose another name, or delete it"
@@ -34,8 +34,9 @@ class NewFolder(ABC):
         FileExistsError
             There is a file of this name, or a folder that is not empty.
         """
-        fs, name = locate(path, storage)
-        check_writable(fs, name)
+        location = locate(path, storage)
+        location.check_writable()
+        fs, name = location
         entry = fs.entry(name)
         if entry is not None and (not entry.directory or fs.listing(entry.name)):
             text = _EXISTS if entry.directory else "a file, not a folder"
@@ -171,4 +172,4 @@ class _RemoteFolder(NewFolder):
     def discard(self) -> None:
         for name in self._written:
             with suppress(OSError):
-                remove_file(self.table(name), self._storage)
+                locate(self.table(name), self._storage).remove()

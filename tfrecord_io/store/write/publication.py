@@ -27,6 +27,7 @@ from typing import TypeVar
 
 from tfrecord_io.base import and_more, counted, logger
 from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable
+from tfrecord_io.store.filesystem.directories import remove_directories
 from tfrecord_io.store.filesystem.interface import Entry
 from tfrecord_io.store.paths.file_names import FileName, ShardName, new_id
 from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, ids_replaced
@@ -34,7 +35,6 @@ from tfrecord_io.store.paths.resolve import list_directory, other_files, record_
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.paths.sniff_files import readable_files_with_records
 from tfrecord_io.store.read.source import Source
-from tfrecord_io.store.write.atomic_local import remove_directories
 from tfrecord_io.store.write.change import Change, Rules
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile

@@ -26,12 +26,13 @@ from tfrecord_io.bytes import crc32c
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, hide_secrets, printable
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
+from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.file_names import FileName, Kind, is_id
 from tfrecord_io.store.paths.resolve_output import Output, without_query
 from tfrecord_io.store.read.random_access_file import RandomAccessFile
 from tfrecord_io.store.read.source import Source, read_manifest
-from tfrecord_io.store.write.atomic import directory_of, open_output, remove_file
+from tfrecord_io.store.write.atomic import directory_of, open_output
 from tfrecord_io.store.write.sharded_dataset_distributed import JOB_DIGITS
 
 FORMAT = "tfrecord_io resume"
@@ -98,7 +99,7 @@ class ResumeJournal:
             file.write(_as_json(document))
 
     def remove(self) -> None:
-        remove_file(self.path, self.storage)
+        locate(self.path, self.storage).remove()
 
     @contextmanager
     def hold_lock(self) -> Iterator[None]:

@@ -20,13 +20,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.store.filesystem.locate import is_url
+from tfrecord_io.store.filesystem.directories import remove_directories
+from tfrecord_io.store.filesystem.locate import is_url, locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.file_names import FileName, new_id
 from tfrecord_io.store.paths.manifest import NO_CONTENT, Manifest
 from tfrecord_io.store.paths.resolve_output import Output
-from tfrecord_io.store.write.atomic import directory_of, open_named, open_publication, place_of, remove_file
-from tfrecord_io.store.write.atomic_local import LocalOutput, remove_directories
+from tfrecord_io.store.write.atomic import directory_of, open_named, open_publication, place_of
+from tfrecord_io.store.write.atomic_local import LocalOutput
 from tfrecord_io.store.write.change import Change, Whole
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.publication import Publication, WrittenShard
@@ -186,7 +187,7 @@ class DistributedTarget:
             left[""] = error
         for name in place_of(fs, directory, self.output.stem).remove_many(names) if names else ():
             try:
-                remove_file(self.output.folder + name, self.storage)
+                locate(self.output.folder + name, self.storage).remove()
             except OSError as error:
                 left[name] = error
         if isinstance(fs, FsspecFileSystem):
@@ -240,7 +241,7 @@ class Attempt:
         """Remove the files that have appeared."""
         folder = self._target.output.folder
         for name in self._names.values():
-            remove_file(folder + name, self._target.storage)
+            locate(folder + name, self._target.storage).remove()
 
 
 def absolute(output: Output, storage: StorageOptions) -> Output:

@@ -31,7 +31,7 @@ from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.bytes import MAX_RECORD_BYTES, ZARR, Array
 from tfrecord_io.columns import Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, needs, printable
-from tfrecord_io.store import Directory, LocalFileSystem, NewFolder, leads_out, locate, name_fault, raise_os_errors
+from tfrecord_io.store import Directory, NewFolder, leads_out, locate, name_fault
 from tfrecord_io.write import WriteReport
 
 if TYPE_CHECKING:
@@ -170,10 +170,9 @@ class _Folder:
 
     def read(self, name: str, begin: int, end: int | None) -> bytes | None:
         """Bytes of a file, from the end if `begin` is negative; None if the file does not exist."""
-        if not isinstance(self.fs, LocalFileSystem):
+        if not self.fs.is_local:
             try:
-                with raise_os_errors(self.fs.display_path(name)):
-                    return bytes(self.fs.fsspec.cat_file(name, start=begin, end=end))  # type: ignore[attr-defined]
+                return self.fs.read_range(name, begin, end)
             except (FileNotFoundError, IsADirectoryError):
                 return None
         try:
@@ -187,9 +186,7 @@ class _Folder:
         if not stat.S_ISREG(status.st_mode) or size > MAX_RECORD_BYTES:
             reason = f"a chunk of {size} bytes" if stat.S_ISREG(status.st_mode) else "not a regular file"
             raise DecodeError(reason, path=name, expected=MAX_RECORD_BYTES, got=size)
-        with open(name, "rb") as file:
-            file.seek(begin)
-            return file.read(max(0, size))
+        return self.fs.read_range(name, begin, begin + max(0, size))
 
 
 @cache

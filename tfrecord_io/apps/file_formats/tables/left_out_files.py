@@ -10,17 +10,7 @@ from itertools import islice
 from tfrecord_io.base import and_more, listed
 from tfrecord_io.bytes import CODECS, CSV, FORMATS, TSV, Format, looks_like
 from tfrecord_io.errors import TFRecordError, printable, warn
-from tfrecord_io.store import (
-    MOST_CHECKED,
-    Entry,
-    FileName,
-    FileSystem,
-    LocalFileSystem,
-    PathMatch,
-    Source,
-    file_in_folders,
-    natural_key,
-)
+from tfrecord_io.store import MOST_CHECKED, Entry, FileName, FileSystem, PathMatch, Source, file_in_folders, natural_key
 
 _HEAD_BYTES = 64 << 10  # two lines of a wide table
 _DELIMITER = re.compile(rb"[,;\t|](?! )")
@@ -42,7 +32,7 @@ def warn_of_left_out(match: PathMatch, formats: Sequence[Format]) -> None:
         return not FileName.parse(name).is_hidden and CODECS.without_suffix(name.lower()).endswith(suffixes)
 
     directory = match.fs.display_path(match.name)
-    is_local = isinstance(match.fs, LocalFileSystem)
+    is_local = match.fs.is_local
     if is_local and (text := file_in_folders(match.name, match.listing, is_read)):
         warn(f"{printable(directory)}: {text}", UserWarning)
     left_out = [] if not match.sources else _left_out(match, match.fs, formats, suffixes, only_names=not is_local)
