@@ -20,50 +20,29 @@ _HOMES = {
     "storage_for": "filesystem.locate",  # The storage of some paths, without options for URLs where none is one
     "ColumnFolder": "paths.column_folder",  # A partition column and its value, as the name of a folder states them
     "Directory": "paths.directory",  # A directory, on disk or behind a URL, whose small files are read whole
-    "DIRECTORY_STEM": "paths.file_names",  # of shards written to a directory
     "FileName": "paths.file_names",  # A file's name in its directory, with what the name says
     "Kind": "paths.file_names",  # What a file of a directory is, by its name
     "ShardName": "paths.file_names",  # The parts of a shard's file name
     "ShardSpec": "paths.file_names",  # A dataset's name, with its suffix, and the number of its shards, None for any
     "natural_key": "paths.file_names",  # Sort key by which ``file9`` comes before ``file10``
-    "new_id": "paths.file_names",  # An id for one writing of a dataset, of 16 hex digits
     "Folder": "paths.folder",  # The files below a folder, those of a wanted kind apart
     "check_class_names": "paths.folder",  # Refuse `class_names` that are not a list of names, or have one twice
     "read_files": "paths.folder",  # The content of files, in order
+    "Listing": "paths.listing",  # What a directory has, or what matches a pattern
     "Manifest": "paths.manifest",  # The content of a manifest
     "ManifestFile": "paths.manifest",  # One shard
-    "Manifests": "paths.manifest",  # The manifests in some directories, and the shards that they describe
-    "NO_CONTENT": "paths.manifest",  # A manifest without files and facts
     "find_sidecars": "paths.manifest",  # For each file, its existing sidecar with the first of these suffixes
     "PackedSources": "paths.packed_sources",  # Sources without the state of this process
-    "PathMatch": "paths.plain_files",  # The files that a path means
     "find_files": "paths.plain_files",  # Find the files that a path means
-    "tfds_descriptions": "paths.plain_files",  # The names in a listing of the files by which TFDS describes a
     "check_complete": "paths.resolve",  # Raise FileNotFoundError if a family has a missing or duplicate index
     "check_single_family": "paths.resolve",  # Raise ValueError, with a glob for each, if there are several families
-    "has_magic": "paths.resolve",  # True if a name is a pattern
-    "list_directory": "paths.resolve",  # List a directory, and the files in its partition folders
-    "other_files": "paths.resolve",  # The other files of a listing that may hold records, whatever their names
-    "record_files": "paths.resolve",  # The files of a listing that are read as data when their directory is read
     "resolve_inputs": "paths.resolve",  # Find the files that a path means, at least one
-    "MOST_SHARDS": "paths.resolve_output",  # so that names with five digits sort correctly
     "NamedShards": "paths.resolve_output",  # The shards of a dataset with given names, of which some may be missing
+    "OtherSuffix": "paths.resolve_output",  # The suffix of a name that is not TFRecord's
     "Output": "paths.resolve_output",  # Where a writer writes
-    "check_named": "paths.resolve_output",  # Refuse to write one TFRecord file into the directory of a dataset
     "check_outside": "paths.resolve_output",  # Refuse to write TFRecord files into a directory that is read
-    "check_suffix": "paths.resolve_output",  # Refuse the name of a file of another format as that of a TFRecord file
-    "directory_of_folders": "paths.resolve_output",  # The directory, with its slash
-    "other_suffix": "paths.resolve_output",  # The suffix that the name of a file, dataset or directory has
-    "resolve_output": "paths.resolve_output",  # Resolve a path to write
-    "similar_suffix": "paths.resolve_output",  # The suffix of a format, or of TFRecord
-    "without_compression": "paths.resolve_output",  # The path in lower case
-    "without_query": "paths.resolve_output",  # The path
     "leads_out": "paths.safe_names",  # Why a path, of a file to read, may not be below a folder, in a clause
     "name_fault": "paths.safe_names",  # A clause about why a name is unsafe below a folder
-    "file_in_folders": "paths.similar_files",  # A clause about the first such file in folders of a local directory
-    "files_below": "paths.similar_files",  # A clause about the files in the folders of a directory that has none itself
-    "MOST_CHECKED": "paths.sniff_files",  # files next to those that are read
-    "files_with_records": "paths.sniff_files",  # Files whose (decompressed) content begins with a record header
     "Block": "read.block_reader",  # A piece of a file
     "BlockReader": "read.block_reader",  # Cuts a stream into blocks
     "Bytes": "read.block_reader",  # Any buffer of bytes
@@ -83,10 +62,7 @@ _HOMES = {
     "total": "read.source",  # The sum of sizes or numbers of records
     "working_directory": "read.source",  # The working directory, if the path of a source is relative to it
     "named_temporary_folder": "system",  # Name the folder of temporary files in an error about a full disk that
-    "directory_of": "write.atomic",  # The filesystem of the shards, and their directory there, with its slash
     "open_output": "write.atomic",  # Open one file for writing
-    "open_publication": "write.atomic",  # Start writing a sharded dataset, see `Publication`
-    "place_of": "write.atomic",  # The place of the dataset `stem`
     "change_of": "write.change",  # The change that a caller's `mode` asks for
     "Leftover": "write.leftovers",  # A file, folder or upload left behind
     "clean_leftovers": "write.leftovers",  # Find what killed writers left behind, the oldest first, and `remove` it
@@ -96,11 +72,8 @@ _HOMES = {
     "Publication": "write.publication",  # A sharded dataset being written to a `Place`
     "PublishedDataset": "write.publication",  # A published dataset
     "WrittenShard": "write.publication",  # A completely written shard, to be published
-    "whole_dataset": "write.publication",  # The manifest of a dataset all of whose files exist and have the sizes
-    "NewShard": "write.replacement",  # A shard in the place of the first of the `files` that it replaces
     "ReplaceableDataset": "write.replacement",  # A dataset some of whose shards are to be replaced
     "Replacement": "write.replacement",  # New shards that replace shards of a dataset
-    "manifest_of": "write.replacement",  # The manifest that names all of these files
     "Begun": "write.resume_journal",  # A writing that was begun
     "Document": "write.resume_journal",  # JSON of a journal
     "ResumeJournal": "write.resume_journal",  # The journal of a dataset, and the descriptions of finished parts
@@ -110,6 +83,5 @@ _HOMES = {
     "version_of": "write.resume_journal",  # The path, size and version of a file
     "Attempt": "write.sharded_dataset_distributed",  # The files of an attempt at a task
     "DistributedTarget": "write.sharded_dataset_distributed",  # Where the tasks of one writing put their shards
-    "absolute": "write.sharded_dataset_distributed",  # A copy of the output with an absolute path
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

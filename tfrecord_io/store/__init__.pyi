@@ -14,50 +14,29 @@ from tfrecord_io.store.filesystem.locate import path_text as path_text
 from tfrecord_io.store.filesystem.locate import storage_for as storage_for
 from tfrecord_io.store.paths.column_folder import ColumnFolder as ColumnFolder
 from tfrecord_io.store.paths.directory import Directory as Directory
-from tfrecord_io.store.paths.file_names import DIRECTORY_STEM as DIRECTORY_STEM
 from tfrecord_io.store.paths.file_names import FileName as FileName
 from tfrecord_io.store.paths.file_names import Kind as Kind
 from tfrecord_io.store.paths.file_names import ShardName as ShardName
 from tfrecord_io.store.paths.file_names import ShardSpec as ShardSpec
 from tfrecord_io.store.paths.file_names import natural_key as natural_key
-from tfrecord_io.store.paths.file_names import new_id as new_id
 from tfrecord_io.store.paths.folder import Folder as Folder
 from tfrecord_io.store.paths.folder import check_class_names as check_class_names
 from tfrecord_io.store.paths.folder import read_files as read_files
-from tfrecord_io.store.paths.manifest import NO_CONTENT as NO_CONTENT
+from tfrecord_io.store.paths.listing import Listing as Listing
 from tfrecord_io.store.paths.manifest import Manifest as Manifest
 from tfrecord_io.store.paths.manifest import ManifestFile as ManifestFile
-from tfrecord_io.store.paths.manifest import Manifests as Manifests
 from tfrecord_io.store.paths.manifest import find_sidecars as find_sidecars
 from tfrecord_io.store.paths.packed_sources import PackedSources as PackedSources
-from tfrecord_io.store.paths.plain_files import PathMatch as PathMatch
 from tfrecord_io.store.paths.plain_files import find_files as find_files
-from tfrecord_io.store.paths.plain_files import tfds_descriptions as tfds_descriptions
 from tfrecord_io.store.paths.resolve import check_complete as check_complete
 from tfrecord_io.store.paths.resolve import check_single_family as check_single_family
-from tfrecord_io.store.paths.resolve import has_magic as has_magic
-from tfrecord_io.store.paths.resolve import list_directory as list_directory
-from tfrecord_io.store.paths.resolve import other_files as other_files
-from tfrecord_io.store.paths.resolve import record_files as record_files
 from tfrecord_io.store.paths.resolve import resolve_inputs as resolve_inputs
-from tfrecord_io.store.paths.resolve_output import MOST_SHARDS as MOST_SHARDS
 from tfrecord_io.store.paths.resolve_output import NamedShards as NamedShards
+from tfrecord_io.store.paths.resolve_output import OtherSuffix as OtherSuffix
 from tfrecord_io.store.paths.resolve_output import Output as Output
-from tfrecord_io.store.paths.resolve_output import check_named as check_named
 from tfrecord_io.store.paths.resolve_output import check_outside as check_outside
-from tfrecord_io.store.paths.resolve_output import check_suffix as check_suffix
-from tfrecord_io.store.paths.resolve_output import directory_of_folders as directory_of_folders
-from tfrecord_io.store.paths.resolve_output import other_suffix as other_suffix
-from tfrecord_io.store.paths.resolve_output import resolve_output as resolve_output
-from tfrecord_io.store.paths.resolve_output import similar_suffix as similar_suffix
-from tfrecord_io.store.paths.resolve_output import without_compression as without_compression
-from tfrecord_io.store.paths.resolve_output import without_query as without_query
 from tfrecord_io.store.paths.safe_names import leads_out as leads_out
 from tfrecord_io.store.paths.safe_names import name_fault as name_fault
-from tfrecord_io.store.paths.similar_files import file_in_folders as file_in_folders
-from tfrecord_io.store.paths.similar_files import files_below as files_below
-from tfrecord_io.store.paths.sniff_files import MOST_CHECKED as MOST_CHECKED
-from tfrecord_io.store.paths.sniff_files import files_with_records as files_with_records
 from tfrecord_io.store.read.block_reader import Block as Block
 from tfrecord_io.store.read.block_reader import BlockReader as BlockReader
 from tfrecord_io.store.read.block_reader import Bytes as Bytes
@@ -77,10 +56,7 @@ from tfrecord_io.store.read.source import metadata_of as metadata_of
 from tfrecord_io.store.read.source import total as total
 from tfrecord_io.store.read.source import working_directory as working_directory
 from tfrecord_io.store.system import named_temporary_folder as named_temporary_folder
-from tfrecord_io.store.write.atomic import directory_of as directory_of
 from tfrecord_io.store.write.atomic import open_output as open_output
-from tfrecord_io.store.write.atomic import open_publication as open_publication
-from tfrecord_io.store.write.atomic import place_of as place_of
 from tfrecord_io.store.write.change import change_of as change_of
 from tfrecord_io.store.write.leftovers import Leftover as Leftover
 from tfrecord_io.store.write.leftovers import clean_leftovers as clean_leftovers
@@ -90,11 +66,8 @@ from tfrecord_io.store.write.output_file import OutputStream as OutputStream
 from tfrecord_io.store.write.publication import Publication as Publication
 from tfrecord_io.store.write.publication import PublishedDataset as PublishedDataset
 from tfrecord_io.store.write.publication import WrittenShard as WrittenShard
-from tfrecord_io.store.write.publication import whole_dataset as whole_dataset
-from tfrecord_io.store.write.replacement import NewShard as NewShard
 from tfrecord_io.store.write.replacement import ReplaceableDataset as ReplaceableDataset
 from tfrecord_io.store.write.replacement import Replacement as Replacement
-from tfrecord_io.store.write.replacement import manifest_of as manifest_of
 from tfrecord_io.store.write.resume_journal import Begun as Begun
 from tfrecord_io.store.write.resume_journal import Document as Document
 from tfrecord_io.store.write.resume_journal import ResumeJournal as ResumeJournal
@@ -104,7 +77,6 @@ from tfrecord_io.store.write.resume_journal import is_version as is_version
 from tfrecord_io.store.write.resume_journal import version_of as version_of
 from tfrecord_io.store.write.sharded_dataset_distributed import Attempt as Attempt
 from tfrecord_io.store.write.sharded_dataset_distributed import DistributedTarget as DistributedTarget
-from tfrecord_io.store.write.sharded_dataset_distributed import absolute as absolute
 
 __all__ = [
     "Attempt",
@@ -114,7 +86,6 @@ __all__ = [
     "Bytes",
     "ColumnFolder",
     "CopyReport",
-    "DIRECTORY_STEM",
     "Directory",
     "DistributedTarget",
     "Document",
@@ -125,25 +96,21 @@ __all__ = [
     "Folder",
     "Kind",
     "Leftover",
+    "Listing",
     "Location",
-    "MOST_CHECKED",
-    "MOST_SHARDS",
     "Manifest",
     "ManifestFile",
     "ManifestShard",
     "ManifestVersion",
-    "Manifests",
-    "NO_CONTENT",
     "NamedShards",
     "NewFolder",
-    "NewShard",
     "OpenPlainFile",
     "Origin",
+    "OtherSuffix",
     "Output",
     "OutputFile",
     "OutputStream",
     "PackedSources",
-    "PathMatch",
     "Publication",
     "PublishedDataset",
     "RandomAccessFile",
@@ -161,55 +128,32 @@ __all__ = [
     "SummedFile",
     "Verify",
     "WrittenShard",
-    "absolute",
     "change_of",
     "check_class_names",
     "check_complete",
-    "check_named",
     "check_outside",
     "check_single_family",
-    "check_suffix",
     "check_version",
     "clean_leftovers",
     "copy_files",
-    "directory_of",
-    "directory_of_folders",
-    "file_in_folders",
-    "files_below",
-    "files_with_records",
     "find_files",
     "find_sidecars",
-    "has_magic",
     "is_elsewhere",
     "is_url",
     "is_version",
     "leads_out",
-    "list_directory",
     "locate",
-    "manifest_of",
     "metadata_of",
     "name_fault",
     "named_temporary_folder",
     "natural_key",
-    "new_id",
     "open_output",
-    "open_publication",
-    "other_files",
-    "other_suffix",
     "path_text",
-    "place_of",
     "read_files",
-    "record_files",
     "requests_for",
     "resolve_inputs",
-    "resolve_output",
-    "similar_suffix",
     "storage_for",
-    "tfds_descriptions",
     "total",
     "version_of",
-    "whole_dataset",
-    "without_compression",
-    "without_query",
     "working_directory",
 ]

@@ -31,7 +31,6 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import TFRecordError, for_cli, printable, warn
 from tfrecord_io.store import (
-    MOST_SHARDS,
     Begun,
     BlockReader,
     DistributedTarget,
@@ -40,20 +39,16 @@ from tfrecord_io.store import (
     ManifestFile,
     Output,
     OutputFile,
+    Publication,
     ResumeJournal,
+    ShardName,
     ShardSpec,
     Source,
     SourceVersion,
     SummedFile,
-    absolute,
     change_of,
-    directory_of,
     is_version,
     locate,
-    new_id,
-    place_of,
-    resolve_output,
-    whole_dataset,
 )
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.sharded_sink import SchemaUnion
@@ -124,11 +119,10 @@ class ResumableWriter:
         OSError
             Another process is at work.
         """
-        output = absolute(_resolve_output(path, options), options.storage)
-        if len(sources) > MOST_SHARDS:
-            text = (
-                f"'{output.path}': {len(sources)} files, each of which becomes a shard; expected at most {MOST_SHARDS}"
-            )
+        output = _resolve_output(path, options).absolute(options.storage)
+        if len(sources) > Output.MOST_SHARDS:
+            text = f"'{output.path}': {len(sources)} files, each of which becomes a shard"
+            text += f"; expected at most {Output.MOST_SHARDS}"
             raise ValueError(f"{text}; convert them in several calls, or without resume=True")
         journal = ResumeJournal(output, options.storage)
         digest = hashlib.sha256(schema.serialize().to_pybytes()).hexdigest()
@@ -136,7 +130,7 @@ class ResumableWriter:
         mode = options.effective_mode
         change = change_of(mode, SchemaUnion(options.evolve), grows=output.grows)
         overwrite = mode == "overwrite"
-        now = Begun(new_id(), {**settings, "compression": repr(output.compression)}, list(sources))
+        now = Begun(ShardName.new_id(), {**settings, "compression": repr(output.compression)}, list(sources))
         with ExitStack() as locks:
             if (begun := journal.read()) is not None:
                 locks.enter_context(journal.hold_lock())
@@ -151,7 +145,7 @@ class ResumableWriter:
             conversion = hashlib.sha256(follows_from.encode()).hexdigest()[:16]
             existing = None
             if begun is None or overwrite:
-                existing = whole_dataset(place_of(*directory_of(output, options.storage), output.stem))
+                existing = Publication.find_whole(output, options.storage)
             if begun is None and existing is not None and _is_made_of(existing, sources, conversion):
                 target = DistributedTarget(output, options.storage, change, existing.id, resumable=True)
                 writer = DistributedWriter(target, options)
@@ -216,7 +210,7 @@ class ResumableWriter:
         file = self.made_before.get(str(made_of["path"]))
         if old is None or old.schema is None or file is None or not is_version(file.source or {}, made_of):
             return None
-        fs, directory = directory_of(self.writer.target.output, self.writer.target.storage)
+        fs, directory = self.writer.target.output.location(self.writer.target.storage)
         entry = fs.entry(directory + file.path, is_file=True)
         if entry is None:
             return None
@@ -319,7 +313,7 @@ def _resolve_output(path: Any, options: WriteOptions) -> Output:
             raise for_cli(error, f"--{name.replace('_', '-')} {text.format('--resume')}")
     if options.mode == "append":
         raise ValueError("mode='append' cannot be used with resume=True, which compares all sources with the dataset")
-    return resolve_output(path, options.storage, shards=1, compression=options.compression, stated=options.any_suffix)
+    return Output.resolve(path, options.storage, shards=1, compression=options.compression, stated=options.any_suffix)
 
 
 def _made_of(source: SourceVersion, conversion: str) -> SourceVersion:

@@ -40,7 +40,7 @@ from tfrecord_io.columns import (
     unpack,
 )
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.store import NO_CONTENT, Publication, PublishedDataset, WrittenShard, named_temporary_folder
+from tfrecord_io.store import Manifest, Publication, PublishedDataset, WrittenShard, named_temporary_folder
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
 from tfrecord_io.write.partition_folders import PartitionFolders, folder_texts, folder_values
 from tfrecord_io.write.side_by_side import open_at_a_time
@@ -97,7 +97,7 @@ class ShardedSink(Sink):
         is_first = self._columns.types is None
         rows = self._columns.split(source, self.records)
         if is_first:
-            self._dataset.check(replace(NO_CONTENT, partition_schema=self._columns.schema))
+            self._dataset.check(replace(Manifest.NO_CONTENT, partition_schema=self._columns.schema))
         return rows
 
     def expect(self, rows: int) -> None:
@@ -118,7 +118,7 @@ class ShardedSink(Sink):
 
     def begin(self, schema: bytes) -> bytes:
         """Embed the schema in the first record of each shard and in the manifest; the first payload needs no prefix."""
-        self._dataset.check(replace(NO_CONTENT, schema=schema))
+        self._dataset.check(replace(Manifest.NO_CONTENT, schema=schema))
         self._schema, self._prefix = schema, field_bytes(schema)
         return b""
 
@@ -280,7 +280,7 @@ class ShardedSink(Sink):
                 raise RuntimeError(text)
         keys = sorted(self._shards)
         types = None if self._columns is None or self._columns.types is None else self._columns.schema
-        content = replace(NO_CONTENT, schema=self._schema, partition_schema=types, metadata=self._metadata)
+        content = replace(Manifest.NO_CONTENT, schema=self._schema, partition_schema=types, metadata=self._metadata)
         self._published = self._dataset.publish([self._written_shard(*key) for key in keys], content)
         return tuple(self._shards[key].file for key in keys)
 

@@ -46,7 +46,7 @@ from tfrecord_io.read import (
     unite_parts,
     unwrap_scans,
 )
-from tfrecord_io.store import is_url, locate, without_compression
+from tfrecord_io.store import FileName, is_url, locate
 from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def _children(node: dict[str, Any], ctes: frozenset[bytes]) -> Iterator[tuple[An
 
 def _is_path(name: str) -> bool:
     """True if a table is a path of TFRecord files: not the name of a table or view, nor a file that DuckDB reads."""
-    plain = without_compression(name)
+    plain = FileName.without_compression(name)
     if plain.endswith(".xlsx") or any(plain.endswith(row.sql) for row in FORMATS):
         return False
     return re.fullmatch(r"\w+", name) is None or os.path.exists(name)

@@ -50,11 +50,12 @@ from tfrecord_io.read import (
     open_as_it_is,
 )
 from tfrecord_io.store import (
-    NO_CONTENT,
     ColumnFolder,
     FileName,
     Location,
+    Manifest,
     NamedShards,
+    OtherSuffix,
     Output,
     Publication,
     ShardName,
@@ -62,10 +63,7 @@ from tfrecord_io.store import (
     Source,
     WrittenShard,
     change_of,
-    check_named,
-    check_suffix,
     locate,
-    open_publication,
 )
 from tfrecord_io.write import FrameSink, SchemaUnion, say_published, try_add_prefix
 
@@ -231,7 +229,7 @@ def plan_targets(
     if entry is None and ShardSpec.parse(text) is not None:
         raise ValueError(f"'{printable(text)}' is a shard spec: shards keep their names, so pass a directory")
     if not into_directory:
-        check_suffix(text)
+        OtherSuffix.check_none(text)
         targets = [Target(sources[0], text, None, same_name=False)]
     else:
         root = text.rstrip("/") + "/"
@@ -262,7 +260,7 @@ def plan_targets(
             text = f"'{printable(os.fspath(report or ''))}' is a file that is read or written"
             raise ValueError(f"{text}: choose another file for the report")
     for target in [target for target in targets if target.dataset is None][:1]:
-        check_named(target.path, storage)
+        Output.check_named(target.path, storage)
     return targets
 
 
@@ -432,11 +430,13 @@ class SalvageWriter:
             # Of shards with several schemas, but no manifest, each read decides.
             stated = targets[0].source.shard
             only_schema = next(iter(contents)) if len(contents) == 1 else None
-            facts = replace(NO_CONTENT, schema=only_schema)
+            facts = replace(Manifest.NO_CONTENT, schema=only_schema)
             if stated is not None:
                 types = stated.manifest.partition_schema if targets[0].folder else None
                 version = stated.manifest
-                facts = replace(NO_CONTENT, schema=version.schema, partition_schema=types, metadata=version.metadata)
+                facts = replace(
+                    Manifest.NO_CONTENT, schema=version.schema, partition_schema=types, metadata=version.metadata
+                )
             published = dataset.publish(shards, facts)
         except BaseException:
             for sink in sinks:
@@ -455,14 +455,14 @@ class SalvageWriter:
         if not first.folder:
             names = tuple(target.path.rpartition("/")[2] for target in targets)
             output: Output = NamedShards(first.path, True, len(names), base=base, names=names)
-            return open_publication(output, change_of(mode, SchemaUnion(), grows=False), storage)
+            return Publication.start(output, change_of(mode, SchemaUnion(), grows=False), storage)
         assert first.source.shard is not None
         codec = CODECS.of_path(first.path)
         suffix = RECORD_SUFFIXES[0] + ("" if codec is None else codec.suffixes[0])
         compression = None if codec is None else codec.name
         output = Output(base, True, None, compression=compression, base=base, suffix=suffix, grows=True)
         columns = tuple(name for name, _ in first.source.partitions)
-        return open_publication(output, change_of(mode, SchemaUnion(), columns, grows=True), storage)
+        return Publication.start(output, change_of(mode, SchemaUnion(), columns, grows=True), storage)
 
     def _open(self, target: Target) -> IntactRecords:
         records = IntactRecords(target.source, self.options, self.progress)

@@ -26,7 +26,6 @@ from tfrecord_io.store.paths.manifest import (
     sidecar_entries,
 )
 from tfrecord_io.store.paths.resolve import list_directory, other_files, record_files, resolve_inputs
-from tfrecord_io.store.paths.resolve_output import without_query
 from tfrecord_io.store.paths.sniff_files import files_with_records
 from tfrecord_io.store.read.source import ManifestShard, ManifestVersion, Source, read_manifest
 from tfrecord_io.store.write.leftovers import LEFT
@@ -194,7 +193,9 @@ def _find_files(found: Found, path: Any, storage: StorageOptions, shards: dict[t
             version = source.shard.manifest
             shards.setdefault((version.path, version.id), []).append(source)
             continue
-        name = without_query(source.path).rpartition("/")[2] if source.remote else os.path.basename(source.path)
+        name = (
+            FileName.without_query(source.path).rpartition("/")[2] if source.remote else os.path.basename(source.path)
+        )
         found.files.append((name, source))
         found.others += [(index_name.rpartition("/")[2], index) for index_name, index in _indexes_beside(source)]
 

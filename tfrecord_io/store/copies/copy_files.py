@@ -48,7 +48,7 @@ from tfrecord_io.store.filesystem.locate import Location, is_remote, locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.filesystem.retries import counting_retries
 from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardSpec
+from tfrecord_io.store.paths.file_names import FileName, Kind, ShardSpec
 from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.resolve import list_directory, record_files
 from tfrecord_io.store.paths.resolve_output import check_outside, unnamed_error
@@ -360,7 +360,7 @@ def _check_apart(
 def _list_target(fs: FileSystem, directory: str, found: Found, *, all_files: bool) -> Mapping[str, Entry]:
     """List the target by names below it; for a single file, only the entries that matter for it."""
     if not (found.directories or found.datasets) and len(found.files) == 1:
-        names = [*(name for name, _ in (*found.files, *found.others)), FileName.manifest(DIRECTORY_STEM)]
+        names = [*(name for name, _ in (*found.files, *found.others)), FileName.manifest(FileName.DIRECTORY_STEM)]
         entries = fs.entries([directory + name for name in names])
         return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
     try:
@@ -475,12 +475,12 @@ class _Target:
                 path = self.fs.display_path(self.directory + manifest)
                 raise FileExistsError(errno.EEXIST, f"{text}; choose another directory", path)
             new = next((name for name, _ in found.files if name not in named), None)
-            if new is not None and FileName.parse(manifest).dataset == DIRECTORY_STEM:
+            if new is not None and FileName.parse(manifest).dataset == FileName.DIRECTORY_STEM:
                 raise unnamed_error(os.fspath(self.path), self.fs.display_path(self.directory + new))
 
     def _check_folder(self, paths: Sequence[str]) -> None:
         """Refuse files for a target that is a folder of a dataset, unless the dataset names them."""
-        name, roots = FileName.manifest(DIRECTORY_STEM), ColumnFolder.roots_of(self.directory)
+        name, roots = FileName.manifest(FileName.DIRECTORY_STEM), ColumnFolder.roots_of(self.directory)
         found = self.fs.entries([root + name for root in roots], are_files=True)
         for root, entry in zip(roots, found, strict=True):
             known, _ = known_manifest(self.fs, {} if entry is None else {name: entry}, name)

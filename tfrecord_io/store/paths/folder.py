@@ -15,7 +15,7 @@ from tfrecord_io.errors import EncodeError, printable, warn
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.store.paths.directory import Directory
 from tfrecord_io.store.paths.file_names import FileName, Kind, natural_key
-from tfrecord_io.store.paths.resolve_output import other_suffix
+from tfrecord_io.store.paths.resolve_output import OtherSuffix
 from tfrecord_io.store.paths.sniff_files import MOST_CHECKED
 from tfrecord_io.store.read.source import Source
 
@@ -126,7 +126,7 @@ class Folder:
 
     def _images_by_content(self, max_files: int | None = None) -> list[FolderFile]:
         """The images among the other files without a suffix, of which at most so many are looked at."""
-        others = (file for file in self.other_files if other_suffix(file.name) is None)
+        others = (file for file in self.other_files if OtherSuffix.of_path(file.name) is None)
         unnamed = [file for file in others if FileName.of_path(file.name).kind is not Kind.RECORDS]
         unnamed = unnamed[:max_files]
         if not unnamed:

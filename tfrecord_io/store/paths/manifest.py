@@ -42,14 +42,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from tfrecord_io.base import RECORD_SUFFIXES, Task, WorkerPool, counted, logger, ordered
 from tfrecord_io.errors import CorruptRecordError, for_cli, printable
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
 from tfrecord_io.store.filesystem.locate import is_remote
 from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardName, is_id, natural_key
+from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, is_id, natural_key
 from tfrecord_io.store.read.source import (
     MOST_MANIFEST_BYTES,
     ManifestShard,
@@ -92,6 +92,9 @@ class ManifestFile:
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """The content of a manifest; see the module's docstring."""
+
+    # The content of a writing without any facts: a publication adds the id and the files.
+    NO_CONTENT: ClassVar[Manifest]
 
     dataset: str
     id: str
@@ -136,8 +139,7 @@ class Manifest:
         return sum(map(attrgetter("bytes"), self.files))
 
 
-NO_CONTENT = Manifest("", "", ())
-"""The content of a writing without any facts; of a manifest without files, a publication adds the id and the files."""
+Manifest.NO_CONTENT = Manifest("", "", ())
 
 
 def manifests_for(name: str) -> list[str]:
@@ -319,7 +321,7 @@ class _Parser:
             return name
         # `adopt` names the files of other tools: in a directory those that are not a shard of another dataset.
         if (
-            dataset != DIRECTORY_STEM
+            dataset != FileName.DIRECTORY_STEM
             or FileName.parse(base).kind is not Kind.RECORDS
             or (shard is not None and not folders)
         ):

@@ -27,7 +27,7 @@ from tfrecord_io.errors import CorruptRecordError, for_cli, hide_secrets, printa
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, literal_prefix
 from tfrecord_io.store.filesystem.locate import IN_MEMORY, is_remote, locate
 from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardName, ShardSpec, natural_key
+from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, ShardSpec, natural_key
 from tfrecord_io.store.paths.manifest import Manifest, Manifests, is_dataset, manifests_for, sidecar_entries
 from tfrecord_io.store.read.source import Source
 
@@ -338,7 +338,7 @@ class _Search:
         roots = set[str]()
         for first, *inner_roots in filter(None, map(ColumnFolder.roots_of, directories)):
             roots.update([first, *filter(path.startswith, inner_roots)])
-        manifests = [root + FileName.manifest(DIRECTORY_STEM) for root in sorted(roots)]
+        manifests = [root + FileName.manifest(FileName.DIRECTORY_STEM) for root in sorted(roots)]
         return list(existing_files(self.fs, manifests).values())
 
     def _warn_of_ignored(self, directory: str, kept: Sequence[Entry], listing: Sequence[Entry]) -> None:
@@ -544,7 +544,7 @@ def walk_directory(fs: FileSystem, directory: str) -> Iterator[Entry]:
         inside = [e for e in fs.files_in_partition_folders(root) if "/" in e.name[len(root) :] and not e.directory]
     has_manifest = any(FileName.parse(e.basename).kind is Kind.MANIFEST for e in seen.values())
     if not has_manifest:  # its first writer may have put it meanwhile
-        manifest = fs.entry(root + FileName.manifest(DIRECTORY_STEM))
+        manifest = fs.entry(root + FileName.manifest(FileName.DIRECTORY_STEM))
         if manifest is not None and not manifest.directory:
             yield manifest
     yield from (e for e in inside if ColumnFolder.has_only(e.name, root))

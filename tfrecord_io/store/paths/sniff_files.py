@@ -9,7 +9,7 @@ from tfrecord_io.base import ordered
 from tfrecord_io.bytes import HEADER_BYTES, is_record_header
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
-from tfrecord_io.store.paths.resolve_output import other_suffix
+from tfrecord_io.store.paths.resolve_output import OtherSuffix
 from tfrecord_io.store.read.source import Source
 
 # Suffixes of files that are not looked into. They only save requests: what may be written is decided elsewhere.
@@ -43,7 +43,7 @@ def readable_files_with_records(fs: FileSystem, files: Sequence[Entry], *, most:
     """
     possible = []
     for entry in files:
-        file_suffix = other_suffix(entry.basename)
+        file_suffix = OtherSuffix.of_path(entry.basename)
         if file_suffix is None or not (file_suffix.is_known or file_suffix.suffix in _NEVER_RECORDS):
             possible.append(entry)
     try:

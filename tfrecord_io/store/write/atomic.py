@@ -15,13 +15,9 @@ from typing import Any
 from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, check_mode
 from tfrecord_io.store.filesystem.interface import FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote, locate
-from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.paths.resolve_output import Output, no_output_path
-from tfrecord_io.store.write.atomic_local import LocalPlace, open_local
-from tfrecord_io.store.write.change import Change
+from tfrecord_io.store.write.atomic_local import open_local
 from tfrecord_io.store.write.output_file import FileObjectOutput, OutputFile
-from tfrecord_io.store.write.place import Place
-from tfrecord_io.store.write.publication import Publication
 
 
 def open_output(
@@ -72,33 +68,3 @@ def open_named(
 
     memory = None if upload_bytes is None else UploadMemory(upload_bytes)
     return open_remote(fs, name, exclusive=exclusive, path=path, looks=looks, resolved=resolved, memory=memory)
-
-
-def open_publication(
-    output: Output,
-    change: Change,
-    storage: StorageOptions = DEFAULT_STORAGE,
-    *,
-    id: str | None = None,
-    is_staged: bool = False,
-    keeps_stored: bool = False,
-) -> Publication:
-    """Start writing a sharded dataset, see `Publication`; a missing directory is created."""
-    place = place_of(*directory_of(output, storage), output.stem)
-    return Publication(output, place, change, id, is_staged=is_staged, keeps_stored=keeps_stored)
-
-
-def directory_of(output: Output, storage: StorageOptions) -> tuple[FileSystem, str]:
-    """The filesystem of the shards, and their directory there, with its slash."""
-    fs, base = locate(output.base, storage)
-    return fs, base[: len(base) - len(base.rpartition("/")[2])]
-
-
-def place_of(fs: FileSystem, directory: str, stem: str) -> Place:
-    """The place of the dataset `stem`; `directory` ends with a slash."""
-    manifest = directory + FileName.manifest(stem)
-    if is_remote(fs):
-        from tfrecord_io.store.write.place_remote import remote_place  # imports fsspec
-
-        return remote_place(fs, directory, manifest)
-    return LocalPlace(fs, directory, manifest)

@@ -29,10 +29,10 @@ from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileS
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.file_names import FileName, Kind, is_id
-from tfrecord_io.store.paths.resolve_output import Output, without_query
+from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.read.random_access_file import RandomAccessFile
 from tfrecord_io.store.read.source import Source, read_manifest
-from tfrecord_io.store.write.atomic import directory_of, open_output
+from tfrecord_io.store.write.atomic import open_output
 from tfrecord_io.store.write.sharded_dataset_distributed import JOB_DIGITS
 
 FORMAT = "tfrecord_io resume"
@@ -78,7 +78,7 @@ class ResumeJournal:
         CorruptRecordError
             The journal is damaged.
         """
-        fs, directory = directory_of(self.output, self.storage)
+        fs, directory = self.output.location(self.storage)
         entry = fs.entry(directory + self._name, is_file=True)
         if entry is None:
             return None
@@ -110,7 +110,7 @@ class ResumeJournal:
         OSError
             Another process is at work, or has just finished.
         """
-        fs, directory = directory_of(self.output, self.storage)
+        fs, directory = self.output.location(self.storage)
         if not isinstance(fs, LocalFileSystem):
             yield
             return
@@ -129,7 +129,7 @@ class ResumeJournal:
 
     def parts(self, id: str) -> Iterator[tuple[Document, Source]]:
         """The descriptions of the parts of a writing, and their files; those that are damaged or gone are left out."""
-        fs, directory = directory_of(self.output, self.storage)
+        fs, directory = self.output.location(self.storage)
         entries = {entry.basename: entry for entry in fs.listing(directory)}
         for name in sorted(entries):
             part = FileName.parse(name)
@@ -181,7 +181,7 @@ def version_of(source: Source) -> SourceVersion:
     if source.can_be_read_again:
         with closing(RandomAccessFile.open(source)) as file:
             if file.version:
-                path = hide_secrets(without_query(source.path))
+                path = hide_secrets(FileName.without_query(source.path))
                 identity = {name: n for name, n in file.identity.items() if source.shard is None or name != "ctime_ns"}
                 return {"path": path, "size": file.size, "version": file.version, **identity}
     reason = "resume=True needs files whose changes are seen, by an ETag or a time of change, and this one has neither"

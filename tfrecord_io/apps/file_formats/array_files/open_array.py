@@ -26,7 +26,7 @@ import numpy as np
 
 from tfrecord_io.bytes import CODECS, IDX, MAX_AXES, MAX_RECORD_BYTES, Array, read_header
 from tfrecord_io.errors import DecodeError, EncodeError, printable
-from tfrecord_io.store import RawFile, Source, named_temporary_folder, without_query
+from tfrecord_io.store import FileName, RawFile, Source, named_temporary_folder
 
 BLOCK_BYTES = 8 << 20  # of rows read at a time
 _COPY_BYTES = 1 << 20
@@ -334,6 +334,6 @@ def array_name(path: str) -> str:
     >>> array_name("data/features.npy"), array_name("train-images-idx3-ubyte.gz")
     ('features', 'train-images-idx3-ubyte')
     """
-    name = without_query(path).rstrip("/").replace(os.sep, "/").rpartition("/")[2]
+    name = FileName.without_query(path).rstrip("/").replace(os.sep, "/").rpartition("/")[2]
     stem, suffix = os.path.splitext(plain := CODECS.without_suffix(name))
     return stem if suffix.lower() in (".npy", ".npz") else plain

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.apps.file_formats.tables.left_out_files import warn_of_left_out
 from tfrecord_io.base import (
     DEFAULT_LIMITS,
     DEFAULT_STORAGE,
@@ -107,7 +106,7 @@ class TableFiles:
             find_files(path, suffixes, options.storage, partitioned=True, listed=listings.get(path)) for path in paths
         ]
         for match in matches:
-            warn_of_left_out(match, formats)
+            match.warn_of_left_out(formats)
         sources = [source for match in matches for source in match.sources]
         folders, overrides = PartitionColumns.from_folders(sources).override_types(options.schema_overrides, sources)
         if formats[0].typed and overrides:

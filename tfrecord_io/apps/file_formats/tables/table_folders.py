@@ -32,7 +32,7 @@ from tfrecord_io.bytes import ARROW, PARQUET, Format, load
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.read import open_path, options_from_call
-from tfrecord_io.store import Entry, FileName, NewFolder, list_directory, locate, new_id, open_output, path_text
+from tfrecord_io.store import Entry, FileName, Listing, NewFolder, ShardName, locate, open_output, path_text
 from tfrecord_io.typing import WriteMode
 from tfrecord_io.write import WriteReport, WrittenFile
 
@@ -305,7 +305,7 @@ class _Target:
                 root = os.path.join(scratch, "files")
                 os.makedirs(root)
                 folder = None
-            yield _Stage(root, scratch, "" if mode == "error" else new_id(), folder)
+            yield _Stage(root, scratch, "" if mode == "error" else ShardName.new_id(), folder)
 
     def publish(self, stage: _Stage, rows: dict[str, int]) -> list[WrittenFile]:
         """Put the files into the folder, and remove the old versions."""
@@ -344,7 +344,9 @@ class _Target:
             raise NotADirectoryError(errno.ENOTDIR, "a file, not a folder", self.path)
         suffixes = suffixes_of(self._format)
         files = (
-            e for e in list_directory(self._fs, entry.name) if not (e.directory or FileName.parse(e.basename).is_hidden)
+            e
+            for e in Listing.of_directory(self._fs, entry.name).entries
+            if not (e.directory or FileName.parse(e.basename).is_hidden)
         )
         return [e for e in files if e.basename.lower().endswith(suffixes)]
 
