@@ -8,12 +8,10 @@ from tfrecord_io.base.public_names import lazy_names
 _HOMES = {
     "CopyReport": "copies.copy_files",  # The result of `copy`
     "FileCopyOptions": "copies.copy_files",  # How files are copied
-    "Verify": "copies.copy_files",  # How a copy is checked: a literal
     "copy_files": "copies.copy_files",  # Copy files and datasets as they are, and check them on the way
     "Stopped": "copies.file_transfer",  # Another file has failed, or the caller has interrupted the call
     "Entry": "filesystem.interface",  # An existing file or directory
     "FileSystem": "filesystem.interface",  # A filesystem
-    "Location": "filesystem.locate",  # A file or directory, by its name in a filesystem
     "is_url": "filesystem.locate",  # True if a path begins with a protocol
     "locate": "filesystem.locate",  # Find the filesystem that a path is in, and its name there
     "path_text": "filesystem.locate",  # The path as text
@@ -24,7 +22,6 @@ _HOMES = {
     "Kind": "paths.file_names",  # What a file of a directory is, by its name
     "ShardName": "paths.file_names",  # The parts of a shard's file name
     "ShardSpec": "paths.file_names",  # A dataset's name, with its suffix, and the number of its shards, None for any
-    "natural_key": "paths.file_names",  # Sort key by which ``file9`` comes before ``file10``
     "Folder": "paths.folder",  # The files below a folder, those of a wanted kind apart
     "check_class_names": "paths.folder",  # Refuse `class_names` that are not a list of names, or have one twice
     "read_files": "paths.folder",  # The content of files, in order
@@ -34,14 +31,10 @@ _HOMES = {
     "find_sidecars": "paths.manifest",  # For each file, its existing sidecar with the first of these suffixes
     "PackedSources": "paths.packed_sources",  # Sources without the state of this process
     "find_files": "paths.plain_files",  # Find the files that a path means
-    "check_complete": "paths.resolve",  # Raise FileNotFoundError if a family has a missing or duplicate index
-    "check_single_family": "paths.resolve",  # Raise ValueError, with a glob for each, if there are several families
     "resolve_inputs": "paths.resolve",  # Find the files that a path means, at least one
-    "NamedShards": "paths.resolve_output",  # The shards of a dataset with given names, of which some may be missing
+    "sources_of_shards": "paths.resolve",  # The sources of files that are one family of shards, in natural order
     "OtherSuffix": "paths.resolve_output",  # The suffix of a name that is not TFRecord's
     "Output": "paths.resolve_output",  # Where a writer writes
-    "check_outside": "paths.resolve_output",  # Refuse to write TFRecord files into a directory that is read
-    "leads_out": "paths.safe_names",  # Why a path, of a file to read, may not be below a folder, in a clause
     "name_fault": "paths.safe_names",  # A clause about why a name is unsafe below a folder
     "Block": "read.block_reader",  # A piece of a file
     "BlockReader": "read.block_reader",  # Cuts a stream into blocks
@@ -49,7 +42,6 @@ _HOMES = {
     "RawFile": "read.file_object",  # A raw file, which has only readinto, tell, seek and close, as a Python file object
     "SourcePrefetcher": "read.prefetch",  # Iterate over sources in order, each with the data prefetched for it
     "RandomAccessFile": "read.random_access_file",  # A file to read at any offset, from several threads at a time
-    "requests_for": "read.range_reader",  # The least and the most requests by which a window reads a file of so many
     "ReadAhead": "read.read_ahead",  # Cuts a stream into blocks as `tfrecord_io.store.read.block_reader.BlockReader`
     "ManifestShard": "read.source",  # A manifest's statements about one file
     "ManifestVersion": "read.source",  # The manifest of a dataset as it was when the files were looked up
@@ -74,13 +66,7 @@ _HOMES = {
     "WrittenShard": "write.publication",  # A completely written shard, to be published
     "ReplaceableDataset": "write.replacement",  # A dataset some of whose shards are to be replaced
     "Replacement": "write.replacement",  # New shards that replace shards of a dataset
-    "Begun": "write.resume_journal",  # A writing that was begun
-    "Document": "write.resume_journal",  # JSON of a journal
     "ResumeJournal": "write.resume_journal",  # The journal of a dataset, and the descriptions of finished parts
-    "SourceVersion": "write.resume_journal",  # What tells versions of a source apart: size, time, ETag
-    "check_version": "write.resume_journal",  # Raise ReplacedError if a file has another version by now
-    "is_version": "write.resume_journal",  # True if a version that was noted is this one
-    "version_of": "write.resume_journal",  # The path, size and version of a file
     "Attempt": "write.sharded_dataset_distributed",  # The files of an attempt at a task
     "DistributedTarget": "write.sharded_dataset_distributed",  # Where the tasks of one writing put their shards
 }

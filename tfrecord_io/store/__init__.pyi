@@ -2,12 +2,10 @@
 
 from tfrecord_io.store.copies.copy_files import CopyReport as CopyReport
 from tfrecord_io.store.copies.copy_files import FileCopyOptions as FileCopyOptions
-from tfrecord_io.store.copies.copy_files import Verify as Verify
 from tfrecord_io.store.copies.copy_files import copy_files as copy_files
 from tfrecord_io.store.copies.file_transfer import Stopped as Stopped
 from tfrecord_io.store.filesystem.interface import Entry as Entry
 from tfrecord_io.store.filesystem.interface import FileSystem as FileSystem
-from tfrecord_io.store.filesystem.locate import Location as Location
 from tfrecord_io.store.filesystem.locate import is_url as is_url
 from tfrecord_io.store.filesystem.locate import locate as locate
 from tfrecord_io.store.filesystem.locate import path_text as path_text
@@ -18,7 +16,6 @@ from tfrecord_io.store.paths.file_names import FileName as FileName
 from tfrecord_io.store.paths.file_names import Kind as Kind
 from tfrecord_io.store.paths.file_names import ShardName as ShardName
 from tfrecord_io.store.paths.file_names import ShardSpec as ShardSpec
-from tfrecord_io.store.paths.file_names import natural_key as natural_key
 from tfrecord_io.store.paths.folder import Folder as Folder
 from tfrecord_io.store.paths.folder import check_class_names as check_class_names
 from tfrecord_io.store.paths.folder import read_files as read_files
@@ -28,14 +25,10 @@ from tfrecord_io.store.paths.manifest import ManifestFile as ManifestFile
 from tfrecord_io.store.paths.manifest import find_sidecars as find_sidecars
 from tfrecord_io.store.paths.packed_sources import PackedSources as PackedSources
 from tfrecord_io.store.paths.plain_files import find_files as find_files
-from tfrecord_io.store.paths.resolve import check_complete as check_complete
-from tfrecord_io.store.paths.resolve import check_single_family as check_single_family
 from tfrecord_io.store.paths.resolve import resolve_inputs as resolve_inputs
-from tfrecord_io.store.paths.resolve_output import NamedShards as NamedShards
+from tfrecord_io.store.paths.resolve import sources_of_shards as sources_of_shards
 from tfrecord_io.store.paths.resolve_output import OtherSuffix as OtherSuffix
 from tfrecord_io.store.paths.resolve_output import Output as Output
-from tfrecord_io.store.paths.resolve_output import check_outside as check_outside
-from tfrecord_io.store.paths.safe_names import leads_out as leads_out
 from tfrecord_io.store.paths.safe_names import name_fault as name_fault
 from tfrecord_io.store.read.block_reader import Block as Block
 from tfrecord_io.store.read.block_reader import BlockReader as BlockReader
@@ -43,7 +36,6 @@ from tfrecord_io.store.read.block_reader import Bytes as Bytes
 from tfrecord_io.store.read.file_object import RawFile as RawFile
 from tfrecord_io.store.read.prefetch import SourcePrefetcher as SourcePrefetcher
 from tfrecord_io.store.read.random_access_file import RandomAccessFile as RandomAccessFile
-from tfrecord_io.store.read.range_reader import requests_for as requests_for
 from tfrecord_io.store.read.read_ahead import ReadAhead as ReadAhead
 from tfrecord_io.store.read.source import ManifestShard as ManifestShard
 from tfrecord_io.store.read.source import ManifestVersion as ManifestVersion
@@ -68,19 +60,12 @@ from tfrecord_io.store.write.publication import PublishedDataset as PublishedDat
 from tfrecord_io.store.write.publication import WrittenShard as WrittenShard
 from tfrecord_io.store.write.replacement import ReplaceableDataset as ReplaceableDataset
 from tfrecord_io.store.write.replacement import Replacement as Replacement
-from tfrecord_io.store.write.resume_journal import Begun as Begun
-from tfrecord_io.store.write.resume_journal import Document as Document
 from tfrecord_io.store.write.resume_journal import ResumeJournal as ResumeJournal
-from tfrecord_io.store.write.resume_journal import SourceVersion as SourceVersion
-from tfrecord_io.store.write.resume_journal import check_version as check_version
-from tfrecord_io.store.write.resume_journal import is_version as is_version
-from tfrecord_io.store.write.resume_journal import version_of as version_of
 from tfrecord_io.store.write.sharded_dataset_distributed import Attempt as Attempt
 from tfrecord_io.store.write.sharded_dataset_distributed import DistributedTarget as DistributedTarget
 
 __all__ = [
     "Attempt",
-    "Begun",
     "Block",
     "BlockReader",
     "Bytes",
@@ -88,7 +73,6 @@ __all__ = [
     "CopyReport",
     "Directory",
     "DistributedTarget",
-    "Document",
     "Entry",
     "FileCopyOptions",
     "FileName",
@@ -97,12 +81,10 @@ __all__ = [
     "Kind",
     "Leftover",
     "Listing",
-    "Location",
     "Manifest",
     "ManifestFile",
     "ManifestShard",
     "ManifestVersion",
-    "NamedShards",
     "NewFolder",
     "OpenPlainFile",
     "Origin",
@@ -123,37 +105,27 @@ __all__ = [
     "ShardSpec",
     "Source",
     "SourcePrefetcher",
-    "SourceVersion",
     "Stopped",
     "SummedFile",
-    "Verify",
     "WrittenShard",
     "change_of",
     "check_class_names",
-    "check_complete",
-    "check_outside",
-    "check_single_family",
-    "check_version",
     "clean_leftovers",
     "copy_files",
     "find_files",
     "find_sidecars",
     "is_elsewhere",
     "is_url",
-    "is_version",
-    "leads_out",
     "locate",
     "metadata_of",
     "name_fault",
     "named_temporary_folder",
-    "natural_key",
     "open_output",
     "path_text",
     "read_files",
-    "requests_for",
     "resolve_inputs",
+    "sources_of_shards",
     "storage_for",
     "total",
-    "version_of",
     "working_directory",
 ]

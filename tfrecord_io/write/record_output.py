@@ -10,7 +10,7 @@ from typing import Any
 from tfrecord_io.base import CopyOptions, and_more
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import add_remark, printable
-from tfrecord_io.store import Output, check_outside, locate
+from tfrecord_io.store import Output, locate
 from tfrecord_io.write.column_indexes import check_indexed
 from tfrecord_io.write.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import Sink, add_prefix
@@ -40,7 +40,7 @@ def record_outputs(
                 if options.partitions == "folders":
                     directory = Output.directory_of_folders(path, "partitions='folders'", _ADVICE)
                     inside = f"{directory}{next(iter(records.folders), '')}{name}"
-                check_outside(
+                Output.check_outside(
                     records.src, options.source, target=inside, storage=options.target, sources=records.sources
                 )
                 if options.partitions == "folders":

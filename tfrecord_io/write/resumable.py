@@ -31,23 +31,18 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import TFRecordError, for_cli, printable, warn
 from tfrecord_io.store import (
-    Begun,
     BlockReader,
     DistributedTarget,
-    Document,
     Manifest,
     ManifestFile,
     Output,
     OutputFile,
     Publication,
     ResumeJournal,
-    ShardName,
     ShardSpec,
     Source,
-    SourceVersion,
     SummedFile,
     change_of,
-    is_version,
     locate,
 )
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
@@ -77,7 +72,7 @@ class ResumableWriter:
     journal: ResumeJournal
     schema: str  # a digest of that of the rows
     conversion: str  # a digest of that and of the settings
-    finished: dict[str, list[tuple[Document, Source]]]
+    finished: dict[str, list[tuple[dict[str, Any], Source]]]
     replaced: Manifest | None = None
     published: WriteReport | None = None
 
@@ -89,7 +84,7 @@ class ResumableWriter:
         options: WriteOptions,
         settings: Mapping[str, str],
         schema: pa.Schema,
-        sources: Sequence[SourceVersion],
+        sources: Sequence[dict[str, str | int]],
     ) -> Iterator[ResumableWriter]:
         """Begin to write a dataset, or go on; on the local disk, other processes are excluded until the block ends.
 
@@ -130,7 +125,7 @@ class ResumableWriter:
         mode = options.effective_mode
         change = change_of(mode, SchemaUnion(options.evolve), grows=output.grows)
         overwrite = mode == "overwrite"
-        now = Begun(ShardName.new_id(), {**settings, "compression": repr(output.compression)}, list(sources))
+        now = ResumeJournal.new({**settings, "compression": repr(output.compression)}, sources)
         with ExitStack() as locks:
             if (begun := journal.read()) is not None:
                 locks.enter_context(journal.hold_lock())
@@ -164,7 +159,7 @@ class ResumableWriter:
                 error = FileExistsError(errno.EEXIST, f"{text}; mode='overwrite' {effect}", output.path)
                 raise for_cli(error, f"{text}; --mode overwrite {effect}")
             target = DistributedTarget.begin(output, options.storage, change, id=now.id, resumable=True)
-            finished: dict[str, list[tuple[Document, Source]]] = {}
+            finished: dict[str, list[tuple[dict[str, Any], Source]]] = {}
             for document, file in () if begun is None else journal.parts(now.id):
                 noted = document.get("source")
                 named = str(noted.get("path")) if isinstance(noted, dict) else ""
@@ -188,11 +183,11 @@ class ResumableWriter:
         files = () if self.replaced is None else reversed(self.replaced.files)
         return {str(file.source["path"]): file for file in files if file.source is not None and "path" in file.source}
 
-    def finished_part(self, task: int, source: SourceVersion) -> WrittenPart | None:
+    def finished_part(self, task: int, source: dict[str, str | int]) -> WrittenPart | None:
         """The part of a task that an earlier process finished; None if the source is another by now."""
         candidates = self.finished.get(str(source["path"]), [])
         for document, file in candidates:
-            if not is_version(document["source"], source) or document.get("rows") != self.schema:
+            if document["source"] != source or document.get("rows") != self.schema:
                 continue
             part = _part_of(document, task)
             if part is None or file.size != part.bytes:
@@ -204,11 +199,11 @@ class ResumableWriter:
         copied = self._take_over_copy(task, _made_of(source, self.conversion))
         return None if copied is None else self.add(copied, source)
 
-    def _take_over_copy(self, task: int, made_of: SourceVersion) -> WrittenPart | None:
+    def _take_over_copy(self, task: int, made_of: dict[str, str | int]) -> WrittenPart | None:
         """A copy of the shard that the dataset to overwrite has of a source; None if it has none, or it is damaged."""
         old = self.replaced
         file = self.made_before.get(str(made_of["path"]))
-        if old is None or old.schema is None or file is None or not is_version(file.source or {}, made_of):
+        if old is None or old.schema is None or file is None or (file.source or {}) != made_of:
             return None
         fs, directory = self.writer.target.output.location(self.writer.target.storage)
         entry = fs.entry(directory + file.path, is_file=True)
@@ -282,7 +277,7 @@ class ResumableWriter:
         """How many parts may be stored at a time."""
         return 1 if locate(self.writer.target.output.base, self.writer.target.storage).is_local else _STORED
 
-    def add(self, part: WrittenPart, source: SourceVersion) -> WrittenPart:
+    def add(self, part: WrittenPart, source: dict[str, str | int]) -> WrittenPart:
         """Note a finished part and its source in the journal."""
         self.journal.add_part(part.staged, {"source": source, "rows": self.schema, **_description(part)})
         return replace(part, source=_made_of(source, self.conversion))
@@ -316,32 +311,31 @@ def _resolve_output(path: Any, options: WriteOptions) -> Output:
     return Output.resolve(path, options.storage, shards=1, compression=options.compression, stated=options.any_suffix)
 
 
-def _made_of(source: SourceVersion, conversion: str) -> SourceVersion:
+def _made_of(source: dict[str, str | int], conversion: str) -> dict[str, str | int]:
     """The manifest's entry for the source of a shard."""
     return {**source, "conversion": conversion}
 
 
-def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion: str) -> bool:
+def _is_made_of(manifest: Manifest, sources: Sequence[dict[str, str | int]], conversion: str) -> bool:
     """True if a dataset was made of these sources in this order by this conversion, and its schema is readable."""
     without_rows = list(manifest.sources_without_rows)
     wanted = [_made_of(source, conversion) for source in sources]
     by_path = {str(noted.get("path")): noted for noted in without_rows}
-    with_rows = [source for source in wanted if not is_version(by_path.get(str(source["path"]), {}), source)]
+    with_rows = [source for source in wanted if by_path.get(str(source["path"]), {}) != source]
     made_of = [source for file in manifest.files for source in file.sources]
     if not all(file.sources for file in manifest.files) or len(wanted) != len(with_rows) + len(without_rows):
         return False
-    is_same = len(made_of) == len(with_rows) and all(map(is_version, made_of, with_rows))
-    return is_same and _is_readable(manifest.schema)
+    return made_of == with_rows and _is_readable(manifest.schema)
 
 
-def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> tuple[str, str]:
+def _why_other(manifest: Manifest, wanted: Sequence[dict[str, str | int]]) -> tuple[str, str]:
     """Say why a dataset does not match these sources, and what ``mode="overwrite"`` does."""
     if not all(file.sources for file in manifest.files):
         return "and does not state what all of its shards were made of", "converts all sources again"
     noted = {str(source.get("path")): source for file in manifest.files for source in file.sources}
     noted |= {str(source.get("path")): source for source in manifest.sources_without_rows}
     paths = {str(source["path"]) for source in wanted}
-    changed = [source for source in wanted if not is_version(noted.get(str(source["path"]), {}), source)]
+    changed = [source for source in wanted if noted.get(str(source["path"]), {}) != source]
     if changed and all(source["path"] in noted for source in changed):
         names = [str(source["path"]) for source in changed]
         what = "was changed since it was made, or is converted by other keywords"
@@ -372,7 +366,7 @@ def _check_settings(earlier: Mapping[str, str], settings: Mapping[str, str], jou
             raise ValueError(f"the conversion cannot be resumed: {reason}; {advice}")
 
 
-def _description(part: WrittenPart) -> Document:
+def _description(part: WrittenPart) -> dict[str, Any]:
     return {
         "records": part.records,
         "bytes": part.bytes,
@@ -384,7 +378,7 @@ def _description(part: WrittenPart) -> Document:
     }
 
 
-def _part_of(document: Document, task: int) -> WrittenPart | None:
+def _part_of(document: dict[str, Any], task: int) -> WrittenPart | None:
     """The part that is described; None if the description is damaged."""
     try:
         schema = None if document["schema"] is None else base64.b64decode(document["schema"], validate=True)

@@ -18,7 +18,7 @@ from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.format.format_registry import FORMATS
 from tfrecord_io.store.paths.file_names import ShardName
 from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.paths.resolve_output import OtherSuffix, Output, check_outside
+from tfrecord_io.store.paths.resolve_output import OtherSuffix, Output
 from tfrecord_io.write.record_writer import RecordWriter
 
 
@@ -309,7 +309,7 @@ def test_a_file_of_the_name_of_a_spec_is_that_file(tmp_path: Path) -> None:
 def test_a_directory_below_the_one_that_is_read_is_not_read_with_it(protocol: str, tmp_path: Path) -> None:
     folder = f"{protocol}{tmp_path}/d"
     storage = StorageOptions()
-    check_outside(f"{folder}/", storage, f"{folder}/merged/", storage)
+    Output.check_outside(f"{folder}/", storage, f"{folder}/merged/", storage)
     for target in (f"{folder}/merged", f"{folder}/merged@2", f"{folder}/p=1/"):
         with pytest.raises(ValueError, match="would be read with it from then on"):
-            check_outside(f"{folder}/", storage, target, storage)
+            Output.check_outside(f"{folder}/", storage, target, storage)

@@ -52,17 +52,15 @@ from tfrecord_io.read import (
 )
 from tfrecord_io.store import (
     Entry,
+    Output,
     OutputFile,
+    ResumeJournal,
     Source,
-    SourceVersion,
-    check_outside,
-    check_version,
     locate,
     metadata_of,
     path_text,
     storage_for,
     total,
-    version_of,
 )
 from tfrecord_io.typing import (
     UNSET,
@@ -365,7 +363,7 @@ def _convert(
         writing |= storage.target.keywords
         return _write_other(inputs, target, writes, writing, is_apart=is_apart, is_folder=is_folder)
     embed = _embedding_of({key: writing.pop(key) for key in EMBEDDING if key in writing}, storage.source)
-    check_target = partial(check_outside, paths, read_from, target, write_to)
+    check_target = partial(Output.check_outside, paths, read_from, target, write_to)
     progress = writing.pop("progress", False) if "progress" in reads.reads else False  # reading counts the bytes
     options = WriteOptions.from_keywords({**write_to.keywords, **writing})
     options = replace(options, any_suffix=sides.target_format is not None)
@@ -620,7 +618,7 @@ def convert_by_file(
 
     `settings` are those of `_settings`; `changed` takes a stream and returns the rows to write.
     """
-    versions = [version_of(source) for source in files.sources]
+    versions = [ResumeJournal.version_of(source) for source in files.sources]
     size = total(source.size for source in files.sources)
     with (
         ResumableWriter.begin_or_resume(
@@ -632,9 +630,9 @@ def convert_by_file(
             meter.advance(size or 0)
             return writer.published
 
-        def store(part: WrittenPart, output: OutputFile, source: Source, version: SourceVersion) -> WrittenPart:
+        def store(part: WrittenPart, output: OutputFile, source: Source, version: dict[str, str | int]) -> WrittenPart:
             output.commit()
-            check_version(source, version)
+            ResumeJournal.check_version(source, version)
             return writer.add(part, version)
 
         def make_parts() -> Iterator[Callable[[], WrittenPart]]:

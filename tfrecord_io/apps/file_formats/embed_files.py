@@ -15,7 +15,7 @@ from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import LIMITS, FileOptions, check_choice, check_keywords
 from tfrecord_io.columns import BatchSource, open_input, short_type_name
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.store import Directory, Entry, FileSystem, leads_out, locate, read_files
+from tfrecord_io.store import Directory, Entry, FileSystem, locate, read_files
 from tfrecord_io.typing import MissingFiles, Path, StorageLike, TableLike
 
 _ROWS = 256  # whose files are looked up together
@@ -164,7 +164,7 @@ class _Embedding:
     def _locate(self, text: str, feature: str, row: int) -> tuple[FileSystem, str]:
         if self._folder is None:
             return locate(text, self._options.storage)
-        reason, name = leads_out(text), self._folder.join(text)
+        reason, name = Directory.leads_out(text), self._folder.join(text)
         if reason is None and self._folder.is_left_by(name):
             reason = "a link leads out of it"
         if reason is not None:

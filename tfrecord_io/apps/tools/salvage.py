@@ -23,7 +23,7 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
 from tfrecord_io.read import SkippedRegion, options_from_call, regions_table, whole_files
-from tfrecord_io.store import check_outside, open_output, resolve_inputs, total
+from tfrecord_io.store import Output, open_output, resolve_inputs, total
 from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset
 
 HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")
@@ -220,7 +220,7 @@ def salvage(
     if len(nowhere) < len(sources):  # else opening one is an error
         missing += nowhere
         sources = [file for file in sources if file.path not in nowhere]
-    check_outside(src, options.source, target=dst, storage=options.target, sources=sources)
+    Output.check_outside(src, options.source, target=dst, storage=options.target, sources=sources)
     targets = plan_targets(sources, dst, options.target, report)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         files = SalvageWriter(targets, options, dry_run, bar).run()

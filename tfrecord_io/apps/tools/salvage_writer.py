@@ -6,7 +6,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Generator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -52,9 +52,7 @@ from tfrecord_io.read import (
 from tfrecord_io.store import (
     ColumnFolder,
     FileName,
-    Location,
     Manifest,
-    NamedShards,
     OtherSuffix,
     Output,
     Publication,
@@ -250,10 +248,10 @@ def plan_targets(
     if (twice := next((path for path, count in Counter(paths).items() if count > 1), None)) is not None:
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
     files = (source for source in sources if source.local or source.remote is not None)
-    read = {place for source in files for place in _places(source.location)}
-    reported = set() if report is None else _places(locate(report, storage))
+    read = {place for source in files for place in source.location.identities()}
+    reported = set() if report is None else locate(report, storage).identities()
     for target in targets:
-        target_places = _places(locate(target.path, storage))
+        target_places = locate(target.path, storage).identities()
         if target_places & read:
             raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
         if reported & target_places or reported & read:
@@ -281,16 +279,6 @@ def _relative_paths(paths: Sequence[tuple[str, str]]) -> list[str]:
     return [
         "".join(f"{name}/" for name in parent[common:]) + end for parent, (_, end) in zip(parents, paths, strict=True)
     ]
-
-
-def _places(file: Location) -> set[tuple[Any, ...]]:
-    """Identities of a file: its place and, of a local one, its inode."""
-    places: set[tuple[Any, ...]] = {file.identity}
-    if file.is_local:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            status = os.stat(file.name)
-            places.add((status.st_dev, status.st_ino, None))
-    return places
 
 
 def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
@@ -454,7 +442,7 @@ class SalvageWriter:
         base = "/".join(first.dataset)
         if not first.folder:
             names = tuple(target.path.rpartition("/")[2] for target in targets)
-            output: Output = NamedShards(first.path, True, len(names), base=base, names=names)
+            output = Output.of_names(first.path, base, names)
             return Publication.start(output, change_of(mode, SchemaUnion(), grows=False), storage)
         assert first.source.shard is not None
         codec = CODECS.of_path(first.path)

@@ -30,11 +30,9 @@ from tfrecord_io.store import (
     PackedSources,
     RawFile,
     Source,
-    check_complete,
-    check_single_family,
     locate,
-    natural_key,
     resolve_inputs,
+    sources_of_shards,
     storage_for,
     total,
 )
@@ -141,10 +139,7 @@ def _files_in_folder(path: Any, options: ReadOptions) -> list[Source]:
         if not entry.directory and not FileName.parse(entry.basename).is_hidden
     )
     files = [entry for entry in names if format_of_source(entry.basename) is ARRAY_RECORD]
-    check_single_family(fs, files, path)
-    if not options.allow_missing_shards:
-        check_complete(fs, files)
-    return [Source.of_entry(fs, entry) for entry in sorted(files, key=lambda entry: natural_key(entry.name))]
+    return sources_of_shards(fs, files, path, complete=not options.allow_missing_shards)
 
 
 class ArrayRecordFiles:

@@ -35,7 +35,7 @@ from tfrecord_io.columns import (
 from tfrecord_io.errors import DecodeError, SchemaError, for_cli, printable, warn
 from tfrecord_io.plugins.vision.folder_files import LeftOut, shuffle_files
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
-from tfrecord_io.store import Directory, Entry, FileSystem, leads_out, read_files
+from tfrecord_io.store import Directory, Entry, FileSystem, read_files
 from tfrecord_io.typing import InvalidBoxes, Path
 
 T = TypeVar("T")
@@ -488,7 +488,7 @@ def _find_files(
 
 def _path_below(image: AnnotatedImage, root: Directory) -> str:
     """The path of an image below a folder."""
-    reason, name = leads_out(image.name), root.join(image.name)
+    reason, name = Directory.leads_out(image.name), root.join(image.name)
     if reason is None and root.is_left_by(name):
         reason = "a link leads out of it"
     if reason is None:

@@ -22,7 +22,7 @@ from tfrecord_io.plugins.vision.annotated_images import (
     read_annotations,
 )
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
-from tfrecord_io.store import Directory, Entry, FileSystem, Folder, Source, leads_out, name_fault
+from tfrecord_io.store import Directory, Entry, FileSystem, Folder, Source, name_fault
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
 IMAGES, LABELS, DATA, CLASSES = "images", "labels", "data.yaml", "classes.txt"
@@ -241,7 +241,7 @@ class _Dataset(NamedTuple):
         if not isinstance(place, str):
             raise DecodeError(f"'{image_set}' is not one path", path=self.source, expected="a path", got=place)
         place = place.removeprefix("../")  # of exports whose data.yaml was meant to be one level deeper
-        if (wrong := leads_out(place)) is not None:
+        if (wrong := Directory.leads_out(place)) is not None:
             raise self._leads_out(f"'{image_set}'", wrong, place)
         return place
 
@@ -253,7 +253,7 @@ class _Dataset(NamedTuple):
         lines = _text(self.root.fs, entry, MOST_BYTES).splitlines()
         names = [line.strip() for line in lines if line.strip()]
         for name in names:
-            if (reason := leads_out(name)) is not None:
+            if (reason := Directory.leads_out(name)) is not None:
                 raise self._leads_out("a path", reason, name, shown)
         if not names or len(set(names)) < len(names):
             raise DecodeError("the list of images is empty" if not names else "it has an image twice", path=shown)

@@ -51,7 +51,7 @@ from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardSpec
 from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.resolve import list_directory, record_files
-from tfrecord_io.store.paths.resolve_output import check_outside, unnamed_error
+from tfrecord_io.store.paths.resolve_output import Output, unnamed_error
 from tfrecord_io.store.read.source import SMALL_BYTES, Source
 from tfrecord_io.store.write.atomic import open_named
 from tfrecord_io.store.write.output_file import OutputFile
@@ -342,7 +342,7 @@ def _check_apart(
     found: Found, fs: FileSystem, directory: str, *, paths: Sequence[Any], target: Any, options: FileCopyOptions
 ) -> None:
     """Refuse a target in a directory that is copied, and files that would replace themselves."""
-    check_outside(paths, options.source, target, options.target)
+    Output.check_outside(paths, options.source, target, options.target)
     store, written = Location(fs, directory).identity
     for path in paths if options.all_files else ():
         other, read = locate(path, options.source).identity

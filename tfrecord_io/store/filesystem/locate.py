@@ -67,6 +67,15 @@ class Location(NamedTuple):
         store = (protocol if isinstance(protocol, str) else tuple(protocol), str(endpoint or account))
         return store, self.name.rstrip("/")
 
+    def identities(self) -> set[tuple[Any, ...]]:
+        """What identifies the file: its place and, of a local one, its inode."""
+        identities: set[tuple[Any, ...]] = {self.identity}
+        if self.is_local:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                status = os.stat(self.name)
+                identities.add((status.st_dev, status.st_ino, None))
+        return identities
+
     def check_writable(self) -> None:
         """Raise OSError, without a request, if a file is to be written to what is read-only, or to an empty path.
 

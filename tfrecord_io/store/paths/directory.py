@@ -7,9 +7,9 @@ import os
 from typing import Self
 
 from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
+from tfrecord_io.store.filesystem.interface import FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote, locate
-from tfrecord_io.store.paths.safe_names import join_below, links_out
+from tfrecord_io.store.paths.safe_names import ABSOLUTE
 from tfrecord_io.store.read.source import Source
 
 
@@ -71,8 +71,29 @@ class Directory:
         >>> Directory("photos/").join("./cat//1.jpg")
         'photos/cat/1.jpg'
         """
-        return join_below(self.name, path)
+        return "/".join([self.name.rstrip("/"), *_parts(path)])
 
     def is_left_by(self, name: str) -> bool:
         """True if a symbolic link leads from a name below a local directory to a place outside."""
-        return isinstance(self.fs, LocalFileSystem) and links_out(self.name, name)
+        if not self.fs.is_local:
+            return False
+        root = os.path.realpath(self.name)
+        return os.path.commonpath([root, os.path.realpath(name)]) != root
+
+    @staticmethod
+    def leads_out(path: str) -> str | None:
+        """Why a path, of a file to read, may not be below a directory, in a clause; None for a relative path below it.
+
+        >>> Directory.leads_out("./cat//1.jpg"), Directory.leads_out("a/../../1.jpg")
+        (None, "it has the part '..'")
+        """
+        if ABSOLUTE.match(path):
+            return "it is absolute"
+        if "\0" in path or (os.sep != "/" and os.sep in path):
+            return "it has a character that no path has"
+        parts = _parts(path)
+        return "it has the part '..'" if ".." in parts else None if parts else "it is empty"
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]

@@ -229,6 +229,40 @@ class Output:
         return text if text.endswith("/") else f"{text}/"
 
     @staticmethod
+    def check_outside(
+        src: Any, source: StorageOptions, target: Any, storage: StorageOptions, sources: Sequence[Source] = ()
+    ) -> None:
+        """Refuse to write TFRecord files into a directory that is read: later readers would read them with the dataset.
+
+        `src` are paths, `sources` the files that were found; those of a manifest are of its directory, however they
+        were named.
+
+        Raises
+        ------
+        ValueError
+            `target` would be a file of such a directory, or of folders of columns in it.
+        """
+        if not isinstance(target, str | os.PathLike):
+            return
+        location = locate(target, storage)
+        fs, name = location
+        store, path = location.identity
+        paths = src if isinstance(src, list | tuple) else [src]
+        read = {locate(path, source).identity for path in paths if isinstance(path, str | os.PathLike)}
+        versions = {id(s.shard.manifest): s.shard.manifest for s in sources if s.shard is not None}
+        of_directory = FileName.manifest(FileName.DIRECTORY_STEM)
+        for version in versions.values():
+            if version.name.endswith(f"/{of_directory}"):
+                read.add(Location(version.fs, version.name.removesuffix(of_directory)).identity)
+        for _, directory in [each for each in read if each[0] == store and path.startswith(f"{each[1]}/")]:
+            entry = fs.entry(name)
+            is_directory = os.fspath(target).endswith("/")  # of which names in buckets have no slash
+            inside = f"{path}/part" if is_directory or (entry is not None and entry.directory) else path
+            if ColumnFolder.has_only(inside, f"{directory}/"):
+                reason = "is in the directory of a dataset that is read, and would be read with it from then on"
+                raise ValueError(f"'{printable(os.fspath(target))}' {reason}; choose another directory")
+
+    @staticmethod
     def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:
         """Refuse to write one TFRecord file into the directory of a dataset, or a folder of it: see `unnamed_error`."""
         fs, name = locate(path, storage)
@@ -241,6 +275,11 @@ class Output:
             fs, [place + FileName.manifest(FileName.DIRECTORY_STEM) for place in places]
         ).values():
             raise unnamed_error(fs.display_path(manifest.parent), fs.display_path(name))
+
+    @staticmethod
+    def of_names(path: str, base: str, names: tuple[str, ...]) -> Output:
+        """The shards of a dataset with given names; `base` is its directory and name, `path` names it in messages."""
+        return NamedShards(path, True, len(names), base=base, names=names)
 
     def location(self, storage: StorageOptions) -> Location:
         """The directory of the shards, with its slash, in its filesystem."""
@@ -273,40 +312,6 @@ def no_output_path(got: object) -> TypeError:
     is_data = isinstance(got, Mapping) or hasattr(got, "__arrow_c_stream__") or hasattr(got, "__array__")
     order = "; the data comes first, as in write_tfrecord(data, path)" if is_data else ""
     return TypeError(f"path is a str, a PathLike or a binary file object, not {type(got).__name__}{order}")
-
-
-def check_outside(
-    src: Any, source: StorageOptions, target: Any, storage: StorageOptions, sources: Sequence[Source] = ()
-) -> None:
-    """Refuse to write TFRecord files into a directory that is read: the next reader would read them with the dataset.
-
-    `src` are paths, `sources` the files that were found; those of a manifest are of its directory, however they were
-    named.
-
-    Raises
-    ------
-    ValueError
-        `target` would be a file of such a directory, or of folders of columns in it.
-    """
-    if not isinstance(target, str | os.PathLike):
-        return
-    location = locate(target, storage)
-    fs, name = location
-    store, path = location.identity
-    paths = src if isinstance(src, list | tuple) else [src]
-    read = {locate(path, source).identity for path in paths if isinstance(path, str | os.PathLike)}
-    versions = {id(s.shard.manifest): s.shard.manifest for s in sources if s.shard is not None}
-    of_directory = FileName.manifest(FileName.DIRECTORY_STEM)
-    for version in versions.values():
-        if version.name.endswith(f"/{of_directory}"):
-            read.add(Location(version.fs, version.name.removesuffix(of_directory)).identity)
-    for _, directory in [each for each in read if each[0] == store and path.startswith(f"{each[1]}/")]:
-        entry = fs.entry(name)
-        is_directory = os.fspath(target).endswith("/")  # of which names in buckets have no slash
-        inside = f"{path}/part" if is_directory or (entry is not None and entry.directory) else path
-        if ColumnFolder.has_only(inside, f"{directory}/"):
-            reason = "is in the directory of a dataset that is read, and would be read with it from then on"
-            raise ValueError(f"'{printable(os.fspath(target))}' {reason}; choose another directory")
 
 
 def unnamed_error(directory: str, path: str) -> FileExistsError:

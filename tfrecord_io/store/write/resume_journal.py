@@ -28,7 +28,7 @@ from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
-from tfrecord_io.store.paths.file_names import FileName, Kind, is_id
+from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, is_id
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.read.random_access_file import RandomAccessFile
 from tfrecord_io.store.read.source import Source, read_manifest
@@ -69,6 +69,50 @@ class ResumeJournal:
     @property
     def _name(self) -> str:
         return FileName.journal(self.output.stem)
+
+    @staticmethod
+    def new(settings: Mapping[str, str], sources: Sequence[SourceVersion]) -> Begun:
+        """A writing that is to begin, with an id of its own."""
+        return Begun(ShardName.new_id(), settings, list(sources))
+
+    @staticmethod
+    def version_of(source: Source) -> SourceVersion:
+        """The path, size and version of a file.
+
+        That of a shard that a manifest names has no time of its last change, which its writer changes when it gives a
+        staged shard its name; the manifest tells whether it was replaced.
+
+        Raises
+        ------
+        ValueError
+            Nothing says whether its content is still the same: a pipe, a file object, or a server without ETag and
+            times.
+        """
+        if source.can_be_read_again:
+            with closing(RandomAccessFile.open(source)) as file:
+                if file.version:
+                    path = hide_secrets(FileName.without_query(source.path))
+                    identity = {
+                        name: n for name, n in file.identity.items() if source.shard is None or name != "ctime_ns"
+                    }
+                    return {"path": path, "size": file.size, "version": file.version, **identity}
+        reason = (
+            "resume=True needs files whose changes are seen, by an ETag or a time of change, and this one has neither"
+        )
+        raise ValueError(f"'{printable(source.path)}': {reason}")
+
+    @staticmethod
+    def check_version(source: Source, version: SourceVersion) -> None:
+        """Raise ReplacedError if a file has another version by now."""
+        current = source
+        if source.remote is not None and source.shard is None:
+            fs = FsspecFileSystem(source.remote[0])
+            entry = fs.entry(source.remote[1])
+            if entry is None:
+                raise ReplacedError(errno.ESTALE, "the file was removed while it was read", source.path)
+            current = Source.of_entry(fs, entry)
+        if {**ResumeJournal.version_of(current), "path": version["path"]} != version:
+            raise ReplacedError(errno.ESTALE, "the file was changed while it was read; convert it again", source.path)
 
     def read(self) -> Begun | None:
         """The writing that was begun; None if there is none to go on with.
@@ -165,42 +209,3 @@ def _as_json(document: Document) -> bytes:
 
 def _checksum(document: Document) -> str:
     return f"{crc32c(json.dumps(document, sort_keys=True).encode()):08x}"
-
-
-def version_of(source: Source) -> SourceVersion:
-    """The path, size and version of a file.
-
-    That of a shard that a manifest names has no time of its last change, which its writer changes when it gives a
-    staged shard its name; the manifest tells whether it was replaced.
-
-    Raises
-    ------
-    ValueError
-        Nothing says whether its content is still the same: a pipe, a file object, or a server without ETag and times.
-    """
-    if source.can_be_read_again:
-        with closing(RandomAccessFile.open(source)) as file:
-            if file.version:
-                path = hide_secrets(FileName.without_query(source.path))
-                identity = {name: n for name, n in file.identity.items() if source.shard is None or name != "ctime_ns"}
-                return {"path": path, "size": file.size, "version": file.version, **identity}
-    reason = "resume=True needs files whose changes are seen, by an ETag or a time of change, and this one has neither"
-    raise ValueError(f"'{printable(source.path)}': {reason}")
-
-
-def is_version(noted: Mapping[str, Any], version: SourceVersion) -> bool:
-    """True if a version that was noted is this one."""
-    return noted == version
-
-
-def check_version(source: Source, version: SourceVersion) -> None:
-    """Raise ReplacedError if a file has another version by now."""
-    current = source
-    if source.remote is not None and source.shard is None:
-        fs = FsspecFileSystem(source.remote[0])
-        entry = fs.entry(source.remote[1])
-        if entry is None:
-            raise ReplacedError(errno.ESTALE, "the file was removed while it was read", source.path)
-        current = Source.of_entry(fs, entry)
-    if {**version_of(current), "path": version["path"]} != version:
-        raise ReplacedError(errno.ESTALE, "the file was changed while it was read; convert it again", source.path)

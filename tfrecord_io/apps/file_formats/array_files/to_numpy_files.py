@@ -36,7 +36,7 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
 from tfrecord_io.read import Reader, Scan, open_scan, options_from_call, plan_source, unwrap_scans
-from tfrecord_io.store import OutputStream, leads_out, open_output
+from tfrecord_io.store import Directory, OutputStream, open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import FrameSink, Piece, WriteReport
 
@@ -228,7 +228,7 @@ def _warn_of_times(fields: Iterable[pa.Field]) -> None:
 def _check_member(name: str) -> None:
     """Refuse a name that zip files cannot hold, or that leads out of the folder when the archive is unpacked."""
     member = f"{name}.npy"
-    reason = leads_out(member.replace("\\", "/"))
+    reason = Directory.leads_out(member.replace("\\", "/"))
     if reason is None and len(member.encode()) > _LONGEST_NAME:
         reason = "it is too long"
     if reason is not None:

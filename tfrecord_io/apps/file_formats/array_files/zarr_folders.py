@@ -31,7 +31,7 @@ from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.bytes import MAX_RECORD_BYTES, ZARR, Array
 from tfrecord_io.columns import Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, needs, printable
-from tfrecord_io.store import Directory, NewFolder, leads_out, locate, name_fault
+from tfrecord_io.store import Directory, NewFolder, locate, name_fault
 from tfrecord_io.write import WriteReport
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class _Folder:
     def name(self, key: str) -> str:
         """The name of the file of a key."""
         path = f"{self.fs.display_path(self.root)}: {printable(key)}"
-        if (reason := leads_out(key)) is not None:
+        if (reason := Directory.leads_out(key)) is not None:
             raise DecodeError(f"the name of an array or a chunk leads out of the folder: {reason}", path=path)
         name = self.directory.join(key)
         if self.directory.is_left_by(name):
