@@ -47,7 +47,7 @@ from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.plan_random_access import plan_records
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store import OutputStream, Source, find_sidecars, locate, open_output
+from tfrecord_io.store import Source, find_sidecars, locate, open_output
 
 _THREADS = 16
 _MEMORY = 256 * MIB  # for the files in a store that are read at a time
@@ -153,7 +153,7 @@ def _build_one(
     content = Fingerprint.from_file(files.open_file(file), index, None if source.shard is None else source.shard.crc32c)
     with open_output(target, storage, model=model, looks=False) as output:
         is_copied_later = source.shard is not None and source.shard.staged is not None  # to its name
-        sink, version = OutputStream(output), "" if is_copied_later else files.version(file)
+        sink, version = output.as_stream(), "" if is_copied_later else files.version(file)
         about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
         write_columns(sink, name, records=index, schema=schema, batches=batches(), fingerprint=content, **about)
     logger.info("written: %s, the index of %s", source.path + COLUMNS_SUFFIX, counted(len(index), "record"))

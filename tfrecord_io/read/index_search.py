@@ -25,7 +25,7 @@ from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store import ManifestShard, Source
+from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
     from tfrecord_io.read.index.column_search import ColumnSearch, FileMatches, WantedColumns
@@ -206,8 +206,7 @@ def _select_matches(
     if scan.resolved.source == "embedded":
         pairs = zip(scan.sources, matches, strict=True)
         matches = [
-            match if match is None or match.values is not None else _add_first(match, source.shard)
-            for source, match in pairs
+            match if match is None or match.values is not None else _add_first(match, source) for source, match in pairs
         ]
     begun, left = _count_skipped_files(matches, scan.selection.offset)
     sources, matches, named = scan.sources[begun:], list(matches[begun:]), named[begun:]
@@ -297,11 +296,12 @@ def _count_skipped_files(matches: Sequence[FileMatches | None], offset: int) -> 
     return len(matches), offset
 
 
-def _add_first(match: FileMatches, shard: ManifestShard | None) -> FileMatches:
+def _add_first(match: FileMatches, source: Source) -> FileMatches:
     """With the first record, which may have another schema; a file that has none may have columns in any record.
 
     Where a manifest states the schema of all files, one without a match is not read for its own.
     """
+    shard = source.shard
     if shard is not None and shard.manifest.schema is not None and not len(match.records):
         return match
     count = len(match.index)

@@ -43,8 +43,6 @@ _HOMES = {
     "SourcePrefetcher": "read.prefetch",  # Iterate over sources in order, each with the data prefetched for it
     "RandomAccessFile": "read.random_access_file",  # A file to read at any offset, from several threads at a time
     "ReadAhead": "read.read_ahead",  # Cuts a stream into blocks as `tfrecord_io.store.read.block_reader.BlockReader`
-    "ManifestShard": "read.source",  # A manifest's statements about one file
-    "ManifestVersion": "read.source",  # The manifest of a dataset as it was when the files were looked up
     "OpenPlainFile": "read.source",  # A descriptor of a plain file, read at any offset by several threads
     "Origin": "read.source",  # Where a record comes from
     "Source": "read.source",  # A file to read
@@ -60,7 +58,6 @@ _HOMES = {
     "clean_leftovers": "write.leftovers",  # Find what killed writers left behind, the oldest first, and `remove` it
     "NewFolder": "write.new_folder",  # A folder being written
     "OutputFile": "write.output_file",  # A file being written
-    "OutputStream": "write.output_file",  # An `OutputFile` as a Python file object, for other libraries
     "Publication": "write.publication",  # A sharded dataset being written to a `Place`
     "PublishedDataset": "write.publication",  # A published dataset
     "WrittenShard": "write.publication",  # A completely written shard, to be published

@@ -37,8 +37,6 @@ from tfrecord_io.store.read.file_object import RawFile as RawFile
 from tfrecord_io.store.read.prefetch import SourcePrefetcher as SourcePrefetcher
 from tfrecord_io.store.read.random_access_file import RandomAccessFile as RandomAccessFile
 from tfrecord_io.store.read.read_ahead import ReadAhead as ReadAhead
-from tfrecord_io.store.read.source import ManifestShard as ManifestShard
-from tfrecord_io.store.read.source import ManifestVersion as ManifestVersion
 from tfrecord_io.store.read.source import OpenPlainFile as OpenPlainFile
 from tfrecord_io.store.read.source import Origin as Origin
 from tfrecord_io.store.read.source import Source as Source
@@ -54,7 +52,6 @@ from tfrecord_io.store.write.leftovers import Leftover as Leftover
 from tfrecord_io.store.write.leftovers import clean_leftovers as clean_leftovers
 from tfrecord_io.store.write.new_folder import NewFolder as NewFolder
 from tfrecord_io.store.write.output_file import OutputFile as OutputFile
-from tfrecord_io.store.write.output_file import OutputStream as OutputStream
 from tfrecord_io.store.write.publication import Publication as Publication
 from tfrecord_io.store.write.publication import PublishedDataset as PublishedDataset
 from tfrecord_io.store.write.publication import WrittenShard as WrittenShard
@@ -83,15 +80,12 @@ __all__ = [
     "Listing",
     "Manifest",
     "ManifestFile",
-    "ManifestShard",
-    "ManifestVersion",
     "NewFolder",
     "OpenPlainFile",
     "Origin",
     "OtherSuffix",
     "Output",
     "OutputFile",
-    "OutputStream",
     "PackedSources",
     "Publication",
     "PublishedDataset",

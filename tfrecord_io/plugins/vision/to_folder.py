@@ -19,7 +19,7 @@ from tfrecord_io.columns import Projection, RawImages, RowFault, is_bytes, short
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, warn
 from tfrecord_io.plugins.vision.folder_files import TABLE_NAME
 from tfrecord_io.read import Reader, open_path, options_from_call, plan_source, unwrap_scans
-from tfrecord_io.store import Folder, NewFolder, OutputStream, name_fault, open_output
+from tfrecord_io.store import Folder, NewFolder, name_fault, open_output
 from tfrecord_io.typing import UNSET, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import WriteReport
 
@@ -258,7 +258,7 @@ def _write_folder(
         writer = None
         if table is not None and make_table is not None:
             output = opened.enter_context(open_output(folder.table(table), storage))
-            writer = opened.enter_context(make_table(OutputStream(output), table_schema))
+            writer = opened.enter_context(make_table(output.as_stream(), table_schema))
         threads = folder.writing_threads(options.thread_count)
         for batch in reader:
             names = _write_files(batch, layout, folder=folder, reader=reader, threads=threads)

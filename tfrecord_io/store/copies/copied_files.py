@@ -34,7 +34,7 @@ _LOOKUPS = 3
 _OF_TFDS = (TFDS_FEATURES, TFDS_INFO)
 _LABELS = ".labels.txt"  # names of classes, of TFDS
 
-ChooseFiles = Callable[[Manifest, ManifestVersion], tuple[ManifestFile, ...]]
+ChooseFiles = Callable[[list[Source]], Collection[str]]  # of the files of a manifest, the paths of those to copy
 """Chooses the files of a dataset to copy."""
 
 
@@ -77,7 +77,8 @@ class FoundDataset:
 
     def chosen(self, choose: ChooseFiles) -> FoundDataset:
         """Select a part of the files."""
-        chosen_files = choose(self.manifest, self.version)
+        paths = choose(self.manifest.sources(self.version))
+        chosen_files = tuple(file for file in self.manifest.files if file.path in paths)
         manifest = replace(self.manifest, files=chosen_files, sources_without_rows=())
         return replace(self, manifest=manifest, is_part=len(chosen_files) < len(self.manifest.files))
 

@@ -407,7 +407,7 @@ class _Target:
         )
         choose = self.choose if self.options.update else None
         if choose is not None and known is not None and version is not None and known.complete:
-            chosen = {file.path for file in choose(known, version)}
+            chosen = choose(known.sources(version))
             names = set(wanted.paths)
             others = [file for file in known.files if file.path not in chosen and file.path not in names]
             wanted = replace(wanted, files=(*wanted.files, *others))

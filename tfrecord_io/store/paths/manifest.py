@@ -121,6 +121,17 @@ class Manifest:
             fs, name, id=self.id, schema=self.schema, partition_schema=self.partition_schema, metadata=self.metadata
         )
 
+    def sources(self, version: ManifestVersion) -> list[Source]:
+        """The files as sources, by their paths in the manifest, with what it states of them; none is looked up."""
+        sources = []
+        for file in self.files:
+            shard = ManifestShard(
+                version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=None, watched=False
+            )
+            partitions = ColumnFolder.pairs_in(f"/{file.path}", "/")
+            sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=partitions))
+        return sources
+
     def has_shards_of(self, id: str) -> bool:
         """True if the writing `id` has added shards, including shards joined or replaced since."""
         return id in self.replaced_ids or any(id in name for name in (*self.paths, *self.replaces))

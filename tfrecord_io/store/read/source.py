@@ -619,6 +619,11 @@ class Source:
             raise _replaced_error(self.path)
 
     @property
+    def stated_shard(self) -> ManifestShard | None:
+        """The entry of a manifest about the file, also about one with only some of its records."""
+        return self.shard or getattr(self.derived, "shard", None)
+
+    @property
     def has_no_file(self) -> bool:
         """True for a dataset whose manifest names no file; see `NoContent`."""
         return self.derived is not None and self.shard is not None

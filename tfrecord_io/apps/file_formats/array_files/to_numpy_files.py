@@ -36,7 +36,7 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
 from tfrecord_io.read import Reader, Scan, open_scan, options_from_call, plan_source, unwrap_scans
-from tfrecord_io.store import Directory, OutputStream, open_output
+from tfrecord_io.store import Directory, open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import FrameSink, Piece, WriteReport
 
@@ -204,7 +204,7 @@ def to_npz(
         forms, rows = _measure_columns(scan, names, meter.part())
         groups = _groups(forms, rows)
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
-        with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
+        with zipfile.ZipFile(output.as_stream(), "w", method) as archive:
             for group in groups:
                 for name, blocks in _arrays(scan, group, forms, meter.part(Fraction(1, len(groups)))):
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

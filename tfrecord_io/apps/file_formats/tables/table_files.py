@@ -28,7 +28,7 @@ from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream, load
 from tfrecord_io.columns import Projection, Schema, empty_batch, first_refused, selectable, short_type_name
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
 from tfrecord_io.read import PartitionColumns, RowFilter, add_filter_columns, open_path, options_from_call
-from tfrecord_io.store import Entry, OutputStream, RawFile, Source, find_files, open_output, total
+from tfrecord_io.store import Entry, RawFile, Source, find_files, open_output, total
 from tfrecord_io.typing import ProgressLike, SchemaLike
 from tfrecord_io.write import FrameSink, Piece, WriteReport
 
@@ -366,7 +366,7 @@ def _write_rows(
     refuse_types(reader.schema, open_writer, format.instead)
     if not format.compressed:
         with open_output(target, storage, mode=mode) as output:
-            rows = _write_batches(reader, OutputStream(output), open_writer, format)
+            rows = _write_batches(reader, output.as_stream(), open_writer, format)
             size, compression = output.offset, None
     else:
         sink = FrameSink(target, storage, mode=mode, threads=options.thread_count)
