@@ -45,7 +45,7 @@ from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.store.paths.manifest import parse_manifest
-from tfrecord_io.store.read.random_access_file import open_random_access
+from tfrecord_io.store.read.random_access_file import RandomAccessFile
 
 REFUSED = (tfr.TFRecordError, EmbeddedSchemaUnreadable)
 SAMPLED = 50  # of the mutants that a parser refuses, one of so many passes a call
@@ -316,7 +316,7 @@ class ColumnIndex(Target):
         (source,) = dataset.sources
         (sidecar,) = column_indexes([source])
         assert sidecar is not None
-        with open_random_access(source) as file, open_columns(sidecar, source, file) as (columns, _):
+        with RandomAccessFile.open(source) as file, open_columns(sidecar, source, file) as (columns, _):
             return columns.columns(filter(columns.has, indexed_fields(dataset, list(COLUMNS))))
 
     def install(self, mutant: bytes) -> None:

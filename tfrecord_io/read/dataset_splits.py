@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions, counted, did_you_mean
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import SchemaError, hide_secrets, printable
-from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs, source_of
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import record_sources, resolve_selection
+from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs
 
 if TYPE_CHECKING:
     from tfrecord_io.base import CopyOptions, Split
@@ -48,8 +50,6 @@ def resolve_sources(
     the dataset has no such split, or not these rows, or has several configurations; SchemaError if its
     ``dataset_info.json`` is damaged.
     """
-    from tfrecord_io.read.scan import Scan
-    from tfrecord_io.read.sources import resolve_selection
 
     path, options = resolve_selection(path, options)
     if isinstance(path, Scan):
@@ -87,7 +87,6 @@ def find_sources(
 
 
 def _has_datasets(parts: Sequence[Any]) -> bool:
-    from tfrecord_io.read.scan import Scan
 
     return any(isinstance(part, Scan) for part in parts)
 
@@ -95,8 +94,6 @@ def _has_datasets(parts: Sequence[Any]) -> bool:
 def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_they_are: bool) -> list[Any]:
     """The files of the datasets in a list, and what else is in it."""
     from tfrecord_io.base import CopyOptions
-    from tfrecord_io.read.scan import Scan
-    from tfrecord_io.read.sources import record_sources
 
     sources: list[Any] = []
     for part in parts:
@@ -110,22 +107,22 @@ def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, 
 def _split_sources(
     path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool
 ) -> list[Source]:
-    from tfrecord_io.store import join_below
+    from tfrecord_io.store import Directory
 
     fs, name, info = _find_dataset(path, storage)
-    format = _record_format(info)
+    format, directory = _record_format(info), Directory.from_filesystem(fs, name)
     sources: list[Source] = []
     for of_split, begin, end in split.ranges({key: part.lengths for key, part in info.splits.items()}):
         files = info.splits[of_split].files_between(begin, end)
         while part := list(islice(files, _LOOKED_UP)):
-            entries = fs.entries([join_below(name, file) for file, _, _ in part], are_files=True)
+            entries = fs.entries([directory.join(file) for file, _, _ in part], are_files=True)
             for (file, rows, length), entry in zip(part, entries, strict=True):
                 if entry is None and allow_missing:
                     continue
                 if entry is None or entry.directory:
                     text = f"this file of the split '{of_split}' is missing; allow_missing_shards=True reads the others"
-                    raise FileNotFoundError(errno.ENOENT, text, fs.display_path(join_below(name, file)))
-                source = source_of(fs, entry)
+                    raise FileNotFoundError(errno.ENOENT, text, fs.display_path(directory.join(file)))
+                source = Source.of_entry(fs, entry)
                 if format is not None:
                     source = _record_source(format, source, *rows, length)
                 else:
@@ -207,9 +204,9 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
     from tfrecord_io.columns import TfdsInfo
     from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale
     from tfrecord_io.read.index.record_index import RecordIndex, scan_sizes
-    from tfrecord_io.store import open_plain
+    from tfrecord_io.store import RandomAccessFile
 
-    with open_plain(source, "a slice of a split") as file:
+    with RandomAccessFile.open_plain(source, "a slice of a split") as file:
         (sidecar,) = find_indexes([source])
         index, text = (None, "") if sidecar is None else unless_stale(lambda: read_index(sidecar, source, file))
         warn_of_stale([text])

@@ -25,7 +25,7 @@ from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store import ManifestShard, Source
+from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
     from tfrecord_io.read.index.column_search import ColumnSearch, FileMatches, FileValues, WantedColumns
@@ -210,9 +210,7 @@ def _select_matches(scan: AnyScan, matches: Sequence[Result]) -> tuple[AnyScan |
     named = matches
     if scan.resolved.source == "embedded":
         pairs = zip(scan.sources, matches, strict=True)
-        matches = [
-            _add_first(match, source.shard) if isinstance(match, FileMatches) else match for source, match in pairs
-        ]
+        matches = [_add_first(match, source) if isinstance(match, FileMatches) else match for source, match in pairs]
     begun, left = _count_skipped_files(matches, scan.selection.offset)
     sources, matches, named = scan.sources[begun:], list(matches[begun:]), named[begun:]
     match = matches[0] if matches else None
@@ -301,11 +299,12 @@ def _count_skipped_files(matches: Sequence[Result], offset: int) -> tuple[int, i
     return len(matches), offset
 
 
-def _add_first(match: FileMatches, shard: ManifestShard | None) -> FileMatches:
+def _add_first(match: FileMatches, source: Source) -> FileMatches:
     """With the first record, which may have another schema; a file that has none may have columns in any record.
 
     Where a manifest states the schema of all files, one without a match is not read for its own.
     """
+    shard = source.shard
     if shard is not None and shard.manifest.schema is not None and not len(match.records):
         return match
     count = len(match.index)

@@ -22,7 +22,7 @@ from tfrecord_io.columns import (
     int64_array,
 )
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.store import ColumnFolder, ManifestShard, Source
+from tfrecord_io.store import ColumnFolder, Source
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -148,14 +148,9 @@ class PartitionColumns(NamedTuple):
         return self.add_to(nothing, sources, schema, path_column)
 
 
-def shard_of(source: Source) -> ManifestShard | None:
-    """The entry of a manifest about a file, also about one with only some of its records."""
-    return source.shard or getattr(source.derived, "shard", None)
-
-
 def _stated_content(source: Source) -> bytes | None:
     """The types of the partition columns that the manifest of a file states."""
-    shard = shard_of(source)
+    shard = source.stated_shard
     return None if shard is None else shard.manifest.partition_schema
 
 

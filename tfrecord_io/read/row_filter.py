@@ -18,7 +18,7 @@ from tfrecord_io.columns import Projection, RowFault, cast_comparable_columns, s
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.store import ColumnFolder, Manifest, ManifestFile, ManifestShard, ManifestVersion, Source
+from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
     from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder
@@ -278,22 +278,16 @@ def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
     return pa.array(counts > 0, mask=np.asarray(lists.is_null()))
 
 
-def files_in_folders(filters: Any, manifest: Manifest, version: ManifestVersion) -> tuple[ManifestFile, ...]:
-    """Select the files of a manifest in the folders that meet a condition on partition columns.
+def files_in_folders(filters: Any, sources: Sequence[Source]) -> set[str]:
+    """Select the paths of files of a manifest in the folders that meet a condition on partition columns.
 
     Raises
     ------
     FeatureNotFoundError
         The condition names another column.
     """
-    sources = []
-    for file in manifest.files:
-        shard = ManifestShard(version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=None, watched=False)
-        partitions = ColumnFolder.pairs_in(f"/{file.path}", "/")
-        sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=partitions))
     if not sources:
-        return ()
+        return set()
     columns = PartitionColumns.from_folders(sources)
     condition = RowFilter.for_schema(filters, pa.schema(columns.fields))
-    possible = {source.path for source in condition.possible(sources, columns)}
-    return tuple(file for file in manifest.files if file.path in possible)
+    return {source.path for source in condition.possible(sources, columns)}

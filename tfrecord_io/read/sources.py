@@ -28,10 +28,10 @@ from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
-from tfrecord_io.read.partition_columns import PartitionColumns, shard_of
+from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
-from tfrecord_io.store import Origin, Source, SourcePrefetcher, is_remote, locate
+from tfrecord_io.store import Origin, Source, SourcePrefetcher, locate
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=Options)
@@ -159,8 +159,8 @@ def absolute_paths(path: Any, storage: StorageOptions, directory: str) -> Any:
         return [absolute_paths(part, storage, directory) for part in path]
     if not isinstance(path, str | os.PathLike):
         return path
-    fs, name = locate(path, storage)
-    return path if is_remote(fs) else os.path.join(directory, name)
+    location = locate(path, storage)
+    return os.path.join(directory, location.name) if location.is_local else path
 
 
 def storage_of(source: Any) -> dict[str, Any]:
@@ -289,7 +289,7 @@ class ChosenRecords:
     def __init__(self, chosen: _RecordNumbers, number: int, *, carries: bool) -> None:
         self._chosen, self._number, self.scan = chosen, number, chosen.scan
         self._file = chosen.scan.sources[number]
-        self.shard = shard_of(self._file)
+        self.shard = self._file.stated_shard
         embedded = chosen.scan.resolved.embedded if carries else None
         self.schema = None if embedded is None else embedded.pack()
         self._carries = carries

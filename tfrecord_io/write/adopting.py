@@ -26,18 +26,15 @@ from tfrecord_io.read import (
     unite_embedded,
 )
 from tfrecord_io.store import (
-    DIRECTORY_STEM,
     ColumnFolder,
     FileName,
     Manifest,
     ManifestFile,
+    Publication,
     ShardName,
     ShardSpec,
     Source,
-    checksum,
     locate,
-    new_id,
-    place_of,
     resolve_inputs,
     total,
 )
@@ -59,14 +56,13 @@ def adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     _check_unnamed(sources)
     columns = _partition_columns(names)
     stem = _stem(names)
-    place = place_of(fs, directory, stem)
     counts, checksums = _count_and_sum(sources, options)
     types = pa.schema(PartitionColumns.from_folders(sources).fields)
     schema, shown = _schema(sources, counts, options)
     codecs = {None if (codec := CODECS.of_path(path)) is None else codec.name for path in names}
     manifest = Manifest(
         stem,
-        new_id(),
+        ShardName.new_id(),
         tuple(ManifestFile(*row) for row in zip(names, counts, *zip(*checksums, strict=True), strict=True)),
         compression=codecs.pop() if len(codecs) == 1 else None,
         schema=schema,
@@ -75,14 +71,7 @@ def adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     )
     _check_unchanged(sources, path, options)
 
-    def new(existing: Manifest | None) -> Manifest:
-        if existing is not None:
-            text = "it has a manifest by now, which another writer has written"
-            raise FileExistsError(errno.EEXIST, text, fs.display_path(directory + FileName.manifest(stem)))
-        return manifest
-
-    with place.alone():
-        place.update(new, lambda current: current.id == manifest.id)
+    Publication.publish_in_place(fs, directory, manifest)
     files = tuple(
         WrittenFile(source.path, file.records, file.bytes) for source, file in zip(sources, manifest.files, strict=True)
     )
@@ -143,9 +132,9 @@ def _partition_columns(names: Sequence[str]) -> tuple[str, ...]:
 def _stem(names: Sequence[str]) -> str:
     """Name of the dataset: the stem of the shards' names, or the default for a directory."""
     if any("/" in name for name in names):
-        return DIRECTORY_STEM
+        return FileName.DIRECTORY_STEM
     stems = {None if shard is None else shard.stem for shard in map(ShardName.parse, names)}
-    return (next(iter(stems)) if len(stems) == 1 else None) or DIRECTORY_STEM
+    return (next(iter(stems)) if len(stems) == 1 else None) or FileName.DIRECTORY_STEM
 
 
 def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[list[int], list[tuple[int, int]]]:
@@ -154,7 +143,7 @@ def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[lis
     counts = list(count_each(sources, find_indexes(sources), record_counts, threads=options.thread_count))
     checksums = []
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
-        calls = (partial(checksum, source, crc32c) for source in sources)
+        calls = (partial(source.checksum, crc32c) for source in sources)
         for size_and_crc in ordered(calls, min(_MOST_FILES, len(sources)), "adopt"):
             checksums.append(size_and_crc)
             meter.advance(size_and_crc[0])

@@ -24,31 +24,19 @@ from tfrecord_io.bytes import FOOTER_BYTES, HEADER_BYTES, Checks, crc32c, get_en
 from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable, Rounding, stored_index
 from tfrecord_io.errors import TFRecordError, for_cli, printable, warn
 from tfrecord_io.store import (
-    MOST_SHARDS,
-    Begun,
     BlockReader,
     DistributedTarget,
-    Document,
     Manifest,
     ManifestFile,
     Output,
     OutputFile,
+    Publication,
     ResumeJournal,
     ShardSpec,
     Source,
-    SourceVersion,
     SummedFile,
-    absolute,
     change_of,
-    directory_of,
-    is_local,
-    is_version,
-    new_id,
-    open_source,
-    place_of,
-    resolve_output,
-    source_of,
-    whole_dataset,
+    locate,
 )
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.sharded_sink import SchemaUnion
@@ -77,7 +65,7 @@ class ResumableWriter:
     journal: ResumeJournal
     schema: str  # a digest of that of the rows
     conversion: str  # a digest of that and of the settings
-    finished: dict[str, list[tuple[Document, Source]]]
+    finished: dict[str, list[tuple[dict[str, Any], Source]]]
     replaced: Manifest | None = None
     published: WriteReport | None = None
 
@@ -89,7 +77,7 @@ class ResumableWriter:
         options: WriteOptions,
         settings: Mapping[str, str],
         schema: pa.Schema,
-        sources: Sequence[SourceVersion],
+        sources: Sequence[dict[str, str | int]],
     ) -> Iterator[ResumableWriter]:
         """Begin to write a dataset, or go on; on the local disk, other processes are excluded until the block ends.
 
@@ -119,11 +107,10 @@ class ResumableWriter:
         OSError
             Another process is at work.
         """
-        output = absolute(_resolve_output(path, options), options.storage)
-        if len(sources) > MOST_SHARDS:
-            text = (
-                f"'{output.path}': {len(sources)} files, each of which becomes a shard; expected at most {MOST_SHARDS}"
-            )
+        output = _resolve_output(path, options).absolute(options.storage)
+        if len(sources) > Output.MOST_SHARDS:
+            text = f"'{output.path}': {len(sources)} files, each of which becomes a shard"
+            text += f"; expected at most {Output.MOST_SHARDS}"
             raise ValueError(f"{text}; convert them in several calls, or without resume=True")
         journal = ResumeJournal(output, options.storage)
         digest = hashlib.sha256(schema.serialize().to_pybytes()).hexdigest()
@@ -131,7 +118,7 @@ class ResumableWriter:
         mode = options.effective_mode
         change = change_of(mode, SchemaUnion(options.evolve), grows=output.grows)
         overwrite = mode == "overwrite"
-        now = Begun(new_id(), {**settings, "compression": repr(output.compression)}, list(sources))
+        now = ResumeJournal.new({**settings, "compression": repr(output.compression)}, sources)
         with ExitStack() as locks:
             if (begun := journal.read()) is not None:
                 locks.enter_context(journal.hold_lock())
@@ -146,7 +133,7 @@ class ResumableWriter:
             conversion = hashlib.sha256(follows_from.encode()).hexdigest()[:16]
             existing = None
             if begun is None or overwrite:
-                existing = whole_dataset(place_of(*directory_of(output, options.storage), output.stem))
+                existing = Publication.find_whole(output, options.storage)
             if begun is None and existing is not None and _is_made_of(existing, sources, conversion):
                 target = DistributedTarget(output, options.storage, change, existing.id, resumable=True)
                 writer = DistributedWriter(target, options)
@@ -165,7 +152,7 @@ class ResumableWriter:
                 error = FileExistsError(errno.EEXIST, f"{text}; mode='overwrite' {effect}", output.path)
                 raise for_cli(error, f"{text}; --mode overwrite {effect}")
             target = DistributedTarget.begin(output, options.storage, change, id=now.id, resumable=True)
-            finished: dict[str, list[tuple[Document, Source]]] = {}
+            finished: dict[str, list[tuple[dict[str, Any], Source]]] = {}
             for document, file in () if begun is None else journal.parts(now.id):
                 noted = document.get("source")
                 named = str(noted.get("path")) if isinstance(noted, dict) else ""
@@ -189,11 +176,11 @@ class ResumableWriter:
         files = () if self.replaced is None else reversed(self.replaced.files)
         return {str(file.source["path"]): file for file in files if file.source is not None and "path" in file.source}
 
-    def finished_part(self, task: int, source: SourceVersion) -> WrittenPart | None:
+    def finished_part(self, task: int, source: dict[str, str | int]) -> WrittenPart | None:
         """The part of a task that an earlier process finished; None if the source is another by now."""
         candidates = self.finished.get(str(source["path"]), [])
         for document, file in candidates:
-            if not is_version(document["source"], source) or document.get("rows") != self.schema:
+            if document["source"] != source or document.get("rows") != self.schema:
                 continue
             part = _part_of(document, task)
             if part is None or file.size != part.bytes:
@@ -205,13 +192,13 @@ class ResumableWriter:
         copied = self._take_over_copy(task, _made_of(source, self.conversion))
         return None if copied is None else self.add(copied, source)
 
-    def _take_over_copy(self, task: int, made_of: SourceVersion) -> WrittenPart | None:
+    def _take_over_copy(self, task: int, made_of: dict[str, str | int]) -> WrittenPart | None:
         """A copy of the shard that the dataset to overwrite has of a source; None if it has none, or it is damaged."""
         old = self.replaced
         file = self.made_before.get(str(made_of["path"]))
-        if old is None or old.schema is None or file is None or not is_version(file.source or {}, made_of):
+        if old is None or old.schema is None or file is None or (file.source or {}) != made_of:
             return None
-        fs, directory = directory_of(self.writer.target.output, self.writer.target.storage)
+        fs, directory = self.writer.target.output.location(self.writer.target.storage)
         entry = fs.entry(directory + file.path, is_file=True)
         if entry is None:
             return None
@@ -222,7 +209,7 @@ class ResumableWriter:
             return int(crc32c(data, crc))
 
         try:
-            content = self._content(source_of(fs, entry), write)
+            content = self._content(Source.of_entry(fs, entry), write)
             if content is None or content[:3] != (file.bytes, file.crc32c, file.records):
                 return None
             packed = old.schema if content[3] is None else content[3]
@@ -257,7 +244,7 @@ class ResumableWriter:
         overflow = memoryview(bytearray(_REST_BYTES))
         try:
             raw = SummedFile(file.open(), crc32c)
-            with closing(open_source(file, self.writer.target.output.compression, raw=raw)) as stream:
+            with closing(file.open_stream(self.writer.target.output.compression, raw=raw)) as stream:
                 blocks = BlockReader(stream)
                 while (block := blocks.next_block()) is not None:
                     frames, fault = engine.scan(block.data, checks=Checks.LENGTHS, final=block.final)
@@ -283,9 +270,9 @@ class ResumableWriter:
     @property
     def stored_at_a_time(self) -> int:
         """How many parts may be stored at a time."""
-        return 1 if is_local(self.writer.target.output.base, self.writer.target.storage) else _STORED
+        return 1 if locate(self.writer.target.output.base, self.writer.target.storage).is_local else _STORED
 
-    def add(self, part: WrittenPart, source: SourceVersion) -> WrittenPart:
+    def add(self, part: WrittenPart, source: dict[str, str | int]) -> WrittenPart:
         """Note a finished part and its source in the journal."""
         self.journal.add_part(part.staged, {"source": source, "rows": self.schema, **_description(part)})
         return replace(part, source=_made_of(source, self.conversion))
@@ -316,35 +303,34 @@ def _resolve_output(path: Any, options: WriteOptions) -> Output:
             raise for_cli(error, f"--{name.replace('_', '-')} {text.format('--resume')}")
     if options.mode == "append":
         raise ValueError("mode='append' cannot be used with resume=True, which compares all sources with the dataset")
-    return resolve_output(path, options.storage, shards=1, compression=options.compression, stated=options.any_suffix)
+    return Output.resolve(path, options.storage, shards=1, compression=options.compression, stated=options.any_suffix)
 
 
-def _made_of(source: SourceVersion, conversion: str) -> SourceVersion:
+def _made_of(source: dict[str, str | int], conversion: str) -> dict[str, str | int]:
     """The manifest's entry for the source of a shard."""
     return {**source, "conversion": conversion}
 
 
-def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion: str) -> bool:
+def _is_made_of(manifest: Manifest, sources: Sequence[dict[str, str | int]], conversion: str) -> bool:
     """True if a dataset was made of these sources in this order by this conversion, and its schema is readable."""
     without_rows = list(manifest.sources_without_rows)
     wanted = [_made_of(source, conversion) for source in sources]
     by_path = {str(noted.get("path")): noted for noted in without_rows}
-    with_rows = [source for source in wanted if not is_version(by_path.get(str(source["path"]), {}), source)]
+    with_rows = [source for source in wanted if by_path.get(str(source["path"]), {}) != source]
     made_of = [source for file in manifest.files for source in file.sources]
     if not all(file.sources for file in manifest.files) or len(wanted) != len(with_rows) + len(without_rows):
         return False
-    is_same = len(made_of) == len(with_rows) and all(map(is_version, made_of, with_rows))
-    return is_same and _is_readable(manifest.schema)
+    return made_of == with_rows and _is_readable(manifest.schema)
 
 
-def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> tuple[str, str]:
+def _why_other(manifest: Manifest, wanted: Sequence[dict[str, str | int]]) -> tuple[str, str]:
     """Say why a dataset does not match these sources, and what ``mode="overwrite"`` does."""
     if not all(file.sources for file in manifest.files):
         return "and does not state what all of its shards were made of", "converts all sources again"
     noted = {str(source.get("path")): source for file in manifest.files for source in file.sources}
     noted |= {str(source.get("path")): source for source in manifest.sources_without_rows}
     paths = {str(source["path"]) for source in wanted}
-    changed = [source for source in wanted if not is_version(noted.get(str(source["path"]), {}), source)]
+    changed = [source for source in wanted if noted.get(str(source["path"]), {}) != source]
     if changed and all(source["path"] in noted for source in changed):
         names = [str(source["path"]) for source in changed]
         what = "was changed since it was made, or is converted by other keywords"
@@ -375,7 +361,7 @@ def _check_settings(earlier: Mapping[str, str], settings: Mapping[str, str], jou
             raise ValueError(f"the conversion cannot be resumed: {reason}; {advice}")
 
 
-def _description(part: WrittenPart) -> Document:
+def _description(part: WrittenPart) -> dict[str, Any]:
     return {
         "records": part.records,
         "bytes": part.bytes,
@@ -387,7 +373,7 @@ def _description(part: WrittenPart) -> Document:
     }
 
 
-def _part_of(document: Document, task: int) -> WrittenPart | None:
+def _part_of(document: dict[str, Any], task: int) -> WrittenPart | None:
     """The part that is described; None if the description is damaged."""
     try:
         schema = None if document["schema"] is None else base64.b64decode(document["schema"], validate=True)

@@ -30,7 +30,7 @@ from tfrecord_io.base import LIMITS, Task, WriteOptions, start_in_background
 from tfrecord_io.bytes import HEADER_BYTES, Array, Frames, check_level, frame_size, get_codec, get_engine
 from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema, merge_embedded, stored_index
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.store import NO_CONTENT, Publication, PublishedDataset, WrittenShard, named_temporary_folder
+from tfrecord_io.store import Manifest, Publication, PublishedDataset, WrittenShard, named_temporary_folder
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
 from tfrecord_io.write.partition_folders import PartitionFolders, folder_texts, folder_values
 from tfrecord_io.write.side_by_side import open_at_a_time
@@ -87,7 +87,7 @@ class ShardedSink(Sink):
         is_first = self._columns.types is None
         rows = self._columns.split(source, self.records)
         if is_first:
-            self._dataset.check(NO_CONTENT._replace(partition_schema=self._columns.schema))
+            self._dataset.check(Manifest(partition_schema=self._columns.schema))
         return rows
 
     def expect(self, rows: int) -> None:
@@ -108,7 +108,7 @@ class ShardedSink(Sink):
 
     def begin(self, schema: bytes) -> bytes:
         """Embed the schema in the first record of each shard and in the manifest; the first payload needs no prefix."""
-        self._dataset.check(NO_CONTENT._replace(schema=schema))
+        self._dataset.check(Manifest(schema=schema))
         self._schema, self._prefix = schema, EmbeddedSchema.field_of(schema)
         return b""
 
@@ -270,7 +270,7 @@ class ShardedSink(Sink):
                 raise RuntimeError(text)
         keys = sorted(self._shards)
         types = None if self._columns is None or self._columns.types is None else self._columns.schema
-        content = NO_CONTENT._replace(schema=self._schema, partition_schema=types, metadata=self._metadata)
+        content = Manifest(schema=self._schema, partition_schema=types, metadata=self._metadata)
         self._published = self._dataset.publish([self._written_shard(*key) for key in keys], content)
         return tuple(self._shards[key].file for key in keys)
 

@@ -47,7 +47,7 @@ from tfrecord_io.columns import (
     stored_index,
 )
 from tfrecord_io.errors import SchemaWarning, for_cli, printable, warn
-from tfrecord_io.store import change_of, check_named, directory_of_folders, is_url, open_publication, resolve_output
+from tfrecord_io.store import Output, Publication, change_of, is_url
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute
 from tfrecord_io.write.partition_folders import stored_columns
@@ -346,8 +346,8 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
 
 def open_sink(path: Any, options: WriteOptions) -> Sink:
     """The sink for the file or the shards that a path and the options ask for."""
-    output = resolve_output(
-        directory_of_folders(path, "partition_by=") if options.partition_by else path,
+    output = Output.resolve(
+        Output.directory_of_folders(path, "partition_by=") if options.partition_by else path,
         options.storage,
         shards=options.shards,
         max_shard_bytes=options.max_shard_bytes,
@@ -359,7 +359,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         if options.metadata:
             raise _one_file_without_metadata(output.path)
         if output.file is None and not is_url(path):  # in a bucket, the look would double the requests; readers warn
-            check_named(path, options.storage)
+            Output.check_named(path, options.storage)
         sink: Sink = FrameSink(
             path,
             options.storage,
@@ -382,7 +382,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
 
     columns, mode = tuple(options.partition_by or ()), options.effective_mode
     unite = SchemaUnion(options.evolve, options.overwrite_where)
-    dataset = open_publication(output, change_of(mode, unite, columns, grows=output.grows), options.storage)
+    dataset = Publication.start(output, change_of(mode, unite, columns, grows=output.grows), options.storage)
     sink = ShardedSink(dataset, options)
     whole = output.path if output.directory else f"{output.base}@*"
     extended = dataset if mode in ADDING and sink.compression is None else None

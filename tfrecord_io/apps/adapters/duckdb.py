@@ -34,7 +34,7 @@ from tfrecord_io.read import (
     unite_parts,
     unwrap_scans,
 )
-from tfrecord_io.store import FsspecFileSystem, is_url, locate, without_compression
+from tfrecord_io.store import FileName, is_url, locate
 from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:
@@ -147,9 +147,9 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
                 connection.register(name, _arrow_dataset(scan, streams))
             of_protocols = {url.partition("://")[0]: url for url in urls if options.storage_options is not None}
             for url in of_protocols.values():
-                filesystem, _ = locate(url, options.storage)
-                if isinstance(filesystem, FsspecFileSystem):
-                    connection.register_filesystem(filesystem.fsspec)
+                filesystem = locate(url, options.storage).fsspec
+                if filesystem is not None:
+                    connection.register_filesystem(filesystem)
             result = _interruptible(connection, connection.sql, sql)
             if result is None:
                 yield pa.table({}).to_reader()
@@ -282,7 +282,7 @@ def _children(node: dict[str, Any], ctes: frozenset[bytes]) -> Iterator[tuple[An
 
 def _is_path(name: str) -> bool:
     """True if a table is a path of TFRecord files: not the name of a table or view, nor a file that DuckDB reads."""
-    plain = without_compression(name)
+    plain = FileName.without_compression(name)
     if plain.endswith(".xlsx") or any(plain.endswith(row.sql) for row in FORMATS):
         return False
     return re.fullmatch(r"\w+", name) is None or os.path.exists(name)

@@ -19,7 +19,7 @@ from tfrecord_io.columns import Column, RowFault, dimension_names, empty_batch, 
 from tfrecord_io.errors import TFRecordError, needs
 from tfrecord_io.read import Scan, ScanHolder, count_scan, options_from_call, plan_dataset, read_scan, unwrap_scans
 from tfrecord_io.rows import MASK, ScanLookup, TableRepresentation, slice_columns
-from tfrecord_io.store import Source, codec_of, open_random_access
+from tfrecord_io.store import RandomAccessFile, Source
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -120,8 +120,8 @@ def _rows(scan: Scan) -> ScanLookup | _SequentialLookup:
 def _is_compressed(source: Source) -> bool:
     if source.span is not None:  # only plain files are split
         return False
-    with open_random_access(source) as file:
-        return codec_of(file, source.path) is not None
+    with RandomAccessFile.open(source) as file:
+        return file.codec is not None
 
 
 # ---- arrays

@@ -23,7 +23,7 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
 from tfrecord_io.read import SkippedRegion, options_from_call, regions_table, whole_files
-from tfrecord_io.store import check_outside, is_dangling, open_output, resolve_inputs, total
+from tfrecord_io.store import Output, open_output, resolve_inputs, total
 from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset
 
 HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")
@@ -215,12 +215,12 @@ def salvage(
     if (empty := next((source for source in sources if source.has_no_file), None)) is not None:
         raise FileNotFoundError(errno.ENOENT, "the dataset has no rows: its manifest names no file", empty.path)
     missing += missing_shards(sources, src)
-    links = (file.path for file in sources if file.local and file.size is None and is_dangling(file.path))
+    links = (file.path for file in sources if file.is_dangling)
     nowhere = dict.fromkeys(links)
     if len(nowhere) < len(sources):  # else opening one is an error
         missing += nowhere
         sources = [file for file in sources if file.path not in nowhere]
-    check_outside(src, options.source, target=dst, storage=options.target, sources=sources)
+    Output.check_outside(src, options.source, target=dst, storage=options.target, sources=sources)
     targets = plan_targets(sources, dst, options.target, report)
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
         files = SalvageWriter(targets, options, dry_run, bar).run()

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Generator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -43,12 +43,10 @@ from tfrecord_io.read import (
     open_as_it_is,
 )
 from tfrecord_io.store import (
-    NO_CONTENT,
     ColumnFolder,
     FileName,
-    FileSystem,
-    LocalFileSystem,
-    NamedShards,
+    Manifest,
+    OtherSuffix,
     Output,
     Publication,
     ShardName,
@@ -56,13 +54,7 @@ from tfrecord_io.store import (
     Source,
     WrittenShard,
     change_of,
-    check_named,
-    check_suffix,
-    check_writable,
-    identity,
     locate,
-    make_parent,
-    open_publication,
 )
 from tfrecord_io.write import FrameSink, SchemaUnion, say_published, try_add_prefix
 
@@ -220,15 +212,15 @@ def plan_targets(
         A file that is not a shard would be put into the directory of a dataset with a manifest.
     """
     text = os.fspath(dst)
-    fs, name = locate(dst, storage)
-    check_writable(fs, name)
-    entry = fs.entry(name)
+    location = locate(dst, storage)
+    location.check_writable()
+    entry = location.fs.entry(location.name)
     has_folders = any(source.partitions for source in sources)
     into_directory = len(sources) > 1 or has_folders or text.endswith("/") or (entry is not None and entry.directory)
     if entry is None and ShardSpec.parse(text) is not None:
         raise ValueError(f"'{printable(text)}' is a shard spec: shards keep their names, so pass a directory")
     if not into_directory:
-        check_suffix(text)
+        OtherSuffix.check_none(text)
         targets = [Target(sources[0], text, None, same_name=False)]
     else:
         root = text.rstrip("/") + "/"
@@ -249,17 +241,17 @@ def plan_targets(
     if (twice := next((path for path, count in Counter(paths).items() if count > 1), None)) is not None:
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
     files = (source for source in sources if source.local or source.remote is not None)
-    read = {place for source in files for place in _places(*source.location)}
-    reported = set() if report is None else _places(*locate(report, storage))
+    read = {place for source in files for place in source.location.identities()}
+    reported = set() if report is None else locate(report, storage).identities()
     for target in targets:
-        target_places = _places(*locate(target.path, storage))
+        target_places = locate(target.path, storage).identities()
         if target_places & read:
             raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
         if reported & target_places or reported & read:
             text = f"'{printable(os.fspath(report or ''))}' is a file that is read or written"
             raise ValueError(f"{text}: choose another file for the report")
     for target in [target for target in targets if target.dataset is None][:1]:
-        check_named(target.path, storage)
+        Output.check_named(target.path, storage)
     return targets
 
 
@@ -280,16 +272,6 @@ def _relative_paths(paths: Sequence[tuple[str, str]]) -> list[str]:
     return [
         "".join(f"{name}/" for name in parent[common:]) + end for parent, (_, end) in zip(parents, paths, strict=True)
     ]
-
-
-def _places(fs: FileSystem, name: str) -> set[tuple[Any, ...]]:
-    """Identities of a file: its place and, of a local one, its inode."""
-    places: set[tuple[Any, ...]] = {identity(fs, name)}
-    if isinstance(fs, LocalFileSystem):
-        with suppress(FileNotFoundError, NotADirectoryError):
-            status = os.stat(name)
-            places.add((status.st_dev, status.st_ino, None))
-    return places
 
 
 def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
@@ -391,7 +373,7 @@ class SalvageWriter:
             return self._copy(target, records, None)[0]
         compression = target.codec(records.compression)
         if target.same_name:
-            make_parent(target.path, self.options.target)
+            locate(target.path, self.options.target).make_parent()
         sink = FrameSink(target.path, self.options.target, compression=compression, mode=self.options.mode)
         try:
             result, _ = self._copy(target, records, sink)
@@ -429,11 +411,11 @@ class SalvageWriter:
             # Of shards with several schemas, but no manifest, each read decides.
             stated = targets[0].source.shard
             only_schema = next(iter(contents)) if len(contents) == 1 else None
-            facts = NO_CONTENT._replace(schema=only_schema)
+            facts = Manifest(schema=only_schema)
             if stated is not None:
                 types = stated.manifest.partition_schema if targets[0].folder else None
                 version = stated.manifest
-                facts = NO_CONTENT._replace(schema=version.schema, partition_schema=types, metadata=version.metadata)
+                facts = Manifest(schema=version.schema, partition_schema=types, metadata=version.metadata)
             published = dataset.publish(shards, facts)
         except BaseException:
             for sink in sinks:
@@ -451,15 +433,15 @@ class SalvageWriter:
         base = "/".join(first.dataset)
         if not first.folder:
             names = tuple(target.path.rpartition("/")[2] for target in targets)
-            output: Output = NamedShards(first.path, True, len(names), base=base, names=names)
-            return open_publication(output, change_of(mode, SchemaUnion(), grows=False), storage)
+            output = Output.of_names(first.path, base, names)
+            return Publication.start(output, change_of(mode, SchemaUnion(), grows=False), storage)
         assert first.source.shard is not None
         codec = CODECS.of_path(first.path)
         suffix = RECORD_SUFFIXES[0] + ("" if codec is None else codec.suffixes[0])
         compression = None if codec is None else codec.name
         output = Output(base, True, None, compression=compression, base=base, suffix=suffix, grows=True)
         columns = tuple(name for name, _ in first.source.partitions)
-        return open_publication(output, change_of(mode, SchemaUnion(), columns, grows=True), storage)
+        return Publication.start(output, change_of(mode, SchemaUnion(), columns, grows=True), storage)
 
     def _open(self, target: Target) -> IntactRecords:
         records = IntactRecords(target.source, self.options, self.progress)

@@ -18,20 +18,9 @@ from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import AnnotationOptions, StorageOptions, on_damage
 from tfrecord_io.columns import ImageHeader, pillow, remove_orientation, row_batches
 from tfrecord_io.errors import DecodeError, SchemaError, for_cli, printable, warn
+from tfrecord_io.plugins.vision.folder_files import LeftOut, shuffle_files
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
-from tfrecord_io.store import (
-    Entry,
-    FileSystem,
-    LeftOut,
-    LocalFileSystem,
-    find_folder,
-    join_below,
-    leads_out,
-    links_out,
-    read_files,
-    reader_threads,
-    shuffle_files,
-)
+from tfrecord_io.store import Directory, Entry, FileSystem, read_files
 from tfrecord_io.typing import InvalidBoxes, Path
 
 T = TypeVar("T")
@@ -59,7 +48,7 @@ def read_annotations(
             check(None if entry is None else entry.size, path)
             yield (key, path), fs, entry
 
-    with closing(read_files(checked_files(), reader_threads(threads, fs))) as contents:
+    with closing(read_files(checked_files(), threads, [fs])) as contents:
         for (key, path), content in contents:
             check(len(content or b""), path)
             yield key, content or b""
@@ -315,9 +304,9 @@ class _Batches:
 
     def read(self) -> Generator[pa.RecordBatch]:
         options = self.reading.options
-        threads = reader_threads(options.threads, self.fs)
         rule = BoxRule(options.invalid_boxes)
-        with closing(read_files(((file, self.fs, file.entry) for file in self.files), threads)) as contents:
+        files = ((file, self.fs, file.entry) for file in self.files)
+        with closing(read_files(files, options.threads, [self.fs])) as contents:
             yield from row_batches(self._rows(contents, rule), self.schema)
         self.left_out.warn(self.files[0].image.path)
         self.turned.warn(self.files[0].image.path)
@@ -401,9 +390,10 @@ def _find_files(
     FileNotFoundError
         A file does not exist, unless those are left out; all of them do not; or the folder does not.
     """
-    fs, root = find_folder(os.fspath(folder), storage)
-    names = [_path_below(image, root.name, is_local=isinstance(fs, LocalFileSystem)) for image in images]
-    start = f"{join_below(root.name, '')}/"
+    root = Directory.find(os.fspath(folder), storage)
+    fs = root.fs
+    names = [_path_below(image, root) for image in images]
+    start = f"{root.join('')}/"
     images = [image._replace(name=name.removeprefix(start)) for image, name in zip(images, names, strict=True)]
     entries = fs.entries(names)
     files, missing = [], []
@@ -428,10 +418,10 @@ def _find_files(
     return fs, files, left_out
 
 
-def _path_below(image: AnnotatedImage, root: str, *, is_local: bool) -> str:
+def _path_below(image: AnnotatedImage, root: Directory) -> str:
     """The path of an image below a folder."""
-    reason, name = leads_out(image.name), join_below(root, image.name)
-    if reason is None and is_local and links_out(root, name):
+    reason, name = Directory.leads_out(image.name), root.join(image.name)
+    if reason is None and root.is_left_by(name):
         reason = "a link leads out of it"
     if reason is None:
         return name

@@ -16,6 +16,7 @@ from tfrecord_io.bytes import stated_by
 from tfrecord_io.columns import ImageHeader, Projection
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
 from tfrecord_io.plugins.vision.annotated_images import FRACTIONS, LABEL, OBJECT, StatedClass, classes_of, is_fraction
+from tfrecord_io.plugins.vision.folder_files import LeftOut
 from tfrecord_io.plugins.vision.to_folder import (
     file_suffix,
     image_contents,
@@ -25,7 +26,7 @@ from tfrecord_io.plugins.vision.to_folder import (
     schema_to_choose_from,
 )
 from tfrecord_io.read import Reader, open_path
-from tfrecord_io.store import LeftOut, check_class_names, name_fault
+from tfrecord_io.store import check_class_names, name_fault
 
 _BOX = ("bbox/xmin", "bbox/xmax", "bbox/ymin", "bbox/ymax")
 _BY_CORNER = ("bbox/xmin", "bbox/ymin", "bbox/xmax", "bbox/ymax")

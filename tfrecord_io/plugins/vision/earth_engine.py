@@ -22,7 +22,7 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, needs, printable
 from tfrecord_io.read import Files, Reader, open_scan, options_from_call
-from tfrecord_io.store import Source, find_files, open_file
+from tfrecord_io.store import Source, find_files
 from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, StorageLike
 from tfrecord_io.write import WriteReport, write
 
@@ -235,7 +235,7 @@ class _Layout:
             path, content = "mixer", mixer
         else:
             source = find_files(mixer, "", storage).single(_ONE)
-            with open_file(source) as file:
+            with source.open_file() as file:
                 data = file.read(_MIXER_BYTES + 1)
             path = source.path
             try:

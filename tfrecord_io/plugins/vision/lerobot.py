@@ -34,7 +34,7 @@ from tfrecord_io.errors import (
     warn,
 )
 from tfrecord_io.read import RECORD, STEP, explode, open_path, options_from_call, step_columns
-from tfrecord_io.store import NewFolder, is_url, new_folder
+from tfrecord_io.store import NewFolder, is_url
 from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write import WriteReport
 
@@ -200,7 +200,7 @@ def convert_to_lerobot(
         reader = opened.enter_context(open_path(source, options))
         seen = [0]
         steps = explode(pa.RecordBatchReader.from_batches(reader.schema, _count_rows(reader, seen)), prefix=prefix)
-        folder = opened.enter_context(new_folder(os.fspath(target), options.target))
+        folder = opened.enter_context(NewFolder.begin(os.fspath(target), options.target))
         names = step_columns(reader.schema, prefix)
         frames = opened.enter_context(_Frames(folder, steps.schema, of_steps=names, prefix=prefix, task=task, fps=fps))
         for batch in steps:

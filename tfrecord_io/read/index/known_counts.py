@@ -16,7 +16,7 @@ from tfrecord_io.bytes import FRAME_BYTES, Checks
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.read.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import SMALL_BYTES
-from tfrecord_io.store import Entry, FileName, RandomAccessFile, Source, locate, open_random_access
+from tfrecord_io.store import Entry, FileName, RandomAccessFile, Source
 
 _MOST_TEXT = 1 / 64  # of the size of a file, up to which its text index is read to count its records
 _LOOKED_UP = 1000  # files at a time: the first that is missing ends the look-up of millions that an info states
@@ -79,7 +79,7 @@ class KnownCounts:
             return source.records
         count = None
         if index is not None and (prefer_index or not (self.may_scan and _takes_longer(index, source))):
-            with open_random_access(source) as file:
+            with RandomAccessFile.open(source) as file:
                 checks = Checks.from_check_crc(self.options.check_crc)
                 use = partial(
                     _rows_of, index, source, file=file, longest=self.options.limits.record_bytes, checks=checks
@@ -128,12 +128,14 @@ class KnownCounts:
 
 def _total_bytes(files: Sequence[str], folder: str, storage: StorageOptions, beside: Beside) -> int | None:
     """The bytes of files of a folder together; None if one is not there, or of unknown size."""
-    from tfrecord_io.store import join_below
+    from tfrecord_io.store import Directory
 
-    size, (fs, root) = 0, locate(folder, storage)
+    size, directory = 0, Directory(folder, storage)
     for first in range(0, len(files), _LOOKED_UP):
-        names = [join_below(root, file) for file in files[first : first + _LOOKED_UP]]
-        entries = fs.entries(names, are_files=True) if beside is None else [beside.get(name) for name in names]
+        names = [directory.join(file) for file in files[first : first + _LOOKED_UP]]
+        entries = (
+            directory.fs.entries(names, are_files=True) if beside is None else [beside.get(name) for name in names]
+        )
         sizes = [entry.size for entry in entries if entry is not None and entry.size is not None]
         if len(sizes) < len(names):
             return None

@@ -29,7 +29,7 @@ from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.bytes import HDF5, NETCDF, Array
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, needs, printable
-from tfrecord_io.store import find_files, named_temporary_folder, open_file
+from tfrecord_io.store import find_files, named_temporary_folder
 from tfrecord_io.typing import FileMode
 from tfrecord_io.write import WriteReport
 
@@ -62,7 +62,7 @@ def open_netcdf(
     source = find_files(path, NETCDF.suffixes, Options.from_keywords(keywords).storage).single(SINGLE)
     labelled: dict[str, Any] = {"record_dim": record_dim, "decode_cf": decode_cf}
     with ExitStack() as opened:
-        raw = opened.enter_context(closing(open_file(source)))
+        raw = opened.enter_context(closing(source.open_file()))
         begin = raw.read(len(HDF5.magic[0]))
         raw.seek(0)
         if begin.startswith(HDF5.magic):

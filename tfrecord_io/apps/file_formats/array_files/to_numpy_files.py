@@ -23,7 +23,7 @@ from tfrecord_io.bytes import Array, extension_of, header, is_text_dtype
 from tfrecord_io.columns import Column, Ragged, dimension_names, empty_batch, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
 from tfrecord_io.read import Reader, Scan, open_scan, options_from_call, plan_source, unwrap_scans
-from tfrecord_io.store import OutputStream, leads_out, open_output
+from tfrecord_io.store import Directory, open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import FrameSink, Piece, WriteReport
 
@@ -191,7 +191,7 @@ def to_npz(
         forms, rows = _measure_columns(scan, names, meter.part())
         groups = _groups(forms, rows)
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
-        with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
+        with zipfile.ZipFile(output.as_stream(), "w", method) as archive:
             for group in groups:
                 for name, blocks in _arrays(scan, group, forms, meter.part(Fraction(1, len(groups)))):
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -217,7 +217,7 @@ def _warn_of_times(fields: Iterable[pa.Field]) -> None:
 def _check_member(name: str) -> None:
     """Refuse a name that zip files cannot hold, or that leads out of the folder when the archive is unpacked."""
     member = f"{name}.npy"
-    reason = leads_out(member.replace("\\", "/"))
+    reason = Directory.leads_out(member.replace("\\", "/"))
     if reason is None and len(member.encode()) > _LONGEST_NAME:
         reason = "it is too long"
     if reason is not None:

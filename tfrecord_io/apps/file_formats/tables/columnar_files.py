@@ -25,7 +25,7 @@ from tfrecord_io.base import ProgressMeter
 from tfrecord_io.bytes import ARROW, ORC, PARQUET, Format
 from tfrecord_io.columns import Column, empty_table, value_bytes
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.store import Source, open_file
+from tfrecord_io.store import Source
 
 _BATCH_ROWS, _BATCH_BYTES = 16_384, 16 << 20  # whichever is less
 _AHEAD_BYTES = 64 << 20  # of row groups that are read in advance
@@ -43,7 +43,7 @@ def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], opt
 
     @contextmanager
     def open_rows(source: Source) -> Iterator[Opened]:
-        with closing(open_file(source)) as file:
+        with closing(source.open_file()) as file:
             if file.peek(4).startswith(b"FEA1"):
                 raise DecodeError("Feather version 1", path=source.path, expected=format.title, hint=_REWRITE)
             with arrow_errors(source.path, format.title):

@@ -43,7 +43,7 @@ from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered
 from tfrecord_io.bytes import CSV, TSV, Array
 from tfrecord_io.columns import Column, arrow_file, uncommon
 from tfrecord_io.errors import DecodeError, SchemaWarning, printable, warn
-from tfrecord_io.store import Source, without_compression
+from tfrecord_io.store import FileName, Source
 
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
@@ -73,7 +73,7 @@ class Cells:
     def parsing(self, path: str) -> Any:
         from pyarrow import csv
 
-        suffix_delimiter = "\t" if without_compression(path).endswith(TSV.suffixes) else ","
+        suffix_delimiter = "\t" if FileName.without_compression(path).endswith(TSV.suffixes) else ","
         return csv.ParseOptions(delimiter=self.delimiter or suffix_delimiter, newlines_in_values=True)
 
     def conversion(self, types: dict[str, pa.DataType] | None, names: Sequence[str] | None = None) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from tfrecord_io.base import DEFAULT_STORAGE, INT64_MAX, TFDS_FEATURES, TFDS_INFO, StorageOptions
 from tfrecord_io.bytes import FRAME_BYTES
 from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
-from tfrecord_io.store import Directory, leads_out
+from tfrecord_io.store import Directory
 
 
 class TfdsSplit(NamedTuple):
@@ -129,6 +129,6 @@ def _file_names(info: Mapping[str, Any], split: Mapping[str, Any], count: int) -
         template = template.replace(f"{{{key}}}", text)
     parts = template.split("{SHARD_INDEX}")
     names = tuple(f"{index:0{digits}d}".join(parts) for index in range(count))
-    if names and (reason := leads_out(names[0])) is not None:  # the others differ in a number
+    if names and (reason := Directory.leads_out(names[0])) is not None:  # the others differ in a number
         raise ValueError(f"the name of a file is '{printable(names[0], 100)}', and {reason}")
     return names
