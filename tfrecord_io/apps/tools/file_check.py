@@ -40,13 +40,17 @@ from tfrecord_io.errors import (
     TFRecordError,
 )
 from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, SkippedRegion, find_again, segment_pool
-from tfrecord_io.store import RandomAccessFile, Source, Stopped, SummedFile
+from tfrecord_io.store import RandomAccessFile, Source, SummedFile
 
 MOST_PROBLEMS = 100  # that are kept for each file
 _OF_RECORDS = frozenset({"frames", "records", "compression", "images"})  # parts of which a problem is a region
 _MAX_EXPANSION = 64 << 20
 _PARSED_BYTES = 1 << 20  # of payloads at a time, so that records of many names take little memory
 _MOST_PLANNED = 10_000  # features whose types are compared over the whole file
+
+
+class Stopped(Exception):
+    """The caller has set the event that stops the check."""
 
 
 @dataclass(slots=True)
