@@ -9,7 +9,6 @@ _HOMES = {
     "copy_files": "copies.copy_files",  # Copy files and datasets as they are, and check them on the way
     "CopyReport": "copies.copy_files",  # The result of `copy`
     "FileCopyOptions": "copies.copy_files",  # How files are copied
-    "Stopped": "copies.file_transfer",  # Another file has failed, or the caller has interrupted the call
     "Entry": "filesystem.interface",  # An existing file or directory
     "FileSystem": "filesystem.interface",  # A filesystem
     "is_url": "filesystem.locate",  # True if a path begins with a protocol

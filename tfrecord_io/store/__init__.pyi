@@ -3,7 +3,6 @@
 from tfrecord_io.store.copies.copy_files import CopyReport as CopyReport
 from tfrecord_io.store.copies.copy_files import FileCopyOptions as FileCopyOptions
 from tfrecord_io.store.copies.copy_files import copy_files as copy_files
-from tfrecord_io.store.copies.file_transfer import Stopped as Stopped
 from tfrecord_io.store.filesystem.interface import Entry as Entry
 from tfrecord_io.store.filesystem.interface import FileSystem as FileSystem
 from tfrecord_io.store.filesystem.locate import is_url as is_url
@@ -102,7 +101,6 @@ __all__ = [
     "ShardSpec",
     "Source",
     "SourcePrefetcher",
-    "Stopped",
     "SummedFile",
     "WrittenShard",
     "change_of",

@@ -18,7 +18,11 @@ from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter
 from tfrecord_io.bytes import HEADER_BYTES, Fault, crc32c, frame_size, is_wire_fault, no_examples, not_examples
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, TFRecordError
 from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, find_again, segment_pool
-from tfrecord_io.store import RandomAccessFile, Source, Stopped, SummedFile
+from tfrecord_io.store import RandomAccessFile, Source, SummedFile
+
+
+class Stopped(Exception):
+    """The caller has set the event that stops the check."""
 
 
 @dataclass(slots=True)
