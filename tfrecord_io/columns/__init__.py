@@ -12,7 +12,7 @@ _HOMES = {
     "cut_columns": "arrow.buffers",  # Rows [begin, end) of columns, each as `cut`
     "empty_batch": "arrow.buffers",  # A batch without rows
     "empty_table": "arrow.buffers",  # A table without rows, of any types
-    "export_stream": "arrow.buffers",  # The capsule that ``__arrow_c_stream__`` returns, for batches of the schema
+    "export_stream": "arrow.buffers",  # The capsule that ``__arrow_c_stream__`` returns, for batches of the schema, whi
     "int64_array": "arrow.buffers",  # An int64 array over `values`, without the import of pandas by ``pa.array``
     "list_array": "arrow.buffers",  # An array of list or large_list that cuts `values` into rows
     "list_lengths": "arrow.buffers",  # Number of values of each list, of any layout, 0 where it is null
@@ -70,7 +70,6 @@ _HOMES = {
     "json_value": "arrow.output.to_python",  # Convert a value to what JSON supports
     "record_dicts": "arrow.output.to_python",  # The rows of a table as dicts
     "PixelReader": "arrow.pixel_reader",  # Decodes images of a column. Threads may share it
-    "shrink_image": "arrow.pixel_reader",  # A small copy of an opened image: "RGBA" if it keeps transparency; RowFault
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
     "TensorValues": "arrow.tensor_values",  # The tensors of a column, one after another, null rows left out

@@ -64,7 +64,6 @@ from tfrecord_io.columns.arrow.output.to_python import json_lines as json_lines
 from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
 from tfrecord_io.columns.arrow.output.to_python import record_dicts as record_dicts
 from tfrecord_io.columns.arrow.pixel_reader import PixelReader as PixelReader
-from tfrecord_io.columns.arrow.pixel_reader import shrink_image as shrink_image
 from tfrecord_io.columns.arrow.raw_images import RawImages as RawImages
 from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
 from tfrecord_io.columns.arrow.tensor_values import TensorValues as TensorValues
@@ -195,7 +194,6 @@ __all__ = [
     "row_batches",
     "runs_within",
     "selectable",
-    "shrink_image",
     "stored_index",
     "table_of_rows",
     "to_pandas",
