@@ -305,7 +305,7 @@ SECOND_FAULTS = [  # planted later, at random functions
     Fault(
         "rows/arrays/representation.py",
         "lists of tensors of several shapes are not refused",
-        " or is_variable_shape_tensor(value):",
+        " or Column(value).is_variable_shape_tensor:",
         ":",
     ),
     Fault(

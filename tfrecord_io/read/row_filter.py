@@ -14,7 +14,14 @@ import pyarrow as pa
 
 from tfrecord_io.base import BY_SYMBOL, Condition, Expansion, condition_of, name_advice
 from tfrecord_io.bytes import Array, ColumnBuffers
-from tfrecord_io.columns import Projection, RowFault, cast_comparable_columns, selectable, type_literals, values_of
+from tfrecord_io.columns import (
+    Projection,
+    RowFault,
+    cast_comparable_columns,
+    evaluate_simple,
+    selectable,
+    type_literals,
+)
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
@@ -52,7 +59,7 @@ class RowFilter:
             condition = type_literals(written, schema)
             arrays = [pa.nulls(0, schema.field(name).type) for name in condition.columns]
             empty = pa.RecordBatch.from_arrays(arrays, condition.columns)
-            values = values_of(condition, empty)
+            values = evaluate_simple(condition, empty)
             type_ = (_evaluate(condition, empty, written) if values is None else values).type
         except SchemaError as error:
             error.of_argument = True
@@ -85,7 +92,7 @@ class RowFilter:
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """A boolean for each row of a batch that has all of `columns`: true if the row passes; null counts as false."""
-        values = values_of(self.condition, batch)
+        values = evaluate_simple(self.condition, batch)
         if values is None:
             values = _evaluate(self.condition, batch.select(list(self.columns)), self.words).cast(pa.bool_())
         return values.fill_null(False) if values.null_count else values
