@@ -44,6 +44,7 @@ from tfrecord_io.read import (
     Reader,
     Scan,
     ScanHolder,
+    Steps,
     apply_filter,
     as_list,
     check_equal,
@@ -59,7 +60,6 @@ from tfrecord_io.read import (
     refresh_scan,
     resolve_sources,
     skip_rows,
-    step_columns,
 )
 from tfrecord_io.rows import (
     ArrayIterator,
@@ -689,7 +689,7 @@ def windows(
     check_choice("pad", pad, get_args(WindowPad))
     source_data: Any = data
     source = _scan_of(source_data) if is_source(source_data) else open_input(source_data)
-    form = WindowForm(tuple(step_columns(source.schema, prefix)), length, stride, pad)
+    form = WindowForm(tuple(Steps.columns(source.schema, prefix)), length, stride, pad)
     schema = form.schema(source.schema)
     if isinstance(source, LazyScan):
         return WindowedDataset(source, form)

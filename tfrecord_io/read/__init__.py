@@ -14,25 +14,17 @@ _HOMES = {
     "datasets_in": "call_options",  # The datasets, and the pieces of them, in what a call reads
     "options_from_call": "call_options",  # Make the options of a call
     "refuse_options": "call_options",  # Raise ValueError for options that a dataset states and a call refuses
-    "LEAVES_OUT": "chunks.block_walker",  # Advice that leaves out larger records
     "BlockWalker": "chunks.block_walker",  # Walks through files
     "RecordFile": "chunks.block_walker",  # One open file, or a piece of one, read in blocks of `block_bytes`
-    "DecodedChunk": "chunks.chunk",  # The columns of consecutive records, of one file or of several small ones
-    "ChunkReader": "chunks.chunk_reader",  # Decodes the records of files
     "count_by_reading": "chunks.count_frames",  # The number of records of each file, by reading them
     "count_each": "chunks.count_frames",  # Count the records of each file by the cheapest method that applies
     "records_of_files": "chunks.count_frames",  # Count the records of each file
     "first_contents": "chunks.embedded_schemas",  # The embedded schemas of files
-    "first_embedded": "chunks.embedded_schemas",  # The content of the embedded schema of the next record of a walk
     "unite_embedded": "chunks.embedded_schemas",  # The schema that covers `embedded` and others
-    "MOST_REGIONS": "chunks.recovery",  # that are kept
     "fitting_parts": "chunks.recovery",  # Make parts of all rows but those that have a fault
     "Recovery": "chunks.recovery",  # Decides at each fault whether reading goes on, moves the walker there
-    "recovery_of": "chunks.recovery",  # The recovery for an `on_error`
-    "regions_table": "chunks.recovery",  # A row for each region
     "SkippedRegion": "chunks.recovery",  # A damaged part of a file that a reader left out
-    "SkippedRegions": "chunks.recovery",  # The regions that were left out, in the order of the files, and sums over all
-    "segment_pool": "chunks.segments",  # The threads that work on segments
+    "SkippedRegions": "chunks.recovery",  # The regions that were left out, their table and texts
     "SegmentWalk": "chunks.segments",  # Advances walkers over records of which nothing is kept, a segment at a time
     "find_sources": "dataset_splits",  # Find the files of a path, of a file object, or of a list of those and datasets
     "resolve_sources": "dataset_splits",  # Find the files of a read, by its options or another `storage`
@@ -41,14 +33,8 @@ _HOMES = {
     "Explanation": "explanation",  # The files, columns and filters that a read will open and decode
     "FilePlan": "explanation",  # How a file, or a piece of one, is read
     "FilterPlan": "explanation",  # Where a part of the filter is applied
-    "RECORD": "exploding",  # The column with the number of the record
-    "STEP": "exploding",  # The column with the number of the step
     "explode": "exploding",  # Turn each row, such as an episode, into a row for each item of its lists, such as a step
-    "replace_steps": "exploding",  # Replace the columns of steps by new values
-    "rows_and_numbers": "exploding",  # The row of each item of lists with these lengths, and its number in the list
-    "step_columns": "exploding",  # The columns of steps
-    "step_counts": "exploding",  # How many steps each row has
-    "step_values": "exploding",  # The values of all lists, one after the other
+    "Steps": "exploding",  # The steps of the rows of a batch, such as episodes
     "implode": "imploding",  # Turn consecutive rows that differ in some columns only, such as the boxes of an image
     "COLUMNS_SUFFIX": "index.column_index",  # The suffix of a column index
     "check_fields": "index.column_index",  # The schema of columns that an index can have
@@ -96,22 +82,14 @@ _HOMES = {
     "split_folders": "record_checks",  # Split a path into the directory so many folders above its file
     "warn_of_schema": "record_checks",  # Warn about records that the schema does not describe
     "RecordReader": "record_reader",  # Iterate once over the payloads of TFRecord files
-    "REGION_HEADINGS": "report",  # Headings of a table of skipped regions
-    "end_read": "report",  # End a read at `error`
     "ReadReport": "report",  # The counts of a read so far
-    "region_rows": "report",  # A row of text for each region, for the columns `REGION_HEADINGS`
     "plan_scan": "resolve_schema",  # Choose the schema of a read, and compile it
     "RowFaultPolicy": "row_fault_policy",  # The policy of `on_error` for rows that were delivered
     "add_filter_columns": "row_filter",  # The ``columns=`` that selects the columns of a filter, too
     "files_in_folders": "row_filter",  # Select the files of a manifest in the folders that meet a condition on
     "RowFilter": "row_filter",  # A condition on the rows of a read
-    "FORMAT": "saved_schema",  # The name of the format in a saved schema
-    "VERSION": "saved_schema",  # The version in a saved schema
     "find_saved_schema": "saved_schema",  # The saved schema of files, or None
-    "Fingerprint": "saved_schema",  # The features of some records
-    "has_named_types": "saved_schema",  # True if the types of a schema, as JSON, are names, and none is serialized
-    "place_of_schema": "saved_schema",  # The directory of a file, with its slash
-    "sample_features": "saved_schema",  # Decode so many records, up to an error and some megabytes
+    "save_schema": "saving_schema",  # Save a schema for the files of a path
     "PIECE_BYTES": "scan",  # Bytes of a piece of a dataset
     "ResolvedSchema": "scan",  # The schema of the features, and its source
     "Scan": "scan",  # A read of files under a schema

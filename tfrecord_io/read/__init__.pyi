@@ -8,26 +8,18 @@ from tfrecord_io.read.call_options import check_equal as check_equal
 from tfrecord_io.read.call_options import datasets_in as datasets_in
 from tfrecord_io.read.call_options import options_from_call as options_from_call
 from tfrecord_io.read.call_options import refuse_options as refuse_options
-from tfrecord_io.read.chunks.block_walker import LEAVES_OUT as LEAVES_OUT
 from tfrecord_io.read.chunks.block_walker import BlockWalker as BlockWalker
 from tfrecord_io.read.chunks.block_walker import RecordFile as RecordFile
-from tfrecord_io.read.chunks.chunk import DecodedChunk as DecodedChunk
-from tfrecord_io.read.chunks.chunk_reader import ChunkReader as ChunkReader
 from tfrecord_io.read.chunks.count_frames import count_by_reading as count_by_reading
 from tfrecord_io.read.chunks.count_frames import count_each as count_each
 from tfrecord_io.read.chunks.count_frames import records_of_files as records_of_files
 from tfrecord_io.read.chunks.embedded_schemas import first_contents as first_contents
-from tfrecord_io.read.chunks.embedded_schemas import first_embedded as first_embedded
 from tfrecord_io.read.chunks.embedded_schemas import unite_embedded as unite_embedded
-from tfrecord_io.read.chunks.recovery import MOST_REGIONS as MOST_REGIONS
 from tfrecord_io.read.chunks.recovery import Recovery as Recovery
 from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
 from tfrecord_io.read.chunks.recovery import SkippedRegions as SkippedRegions
 from tfrecord_io.read.chunks.recovery import fitting_parts as fitting_parts
-from tfrecord_io.read.chunks.recovery import recovery_of as recovery_of
-from tfrecord_io.read.chunks.recovery import regions_table as regions_table
 from tfrecord_io.read.chunks.segments import SegmentWalk as SegmentWalk
-from tfrecord_io.read.chunks.segments import segment_pool as segment_pool
 from tfrecord_io.read.dataset_splits import find_sources as find_sources
 from tfrecord_io.read.dataset_splits import resolve_sources as resolve_sources
 from tfrecord_io.read.dataset_splits import tfds_format as tfds_format
@@ -35,14 +27,8 @@ from tfrecord_io.read.explanation import Explanation as Explanation
 from tfrecord_io.read.explanation import FilePlan as FilePlan
 from tfrecord_io.read.explanation import FilterPlan as FilterPlan
 from tfrecord_io.read.explanation import explain_scan as explain_scan
-from tfrecord_io.read.exploding import RECORD as RECORD
-from tfrecord_io.read.exploding import STEP as STEP
+from tfrecord_io.read.exploding import Steps as Steps
 from tfrecord_io.read.exploding import explode as explode
-from tfrecord_io.read.exploding import replace_steps as replace_steps
-from tfrecord_io.read.exploding import rows_and_numbers as rows_and_numbers
-from tfrecord_io.read.exploding import step_columns as step_columns
-from tfrecord_io.read.exploding import step_counts as step_counts
-from tfrecord_io.read.exploding import step_values as step_values
 from tfrecord_io.read.imploding import implode as implode
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX as COLUMNS_SUFFIX
 from tfrecord_io.read.index.column_index import ColumnIndex as ColumnIndex
@@ -90,22 +76,14 @@ from tfrecord_io.read.record_checks import sidecar_schema as sidecar_schema
 from tfrecord_io.read.record_checks import split_folders as split_folders
 from tfrecord_io.read.record_checks import warn_of_schema as warn_of_schema
 from tfrecord_io.read.record_reader import RecordReader as RecordReader
-from tfrecord_io.read.report import REGION_HEADINGS as REGION_HEADINGS
 from tfrecord_io.read.report import ReadReport as ReadReport
-from tfrecord_io.read.report import end_read as end_read
-from tfrecord_io.read.report import region_rows as region_rows
 from tfrecord_io.read.resolve_schema import plan_scan as plan_scan
 from tfrecord_io.read.row_fault_policy import RowFaultPolicy as RowFaultPolicy
 from tfrecord_io.read.row_filter import RowFilter as RowFilter
 from tfrecord_io.read.row_filter import add_filter_columns as add_filter_columns
 from tfrecord_io.read.row_filter import files_in_folders as files_in_folders
-from tfrecord_io.read.saved_schema import FORMAT as FORMAT
-from tfrecord_io.read.saved_schema import VERSION as VERSION
-from tfrecord_io.read.saved_schema import Fingerprint as Fingerprint
 from tfrecord_io.read.saved_schema import find_saved_schema as find_saved_schema
-from tfrecord_io.read.saved_schema import has_named_types as has_named_types
-from tfrecord_io.read.saved_schema import place_of_schema as place_of_schema
-from tfrecord_io.read.saved_schema import sample_features as sample_features
+from tfrecord_io.read.saving_schema import save_schema as save_schema
 from tfrecord_io.read.scan import PIECE_BYTES as PIECE_BYTES
 from tfrecord_io.read.scan import ResolvedSchema as ResolvedSchema
 from tfrecord_io.read.scan import Scan as Scan
@@ -137,30 +115,22 @@ __all__ = [
     "BlockWalker",
     "COLUMNS_SUFFIX",
     "ChosenRecords",
-    "ChunkReader",
     "ColumnIndex",
-    "DecodedChunk",
     "Explanation",
-    "FORMAT",
     "FileIndex",
     "FileMatches",
     "FilePlan",
     "Files",
     "FilterPlan",
-    "Fingerprint",
     "IndexWriter",
     "IndexedFiles",
     "KnownCounts",
-    "LEAVES_OUT",
     "LazyScan",
     "LiveScan",
-    "MOST_REGIONS",
     "NumberedRows",
     "PIECE_BYTES",
     "PartitionColumns",
     "PieceStream",
-    "RECORD",
-    "REGION_HEADINGS",
     "RandomAccess",
     "ReadReport",
     "Reader",
@@ -172,7 +142,6 @@ __all__ = [
     "RowFaultPolicy",
     "RowFilter",
     "SAMPLE_ROWS",
-    "STEP",
     "SUFFIX",
     "Scan",
     "ScanHolder",
@@ -180,8 +149,8 @@ __all__ = [
     "SelectedRecords",
     "SkippedRegion",
     "SkippedRegions",
+    "Steps",
     "Suggestion",
-    "VERSION",
     "add_filter_columns",
     "add_folder_types",
     "apply_filter",
@@ -195,7 +164,6 @@ __all__ = [
     "count_each",
     "count_scan",
     "datasets_in",
-    "end_read",
     "exclude_rows",
     "expand_scalars",
     "explain_scan",
@@ -207,9 +175,7 @@ __all__ = [
     "find_saved_schema",
     "find_sources",
     "first_contents",
-    "first_embedded",
     "fitting_parts",
-    "has_named_types",
     "implode",
     "index_columns",
     "inferred_schema",
@@ -225,7 +191,6 @@ __all__ = [
     "open_scan",
     "options_from_call",
     "paths_of",
-    "place_of_schema",
     "plan_dataset",
     "plan_scan",
     "plan_source",
@@ -233,25 +198,16 @@ __all__ = [
     "read_index",
     "read_scan",
     "records_of_files",
-    "recovery_of",
     "refresh_scan",
     "refuse_options",
-    "region_rows",
-    "regions_table",
-    "replace_steps",
     "resolve_selection",
     "resolve_source",
     "resolve_sources",
-    "rows_and_numbers",
-    "sample_features",
+    "save_schema",
     "scan_index",
-    "segment_pool",
     "sidecar_schema",
     "skip_rows",
     "split_folders",
-    "step_columns",
-    "step_counts",
-    "step_values",
     "storage_of",
     "suggest_types",
     "tfds_format",

@@ -9,9 +9,9 @@ tests/apps/adapters/test_hf.py.
 
 from __future__ import annotations
 
+from tfrecord_io.base import on_damage
 from tfrecord_io.columns import RowFault
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.report import end_read
 
 
 class RowFaultPolicy:
@@ -38,7 +38,7 @@ class RowFaultPolicy:
         fault = self._renumber(fault)
         error = fault.to_error(None, None) if self._reader is None else self._reader.row_error(fault)
         error.records_intact = records_intact
-        end_read(error, self._on_error)
+        on_damage(self._on_error).end_read(error)
 
     def warn_of_left_out(self) -> None:
         """Warn of the records that were left out, by the reader or here."""

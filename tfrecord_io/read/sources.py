@@ -27,7 +27,7 @@ from tfrecord_io.columns import Projection, embedded_content, field_bytes, pack
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.recovery import recovery_of
+from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.partition_columns import PartitionColumns, shard_of
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
@@ -326,7 +326,7 @@ class ChosenRecords:
     def _frames(self) -> Generator[Array]:
         options, engine, begins = self._chosen.scan.options, get_engine(), self.schema is not None
         try:
-            chosen, recovery = self._chosen.numbers_in(self._number), recovery_of(options.on_error, [self._file])
+            chosen, recovery = self._chosen.numbers_in(self._number), Recovery.of(options.on_error, [self._file])
             if chosen is not None and not len(chosen):
                 return
             with (

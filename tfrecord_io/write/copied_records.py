@@ -54,7 +54,6 @@ from tfrecord_io.read import (
     add_folder_types,
     count_each,
     find_indexes,
-    first_embedded,
     open_as_it_is,
     paths_of,
     resolve_sources,
@@ -463,7 +462,7 @@ def _first_schema(source: Source, reading: ScanOptions) -> tuple[bool, bytes | N
     with closing(BlockWalker.from_options(iter([source]), reading)) as walker:
         if not walker.load():  # a selection without rows has the columns of its dataset
             return False, None if source.derived is None else source.derived.schema
-        content = first_embedded(walker)
+        content = walker.first_embedded()
         return True, content if _is_readable(content) else None
 
 

@@ -134,9 +134,9 @@ class WriteReport(Report):
 
     def skipped_table(self) -> pa.Table:
         """The regions of `skipped` as a table, with the columns of `ReadReport.skipped_table`."""
-        from tfrecord_io.read import regions_table
+        from tfrecord_io.read import SkippedRegions
 
-        return regions_table(self.skipped)
+        return SkippedRegions.table(self.skipped)
 
     def _line(self, size: str, done: str = "") -> str:
         """The line about the files, with their size, and what was done with the records."""

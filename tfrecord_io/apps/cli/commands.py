@@ -130,7 +130,7 @@ def _save_schema(path: str | list[str], as_json: bool, format: str | None, keywo
     for name, value in (("--as", format), ("--split", keywords["split"])):
         if value is not None:
             raise click.UsageError(f"--save saves the schema of whole files for all calls: it takes no {name}")
-    saved, target = schema_text.save_schema(path, keywords)
+    saved, target = schema_text.save_overridden_schema(path, keywords)
     text = f"{counted(len(saved), 'column')} saved: {printable(target, 1024)}"
     output.print_result(as_json, {"path": target, "columns": saved.names}, text=text)
 

@@ -11,7 +11,6 @@ from pyarrow import types as t
 
 from tfrecord_io.apps.api import infer_schema
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.apps.tools.save_schema import save_for_path
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.bytes import DTYPE_KEY, companions, element_of
 from tfrecord_io.columns import (
@@ -29,7 +28,7 @@ from tfrecord_io.columns import (
     is_variable_shape_tensor,
     tensor_value_type,
 )
-from tfrecord_io.read import Reader, Suggestion, plan_scan, resolve_sources, suggest_types
+from tfrecord_io.read import Reader, Suggestion, plan_scan, resolve_sources, save_schema, suggest_types
 
 
 def schema_text(schema: Schema | pa.Schema, format: str) -> str:
@@ -73,7 +72,7 @@ def resolve_schema(
     return inferred.with_companions(schema) if format == "feature_description" else schema, source, ()
 
 
-def save_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Schema, str]:
+def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Schema, str]:
     """Save the schema of files beside them, with the types that ``schema_overrides`` declares, and return its path.
 
     An older saved schema is not looked at.
@@ -82,7 +81,7 @@ def save_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Schema, str]:
     asked = options.for_inspection()
     scan = plan_scan(resolve_sources(path, asked), asked.of_scan, only_sample=True, uses_saved=False).close()
     schema = apply_overrides(scan.features, options.schema_overrides or {})
-    return schema, save_for_path(schema, path, options.of_scan)
+    return schema, save_schema(schema, path, options.of_scan)
 
 
 def _arrow(schema: Schema) -> str:

@@ -10,12 +10,12 @@ from tfrecord_io.base import LIMITS, FrameOptions, ProgressMeter, check_keywords
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import (
     KnownCounts,
+    Recovery,
     count_by_reading,
     count_each,
     find_indexes,
     find_sources,
     options_from_call,
-    recovery_of,
     resolve_sources,
 )
 from tfrecord_io.store import Source, total
@@ -96,7 +96,7 @@ def count(
             if index is None and not reads_all and options.damage.is_strict:
                 return count_scan(found)
         sources = resolve_sources(found, options) if isinstance(found, Scan) else found.sources
-    recovery = recovery_of(options.on_error, sources)
+    recovery = Recovery.of(options.on_error, sources)
     record_counts = KnownCounts(options)
     if index is not None and (reads_all or not record_counts.may_be_plain):
         plain = f"compression={options.compression!r}: only plain files have one"
@@ -127,9 +127,7 @@ def count(
             for number in numbers:
                 counted += number
         except TFRecordError as error:
-            from tfrecord_io.read import end_read
-
-            end_read(error, options.on_error)
+            options.damage.end_read(error)
             counted += error.records_intact or 0
     if recovery is not None:
         recovery.skipped.warn()

@@ -17,7 +17,7 @@ from tfrecord_io.apps.tools.record_check import FileContents, RecordChecker, Rec
 from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter
 from tfrecord_io.bytes import HEADER_BYTES, Fault, crc32c, frame_size, is_wire_fault, no_examples, not_examples
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, TFRecordError
-from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, find_again, segment_pool
+from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, find_again
 from tfrecord_io.store import (
     HeldContent,
     Source,
@@ -166,7 +166,7 @@ class FileChecker:
         checker = RecordChecker(self.contents, self.source.path, self.record_type, self.options.limits.record_bytes)
         end = 0
         try:
-            with segment_pool(self.options.thread_count) as pool:
+            with SegmentWalk.threads(self.options.thread_count) as pool:
                 walk = SegmentWalk(pool, checker.part, checker.join, max_record_bytes=self.options.limits.record_bytes)
                 while walker.load():
                     if self.stopped.is_set:

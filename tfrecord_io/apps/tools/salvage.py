@@ -22,7 +22,7 @@ from tfrecord_io.base import (
     counted,
 )
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
-from tfrecord_io.read import SkippedRegion, options_from_call, regions_table, whole_files
+from tfrecord_io.read import SkippedRegion, SkippedRegions, options_from_call, whole_files
 from tfrecord_io.store import check_outside, is_dangling, open_output, resolve_inputs, total
 from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset
 
@@ -75,7 +75,7 @@ class SalvageReport(Report):
 
         Of each file there are at most 1,000; of a dataset with ``on_error="collect"``, all.
         """
-        return regions_table(self.regions)
+        return SkippedRegions.table(self.regions)
 
     def to_dict(self) -> dict[str, Any]:
         names = ("ok", "dry_run", "records", "bytes_lost", "missing", "manifests")

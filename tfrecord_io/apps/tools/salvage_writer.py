@@ -39,7 +39,6 @@ from tfrecord_io.errors import (
     printable,
 )
 from tfrecord_io.read import (
-    MOST_REGIONS,
     BlockWalker,
     PartitionColumns,
     RecordFile,
@@ -47,6 +46,7 @@ from tfrecord_io.read import (
     ResolvedSchema,
     Scan,
     SkippedRegion,
+    SkippedRegions,
     open_as_it_is,
 )
 from tfrecord_io.store import (
@@ -168,7 +168,7 @@ class IntactRecords:
             self.regions[-1] = replace(last, end=region.end)
         else:
             self.region_count += 1
-            if len(self.regions) < MOST_REGIONS or self._options.damage.hands_over:
+            if len(self.regions) < SkippedRegions.MOST or self._options.damage.hands_over:
                 self.regions.append(region)
 
     def _note_gaps(self, offset: int | None) -> None:

@@ -21,7 +21,7 @@ from tfrecord_io.apps.tools.split_assignment import random_labels, write_labelle
 from tfrecord_io.base import INT64_MAX, MIB, CopyOptions, check_integer, check_keywords
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import printable
-from tfrecord_io.read import LEAVES_OUT, options_from_call
+from tfrecord_io.read import BlockWalker, options_from_call
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -225,7 +225,7 @@ def _no_memory(error: MemoryError, copied: CopiedRecords, memory_bytes: int) -> 
         text = error.args[0] if error.args else "not enough memory to shuffle the records"
         return MemoryError(f"{text}; pass less memory_bytes=")
     reason = f"{printable(path)}: record {number} has {size:,} bytes: to shuffle it takes four times as much memory"
-    return MemoryError(f"{reason}; {LEAVES_OUT}")
+    return MemoryError(f"{reason}; {BlockWalker.LEAVES_OUT}")
 
 
 def _write_in_key_order(records: Iterable[Keyed], memory_bytes: int, depth: int, output: RecordOutput) -> None:

@@ -43,7 +43,7 @@ from tfrecord_io.errors import (
     hide_secrets,
     printable,
 )
-from tfrecord_io.read import datasets_in, find_indexes, options_from_call, regions_table, resolve_sources, whole_files
+from tfrecord_io.read import SkippedRegions, datasets_in, find_indexes, options_from_call, resolve_sources, whole_files
 from tfrecord_io.store import BLOCK_BYTES, ShardName, Source, total
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, RecordTypeName, StorageLike, Unset
 
@@ -91,7 +91,7 @@ class VerifyReport(Report):
         each file there are at most 100; of a dataset with ``on_error="collect"``, all. Damaged frames that follow one
         another are one region.
         """
-        return regions_table(region for file in self.files for region in file.regions)
+        return SkippedRegions.table(region for file in self.files for region in file.regions)
 
     def to_dict(self) -> dict[str, Any]:
         files = [file.to_dict() for file in self.files]

@@ -32,7 +32,6 @@ from tfrecord_io.read import (
     ReadReport,
     Scan,
     ScanHolder,
-    end_read,
     options_from_call,
     plan_scan,
     resolve_source,
@@ -287,10 +286,11 @@ class ArrayIterator(Closing, Shared):
 
     def _finish(self, error: Exception, on_error: object) -> NoReturn:
         """End the iteration: raise `error`, now and in further calls, or warn of it."""
-        if not on_damage(on_error).ends_quietly:
+        damage = on_damage(on_error)
+        if not damage.ends_quietly:
             self._end = error
         self.close()
-        end_read(error, on_error)
+        damage.end_read(error)
         raise StopIteration
 
     def close(self) -> None:
