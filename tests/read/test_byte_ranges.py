@@ -20,13 +20,13 @@ from reading import read_by
 from reading_modes import pieces_of
 from records import example, framed, header, int64s, written
 from servers import Bucket
-from tfrecord_io.apps.tools.build_index import write_indexes
 from tfrecord_io.base.options import ReadOptions, StorageOptions
 from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.read import find_boundaries as boundaries
 from tfrecord_io.read.byte_ranges import align_sources, split_sources
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
+from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.find_boundaries import find_boundaries
 from tfrecord_io.read.opening import open_scan, read_scan
 from tfrecord_io.read.source_resolution import plan_source

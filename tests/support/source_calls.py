@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.apps.tools.build_index import check_indexes, write_indexes
+from tfrecord_io.read.file_indexes import check_indexes, write_indexes
 from tfrecord_io.read.scan import unwrap_scans
 
 f = pc.field

@@ -7,17 +7,13 @@ from tfrecord_io.base.public_names import lazy_names, refuse_calls
 
 _HOMES = {
     "FileIndex": "build_column_index",  # The index of one file
-    "files_at_a_time": "build_column_index",  # How many files are read, and their indexes stored, at a time
     "index_columns": "build_column_index",  # Write the column index of each file
-    "withdraw_if_replaced": "build_column_index",  # Remove the indexes, and raise ReplacedError
     "check_equal": "call_options",  # Raise ValueError if datasets read together differ in one of these options
     "datasets_in": "call_options",  # The datasets, and the pieces of them, in what a call reads
     "options_from_call": "call_options",  # Make the options of a call
     "refuse_options": "call_options",  # Raise ValueError for options that a dataset states and a call refuses
     "BlockWalker": "chunks.block_walker",  # Walks through files
     "RecordFile": "chunks.block_walker",  # One open file, or a piece of one, read in blocks of `block_bytes`
-    "count_by_reading": "chunks.count_frames",  # The number of records of each file, by reading them
-    "count_each": "chunks.count_frames",  # Count the records of each file by the cheapest method that applies
     "records_of_files": "chunks.count_frames",  # Count the records of each file
     "first_contents": "chunks.embedded_schemas",  # The embedded schemas of files
     "unite_embedded": "chunks.embedded_schemas",  # The schema that covers `embedded` and others
@@ -26,7 +22,8 @@ _HOMES = {
     "SkippedRegion": "chunks.recovery",  # A damaged part of a file that a reader left out
     "SkippedRegions": "chunks.recovery",  # The regions that were left out, their table and texts
     "SegmentWalk": "chunks.segments",  # Advances walkers over records of which nothing is kept, a segment at a time
-    "find_sources": "dataset_splits",  # Find the files of a path, of a file object, or of a list of those and datasets
+    "ColumnIndexes": "column_indexes",  # The column indexes of what is written
+    "count": "counting",  # Count the records of files
     "resolve_sources": "dataset_splits",  # Find the files of a read, by its options or another `storage`
     "tfds_format": "dataset_splits",  # The format of the files of a directory that TFDS wrote, None for TFRecord
     "explain_scan": "explanation",  # The plan of opening a scan
@@ -35,27 +32,15 @@ _HOMES = {
     "FilterPlan": "explanation",  # Where a part of the filter is applied
     "explode": "exploding",  # Turn each row, such as an episode, into a row for each item of its lists, such as a step
     "Steps": "exploding",  # The steps of the rows of a batch, such as episodes
+    "build_index": "file_indexes",  # Write a column index of each file
+    "write_indexes": "file_indexes",  # Write the index of each file
+    "check_indexes": "file_indexes",  # Compare the index of each file with the file
+    "compare_index": "file_indexes",  # Read an index that equals the headers of the records
     "implode": "imploding",  # Turn consecutive rows that differ in some columns only, such as the boxes of an image
-    "COLUMNS_SUFFIX": "index.column_index",  # The suffix of a column index
-    "check_fields": "index.column_index",  # The schema of columns that an index can have
-    "ColumnIndex": "index.column_index",  # An open column index, or the part for a span of its file
-    "expand_scalars": "index.column_index",  # The columns of an index
-    "FileMatches": "index.column_search",  # The records of a file, or of a piece of it, that can fulfil a condition
-    "find_again": "index.find_index",  # Look up the index of a file again
     "find_indexes": "index.find_index",  # The index file of each data file
-    "open_columns": "index.find_index",  # Open a column index that matches its data file, and read the offsets
-    "read_index": "index.find_index",  # Read an index file that matches its data file
-    "unless_stale": "index.find_index",  # Use an index
-    "warn_of_stale": "index.find_index",  # Warn, once, of the indexes that are not used
     "IndexedFiles": "index.indexed_files",  # Plain files whose records are numbered consecutively, from 0 on
     "KnownCounts": "index.known_counts",  # Numbers of records from manifests, slices
-    "SUFFIX": "index.record_index",  # The suffix of a record index
-    "RecordIndex": "index.record_index",  # The offsets of the records of a file, or of a part of one, without gaps
-    "scan_index": "index.record_index",  # The index of a plain file
-    "check_indexable": "index.write_index",  # Raise ValueError for a compressed file, or a file object
-    "check_uncompressed": "index.write_index",  # Raise ValueError for a compressed file
     "IndexWriter": "index.write_index",  # Collects the sizes of the records written to a file
-    "write_index": "index.write_index",  # Write an index file to commit, with the owner and mode of the old index
     "column_search": "index_search",  # The search for the columns that are wanted of a scan, or for its rows
     "open_indexed": "index_search",  # Open the rows of a scan by its column indexes
     "inferred_schema": "inference",  # The schema for `observations`, sorted by name

@@ -1,17 +1,13 @@
 # Written by docs/reference/stub.py.
 
 from tfrecord_io.read.build_column_index import FileIndex as FileIndex
-from tfrecord_io.read.build_column_index import files_at_a_time as files_at_a_time
 from tfrecord_io.read.build_column_index import index_columns as index_columns
-from tfrecord_io.read.build_column_index import withdraw_if_replaced as withdraw_if_replaced
 from tfrecord_io.read.call_options import check_equal as check_equal
 from tfrecord_io.read.call_options import datasets_in as datasets_in
 from tfrecord_io.read.call_options import options_from_call as options_from_call
 from tfrecord_io.read.call_options import refuse_options as refuse_options
 from tfrecord_io.read.chunks.block_walker import BlockWalker as BlockWalker
 from tfrecord_io.read.chunks.block_walker import RecordFile as RecordFile
-from tfrecord_io.read.chunks.count_frames import count_by_reading as count_by_reading
-from tfrecord_io.read.chunks.count_frames import count_each as count_each
 from tfrecord_io.read.chunks.count_frames import records_of_files as records_of_files
 from tfrecord_io.read.chunks.embedded_schemas import first_contents as first_contents
 from tfrecord_io.read.chunks.embedded_schemas import unite_embedded as unite_embedded
@@ -20,7 +16,8 @@ from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
 from tfrecord_io.read.chunks.recovery import SkippedRegions as SkippedRegions
 from tfrecord_io.read.chunks.recovery import fitting_parts as fitting_parts
 from tfrecord_io.read.chunks.segments import SegmentWalk as SegmentWalk
-from tfrecord_io.read.dataset_splits import find_sources as find_sources
+from tfrecord_io.read.column_indexes import ColumnIndexes as ColumnIndexes
+from tfrecord_io.read.counting import count as count
 from tfrecord_io.read.dataset_splits import resolve_sources as resolve_sources
 from tfrecord_io.read.dataset_splits import tfds_format as tfds_format
 from tfrecord_io.read.explanation import Explanation as Explanation
@@ -29,27 +26,15 @@ from tfrecord_io.read.explanation import FilterPlan as FilterPlan
 from tfrecord_io.read.explanation import explain_scan as explain_scan
 from tfrecord_io.read.exploding import Steps as Steps
 from tfrecord_io.read.exploding import explode as explode
+from tfrecord_io.read.file_indexes import build_index as build_index
+from tfrecord_io.read.file_indexes import check_indexes as check_indexes
+from tfrecord_io.read.file_indexes import compare_index as compare_index
+from tfrecord_io.read.file_indexes import write_indexes as write_indexes
 from tfrecord_io.read.imploding import implode as implode
-from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX as COLUMNS_SUFFIX
-from tfrecord_io.read.index.column_index import ColumnIndex as ColumnIndex
-from tfrecord_io.read.index.column_index import check_fields as check_fields
-from tfrecord_io.read.index.column_index import expand_scalars as expand_scalars
-from tfrecord_io.read.index.column_search import FileMatches as FileMatches
-from tfrecord_io.read.index.find_index import find_again as find_again
 from tfrecord_io.read.index.find_index import find_indexes as find_indexes
-from tfrecord_io.read.index.find_index import open_columns as open_columns
-from tfrecord_io.read.index.find_index import read_index as read_index
-from tfrecord_io.read.index.find_index import unless_stale as unless_stale
-from tfrecord_io.read.index.find_index import warn_of_stale as warn_of_stale
 from tfrecord_io.read.index.indexed_files import IndexedFiles as IndexedFiles
 from tfrecord_io.read.index.known_counts import KnownCounts as KnownCounts
-from tfrecord_io.read.index.record_index import SUFFIX as SUFFIX
-from tfrecord_io.read.index.record_index import RecordIndex as RecordIndex
-from tfrecord_io.read.index.record_index import scan_index as scan_index
 from tfrecord_io.read.index.write_index import IndexWriter as IndexWriter
-from tfrecord_io.read.index.write_index import check_indexable as check_indexable
-from tfrecord_io.read.index.write_index import check_uncompressed as check_uncompressed
-from tfrecord_io.read.index.write_index import write_index as write_index
 from tfrecord_io.read.index_search import column_search as column_search
 from tfrecord_io.read.index_search import open_indexed as open_indexed
 from tfrecord_io.read.inference import inferred_schema as inferred_schema
@@ -113,12 +98,10 @@ from tfrecord_io.read.type_suggestions import suggest_types as suggest_types
 __all__ = [
     "AbsentColumns",
     "BlockWalker",
-    "COLUMNS_SUFFIX",
     "ChosenRecords",
-    "ColumnIndex",
+    "ColumnIndexes",
     "Explanation",
     "FileIndex",
-    "FileMatches",
     "FilePlan",
     "Files",
     "FilterPlan",
@@ -135,14 +118,12 @@ __all__ = [
     "ReadReport",
     "Reader",
     "RecordFile",
-    "RecordIndex",
     "RecordReader",
     "Recovery",
     "ResolvedSchema",
     "RowFaultPolicy",
     "RowFilter",
     "SAMPLE_ROWS",
-    "SUFFIX",
     "Scan",
     "ScanHolder",
     "SegmentWalk",
@@ -155,25 +136,20 @@ __all__ = [
     "add_folder_types",
     "apply_filter",
     "as_list",
+    "build_index",
     "check_equal",
-    "check_fields",
-    "check_indexable",
-    "check_uncompressed",
+    "check_indexes",
     "column_search",
-    "count_by_reading",
-    "count_each",
+    "compare_index",
+    "count",
     "count_scan",
     "datasets_in",
     "exclude_rows",
-    "expand_scalars",
     "explain_scan",
     "explode",
-    "files_at_a_time",
     "files_in_folders",
-    "find_again",
     "find_indexes",
     "find_saved_schema",
-    "find_sources",
     "first_contents",
     "fitting_parts",
     "implode",
@@ -184,7 +160,6 @@ __all__ = [
     "one_path",
     "open_all",
     "open_as_it_is",
-    "open_columns",
     "open_indexed",
     "open_path",
     "open_random",
@@ -195,7 +170,6 @@ __all__ = [
     "plan_scan",
     "plan_source",
     "plan_sources",
-    "read_index",
     "read_scan",
     "records_of_files",
     "refresh_scan",
@@ -204,7 +178,6 @@ __all__ = [
     "resolve_source",
     "resolve_sources",
     "save_schema",
-    "scan_index",
     "sidecar_schema",
     "skip_rows",
     "split_folders",
@@ -213,11 +186,8 @@ __all__ = [
     "tfds_format",
     "unite_embedded",
     "unite_parts",
-    "unless_stale",
     "unwrap_scans",
     "warn_of_schema",
-    "warn_of_stale",
     "whole_files",
-    "withdraw_if_replaced",
-    "write_index",
+    "write_indexes",
 ]

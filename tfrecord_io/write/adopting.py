@@ -16,14 +16,12 @@ from tfrecord_io.bytes import CODECS, crc32c
 from tfrecord_io.columns import Observation, Schema, embedded_schema, join_columns, pack, plan_columns, unpack
 from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.read import (
-    KnownCounts,
     PartitionColumns,
-    count_each,
-    find_indexes,
     find_saved_schema,
     first_contents,
     inferred_schema,
     plan_scan,
+    records_of_files,
     unite_embedded,
 )
 from tfrecord_io.store import (
@@ -151,8 +149,7 @@ def _stem(names: Sequence[str]) -> str:
 
 def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[list[int], list[tuple[int, int]]]:
     """Count the records of each file, and compute its size and CRC-32C."""
-    record_counts = KnownCounts(options)
-    counts = list(count_each(sources, find_indexes(sources), record_counts, threads=options.thread_count))
+    counts = records_of_files(sources, options)
     checksums = []
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (partial(checksum, source, crc32c) for source in sources)

@@ -47,15 +47,13 @@ from tfrecord_io.columns import (
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read import (
     BlockWalker,
-    KnownCounts,
     PartitionColumns,
     ResolvedSchema,
     Scan,
     add_folder_types,
-    count_each,
-    find_indexes,
     open_as_it_is,
     paths_of,
+    records_of_files,
     resolve_sources,
 )
 from tfrecord_io.store import ColumnFolder, Source, SourcePrefetcher, metadata_of, total
@@ -117,8 +115,7 @@ class CopiedRecords:
 
     def count(self) -> int:
         """Count the records, by the cheapest method that applies to each file."""
-        indexes = find_indexes(self.sources, None, self.options.source)
-        return sum(count_each(self.sources, indexes, KnownCounts(self.options.reading)))
+        return sum(records_of_files(self.sources, self.options.reading))
 
     def frames(self) -> Iterator[tuple[str, Frames]]:
         """Yield all records, with the folders that they are copied to; the data is valid until the next step.

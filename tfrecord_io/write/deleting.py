@@ -31,24 +31,18 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.bytes import FRAME_BYTES, Array
 from tfrecord_io.columns import embedded_content, field_bytes
-from tfrecord_io.errors import ReplacedError, printable
+from tfrecord_io.errors import printable
 from tfrecord_io.read import (
-    COLUMNS_SUFFIX,
-    SUFFIX,
     BlockWalker,
-    FileMatches,
+    ColumnIndexes,
     KnownCounts,
     PartitionColumns,
     Scan,
     column_search,
-    find_again,
     index_columns,
     open_as_it_is,
-    open_columns,
     plan_scan,
     resolve_sources,
-    unless_stale,
-    warn_of_stale,
 )
 from tfrecord_io.store import (
     DIRECTORY_STEM,
@@ -66,7 +60,6 @@ from tfrecord_io.store import (
     find_sidecars,
     locate,
     manifest_of,
-    open_random_access,
     place_of,
     resolve_inputs,
     total,
@@ -234,9 +227,9 @@ class _Deletion:
         """The rows of each file: by its column index, or the columns of the condition are read."""
         assert scan.row_filter is not None
         to_read = []
-        for source, match in zip(sources, column_search(scan, scan.row_filter).files(sources), strict=True):
-            if isinstance(match, FileMatches) and not match.is_doubtful and (match.exact or not len(match.records)):
-                yield _Found(source, match.records, len(match.index))
+        for source, found in zip(sources, column_search(scan, scan.row_filter).certain(sources), strict=True):
+            if found is not None:
+                yield _Found(source, *found)
             else:
                 to_read.append(source)
         files = max(1, min(_MOST_FILES, len(to_read)))
@@ -262,7 +255,7 @@ class _Deletion:
             return
         removed = sum(len(file_rows.rows) for file_rows in (*self._dropped, *self._rewritten))
         sources = [file_rows.source for file_rows in self._rewritten]
-        columns = _indexed_columns(sources)
+        columns = ColumnIndexes.of_files(sources)
         published: PublishedDataset | None = None
         with ExitStack() as undo:
             replacement = None if self._dataset is None else self._replacement_in(self._dataset)
@@ -296,7 +289,9 @@ class _Deletion:
         """Rewrite the files, one after the other."""
         sinks: list[FrameSink] = []
         shards: list[WrittenShard] = []
-        has_index = [index is not None for index in find_sidecars([f.source for f in self._rewritten], (SUFFIX,))]
+        has_index = [
+            index is not None for index in find_sidecars([f.source for f in self._rewritten], (FileName.INDEX_SUFFIX,))
+        ]
         for number, compression, (data, sizes) in self._frames():
             if number == len(sinks):
                 self._complete(replacement, sinks, shards)
@@ -418,23 +413,3 @@ def _prefixed(frames: Frames, prefix: bytes, path: str) -> Frames:
         return frames
     framed = np.frombuffer(add_prefix(prefix, first, path), np.uint8)
     return np.concatenate([framed, data[int(sizes[0]) :]]), np.concatenate([[len(framed)], sizes[1:]])
-
-
-def _indexed_columns(sources: Sequence[Source]) -> list[tuple[str, ...] | None]:
-    """The columns of the column index of each file; None without an index, or with a stale one."""
-
-    def names(source: Source, index: Source) -> tuple[str, ...]:
-        with open_random_access(source) as file, open_columns(index, source, file) as (columns, _):
-            return columns.names
-
-    def names_now(source: Source, index: Source | None) -> tuple[str, ...] | None:
-        try:
-            return None if index is None else names(source, index)
-        except (FileNotFoundError, ReplacedError):
-            latest = find_again(source, COLUMNS_SUFFIX)
-            return None if latest is None else names(source, latest)
-
-    pairs = zip(sources, find_sidecars(sources, (COLUMNS_SUFFIX,)), strict=True)
-    columns_and_warnings = [unless_stale(partial(names_now, *pair)) for pair in pairs]
-    warn_of_stale(text for _, text in columns_and_warnings)
-    return [columns for columns, _ in columns_and_warnings]

@@ -10,8 +10,8 @@ from typing import Any
 from tfrecord_io.base import CopyOptions, and_more
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import add_remark, printable
+from tfrecord_io.read import ColumnIndexes
 from tfrecord_io.store import check_outside, directory_of_folders, new_parent
-from tfrecord_io.write.column_indexes import check_indexed
 from tfrecord_io.write.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import Sink, add_prefix
 from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
@@ -91,7 +91,7 @@ class RecordOutput:
     def __init__(self, path: Any, schema: CopiedSchema, options: CopyOptions, sink: Sink | None = None) -> None:
         self._columns, self._has_schema = schema.columns, schema.content is not None
         if schema.content is not None:
-            check_indexed(options.indexed_columns, EmbeddedSchema.parse(schema.content, str(path)).schema)
+            ColumnIndexes.check(options.indexed_columns, EmbeddedSchema.parse(schema.content, str(path)).schema)
         self._sink = open_sink(path, options) if sink is None else sink
         self.path = self._sink.path
         self._prefix = b"" if schema.content is None else self._sink.begin(schema.content)

@@ -202,9 +202,9 @@ class Writer(PublishingWriter):
             schema = _as_in_dataset(schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options)
         plan = _plan_columns(schema, self._options)
         if columns := self._options.indexed_columns:
-            from tfrecord_io.write.column_indexes import check_indexed
+            from tfrecord_io.read import ColumnIndexes
 
-            check_indexed(columns, schema, [leaf.feature for leaf in plan.leaves])
+            ColumnIndexes.check(columns, schema, [leaf.feature for leaf in plan.leaves])
         self._encoder = SliceEncoder(plan, self._options.record_type)
         return self._encoder
 
@@ -474,14 +474,14 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             resolved=output,
         )
         if options.indexed_columns:
-            from tfrecord_io.write.column_indexes import ColumnIndexes
+            from tfrecord_io.read import ColumnIndexes
 
             sink.column_indexes = ColumnIndexes(path, options.indexed_columns, options.storage)
         return sink
     if options.write_index:
-        from tfrecord_io.read import check_uncompressed
+        from tfrecord_io.read import IndexWriter
 
-        check_uncompressed(output.compression)  # before a directory is made
+        IndexWriter.check_uncompressed(output.compression)  # before a directory is made
     from tfrecord_io.store import change_of, open_publication
     from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 
@@ -492,7 +492,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     whole = output.path if output.directory else f"{output.base}@*"
     extended = dataset if mode in ADDING and sink.compression is None else None
     if options.indexed_columns or extended is not None:
-        from tfrecord_io.write.column_indexes import ColumnIndexes
+        from tfrecord_io.read import ColumnIndexes
 
         sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, extended)
     return sink

@@ -21,8 +21,8 @@ from PIL import Image
 import tfrecord_io as tfr
 from records import example, flip, int64s, written
 from rounds import rounds
-from tfrecord_io.apps.tools.build_index import write_indexes
 from tfrecord_io.base.options import MIB
+from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.scan import unwrap_scans
 from training_batches import Rows, going_on, is_an_epoch, is_continued, rows_of
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tfrecord_io.apps.tools.build_index import compare_index
 from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
 from tfrecord_io.apps.tools.record_check import FileContents, RecordChecker, RecordPart
 from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter
 from tfrecord_io.bytes import HEADER_BYTES, Fault, crc32c, frame_size, is_wire_fault, no_examples, not_examples
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, TFRecordError
-from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, find_again
+from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, compare_index, find_indexes
 from tfrecord_io.store import (
     HeldContent,
     Source,
@@ -289,7 +288,7 @@ class FileChecker:
             if isinstance(error, ReplacedError) and error.filename != index.path:
                 raise
             # The index was removed or written again since files were looked up.
-            if not is_latest and (latest := find_again(self.source)) is not None:
+            if not is_latest and (latest := find_indexes([replace(self.source, beside=None)])[0]) is not None:
                 self._check_index(latest, is_latest=True)
         except TFRecordError as error:
             if error.path == index.path or self.totals.before_problem is None:  # else the damage has been reported

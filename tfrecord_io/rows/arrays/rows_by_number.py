@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import ColumnLayout, RepresentationOptions, ScanOptions, cached_property
-from tfrecord_io.bytes import Array, Checks
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns import ENCODING_KEY, RowFault, empty_batch, int64_array, is_fixed_shape_tensor, is_list_like
 from tfrecord_io.errors import SALVAGE, TFRecordError
-from tfrecord_io.read import IndexedFiles, NumberedRows, RandomAccess, Scan, find_indexes, open_indexed, open_scan
+from tfrecord_io.read import IndexedFiles, NumberedRows, RandomAccess, Scan, open_indexed, open_scan
 from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation, slice_columns
 
 OF_ROWS = frozenset({"pad_value", "max_length", "pad_to", "missing"})
@@ -87,8 +87,7 @@ class ScanLookup(PartLookup):
             reason = "rows that are left out have none"
             raise ValueError(f"on_error= cannot be combined with access by number: {reason}; {SALVAGE}")
         sources, options, selection = list(self.scan.sources), self.scan.options, self.scan.selection
-        checks = Checks.from_check_crc(options.check_crc)
-        self._files = IndexedFiles(sources, find_indexes(sources), options.limits.record_bytes, checks=checks)
+        self._files = IndexedFiles.of(sources, options)
         self._files.forget()
         self._numbers: Array | range  # of the records
         if self.scan.row_filter is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +13,9 @@ import pyarrow as pa
 from tfrecord_io.base import ScanOptions, StorageOptions, logger
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import ReplacedError
-from tfrecord_io.read import COLUMNS_SUFFIX, ColumnIndex, check_fields, expand_scalars, unless_stale, warn_of_stale
-from tfrecord_io.store import Publication, open_random_access
+from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, ColumnIndex, check_fields, expand_scalars
+from tfrecord_io.read.index.find_index import find_again, open_columns, unless_stale, warn_of_stale
+from tfrecord_io.store import Publication, Source, find_sidecars, open_random_access
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class ColumnIndexes:
         """Write those of published files, whose paths have the numbers of their records; none without records."""
         if not self.columns or not any(files.values()):
             return
-        from tfrecord_io.read import index_columns, resolve_sources
+        from tfrecord_io.read.build_column_index import index_columns
+        from tfrecord_io.read.dataset_splits import resolve_sources
 
         options = ScanOptions(**self.storage.keywords)
         names = {os.path.basename(file) for file in files}
@@ -71,19 +74,39 @@ class ColumnIndexes:
         except (ReplacedError, FileNotFoundError):  # or does so now: the call has added its rows, and must not fail
             logger.info("not indexed: %s, another writer has replaced what was written", self.path)
 
+    @staticmethod
+    def check(columns: Sequence[str], schema: pa.Schema, features: Collection[str] = ()) -> None:
+        """Raise, before anything is written, if these columns of a schema with these features cannot be indexed.
 
-def check_indexed(columns: Sequence[str], schema: pa.Schema, features: Collection[str] = ()) -> None:
-    """Raise, before anything is written, if these columns of a schema with these features cannot be indexed.
+        Raises
+        ------
+        FeatureNotFoundError
+            An entry matches no column.
+        SchemaError
+            A column that is named has no single values, or no column has.
+        """
+        if not columns:
+            return
+        entries = expand_scalars(columns, schema)
+        Projection(entries).check({*schema.names, *features}, "write_index")
+        check_fields(schema.field(name) for name in Projection(entries).order(schema.names))
 
-    Raises
-    ------
-    FeatureNotFoundError
-        An entry matches no column.
-    SchemaError
-        A column that is named has no single values, or no column has.
-    """
-    if not columns:
-        return
-    entries = expand_scalars(columns, schema)
-    Projection(entries).check({*schema.names, *features}, "write_index")
-    check_fields(schema.field(name) for name in Projection(entries).order(schema.names))
+    @staticmethod
+    def of_files(sources: Sequence[Source]) -> list[tuple[str, ...] | None]:
+        """The columns of the column index of each file; None without an index, or with a stale one."""
+
+        def names(source: Source, index: Source) -> tuple[str, ...]:
+            with open_random_access(source) as file, open_columns(index, source, file) as (columns, _):
+                return columns.names
+
+        def names_now(source: Source, index: Source | None) -> tuple[str, ...] | None:
+            try:
+                return None if index is None else names(source, index)
+            except (FileNotFoundError, ReplacedError):
+                latest = find_again(source, COLUMNS_SUFFIX)
+                return None if latest is None else names(source, latest)
+
+        pairs = zip(sources, find_sidecars(sources, (COLUMNS_SUFFIX,)), strict=True)
+        columns_and_warnings = [unless_stale(partial(names_now, *pair)) for pair in pairs]
+        warn_of_stale(text for _, text in columns_and_warnings)
+        return [columns for columns, _ in columns_and_warnings]

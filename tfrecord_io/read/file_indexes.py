@@ -19,21 +19,13 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.bytes import Checks
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
-from tfrecord_io.read import (
-    SUFFIX,
-    FileIndex,
-    RecordIndex,
-    files_at_a_time,
-    find_indexes,
-    index_columns,
-    options_from_call,
-    read_index,
-    resolve_sources,
-    scan_index,
-    whole_files,
-    withdraw_if_replaced,
-    write_index,
-)
+from tfrecord_io.read.build_column_index import FileIndex, files_at_a_time, index_columns, withdraw_if_replaced
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.index.find_index import find_indexes, read_index
+from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex, scan_index
+from tfrecord_io.read.index.write_index import write_index
+from tfrecord_io.read.sources import whole_files
 from tfrecord_io.store import RandomAccessFile, Source, open_plain, total
 from tfrecord_io.typing import UNSET, FilesLike, InputPath, ProgressLike, StorageLike, Unset
 

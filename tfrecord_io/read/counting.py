@@ -8,16 +8,12 @@ from dataclasses import replace
 
 from tfrecord_io.base import LIMITS, FrameOptions, ProgressMeter, check_keywords
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.read import (
-    KnownCounts,
-    Recovery,
-    count_by_reading,
-    count_each,
-    find_indexes,
-    find_sources,
-    options_from_call,
-    resolve_sources,
-)
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
+from tfrecord_io.read.chunks.recovery import Recovery
+from tfrecord_io.read.dataset_splits import find_sources, resolve_sources
+from tfrecord_io.read.index.find_index import find_indexes
+from tfrecord_io.read.index.known_counts import KnownCounts
 from tfrecord_io.store import Source, total
 from tfrecord_io.typing import UNSET, InputPath, OnError, Path, ProgressLike, StorageLike, Unset
 
@@ -84,11 +80,9 @@ def count(
     if isinstance(source, str | os.PathLike):
         sources: Sequence[Source] = find_sources(source, options)
     else:
-        from tfrecord_io.read import (
-            Scan,
-            count_scan,  # a path needs nothing that decodes records
-            resolve_source,
-        )
+        from tfrecord_io.read.opening import count_scan  # a path needs nothing that decodes records
+        from tfrecord_io.read.scan import Scan
+        from tfrecord_io.read.source_resolution import resolve_source
 
         found = resolve_source(source, options)
         if isinstance(found, Scan) and (found.chooses_rows or found.chooses_columns):
