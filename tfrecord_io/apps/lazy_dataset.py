@@ -39,6 +39,7 @@ from tfrecord_io.columns import export_stream, open_input
 from tfrecord_io.errors import printable
 from tfrecord_io.read import (
     PIECE_BYTES,
+    CallSource,
     Explanation,
     LazyScan,
     Reader,
@@ -46,19 +47,14 @@ from tfrecord_io.read import (
     ScanHolder,
     Steps,
     apply_filter,
-    as_list,
     check_equal,
     count_scan,
-    datasets_in,
     explain_scan,
-    is_source,
     open_all,
     open_scan,
     options_from_call,
-    plan_dataset,
     read_scan,
     refresh_scan,
-    resolve_sources,
     skip_rows,
 )
 from tfrecord_io.rows import (
@@ -169,7 +165,7 @@ class _Shown(ScanHolder, Report):  # type: ignore[misc]  # the only slot of Repo
 
     def __add__(self, other: Any) -> Dataset:
         """The rows of this one, then those of another dataset, of a piece, or of files; their columns are united."""
-        if not is_source(other):
+        if not CallSource(other).may_be_read:
             return NotImplemented
         return dataset([self, *(other if isinstance(other, list | tuple) else [other])])
 
@@ -688,7 +684,7 @@ def windows(
     stride = check_integer("stride", stride, 1)
     check_choice("pad", pad, get_args(WindowPad))
     source_data: Any = data
-    source = _scan_of(source_data) if is_source(source_data) else open_input(source_data)
+    source = _scan_of(source_data) if CallSource(source_data).may_be_read else open_input(source_data)
     form = WindowForm(tuple(Steps.columns(source.schema, prefix)), length, stride, pad)
     schema = form.schema(source.schema)
     if isinstance(source, LazyScan):
@@ -793,7 +789,7 @@ def mix(
 
 
 def _scan_of(source: Any) -> LazyScan:
-    if not is_source(source):
+    if not CallSource(source).may_be_read:
         raise TypeError(f"expected datasets or paths, got {type(source).__name__}")
     return (source if isinstance(source, Dataset) else dataset(source))._held
 
@@ -950,7 +946,7 @@ def dataset(
         batch_size=batch_size,
         batch_bytes=batch_bytes,
     )
-    source = as_list(source)
-    if datasets_in(source):
-        return Dataset(LazyScan.from_scan(plan_dataset(source, options)))
-    return Dataset(LazyScan.from_sources(source, options, resolve_sources(source, options)))
+    given = CallSource(source).listed()
+    if given.datasets:
+        return Dataset(LazyScan.from_scan(given.dataset(options)))
+    return Dataset(LazyScan.from_sources(given.given, options, given.files(options)))

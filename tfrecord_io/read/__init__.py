@@ -9,9 +9,7 @@ _HOMES = {
     "FileIndex": "build_column_index",  # The index of one file
     "index_columns": "build_column_index",  # Write the column index of each file
     "check_equal": "call_options",  # Raise ValueError if datasets read together differ in one of these options
-    "datasets_in": "call_options",  # The datasets, and the pieces of them, in what a call reads
     "options_from_call": "call_options",  # Make the options of a call
-    "refuse_options": "call_options",  # Raise ValueError for options that a dataset states and a call refuses
     "BlockWalker": "chunks.block_walker",  # Walks through files
     "RecordFile": "chunks.block_walker",  # One open file, or a piece of one, read in blocks of `block_bytes`
     "records_of_files": "chunks.count_frames",  # Count the records of each file
@@ -24,7 +22,6 @@ _HOMES = {
     "SegmentWalk": "chunks.segments",  # Advances walkers over records of which nothing is kept, a segment at a time
     "ColumnIndexes": "column_indexes",  # The column indexes of what is written
     "count": "counting",  # Count the records of files
-    "resolve_sources": "dataset_splits",  # Find the files of a read, by its options or another `storage`
     "tfds_format": "dataset_splits",  # The format of the files of a directory that TFDS wrote, None for TFRecord
     "explain_scan": "explanation",  # The plan of opening a scan
     "Explanation": "explanation",  # The files, columns and filters that a read will open and decode
@@ -52,9 +49,9 @@ _HOMES = {
     "skip_rows": "narrow_scan",  # Skip the first rows
     "count_scan": "opening",  # The number of rows
     "open_all": "opening",  # Open all rows of a dataset, under the types that all of them have
-    "open_path": "opening",  # Plan a read and open it
     "open_scan": "opening",  # Open the files of a scan
     "read_scan": "opening",  # All rows as a table
+    "CallSource": "opening",  # The source that a call is given
     "PartitionColumns": "partition_columns",  # The columns whose values are in directory names
     "open_random": "random_access",  # Open TFRecord files to read any of their records, by number or by key
     "RandomAccess": "random_access",  # Records of TFRecord files by number, and by key
@@ -79,24 +76,12 @@ _HOMES = {
     "ResolvedSchema": "scan",  # The schema of the features, and its source
     "Scan": "scan",  # A read of files under a schema
     "ScanHolder": "scan_holder",  # Base class of datasets and their pieces, which hold a scan
-    "unwrap_scans": "scan_holder",  # Take the scans out of datasets and pieces, alone or in a list
     "Files": "source_resolution",  # Files that were looked up, and how to read them
-    "plan_dataset": "source_resolution",  # The scan of all columns and rows of files, under one schema
-    "plan_source": "source_resolution",  # Plan the scan of a call, to be opened later, once or several times
-    "plan_sources": "source_resolution",  # The scan of all columns and rows of files that were looked up
-    "resolve_source": "source_resolution",  # Resolve the source of a call
-    "add_folder_types": "sources",  # Take over the types of partition columns from a dataset of which a list has pieces
-    "as_list": "sources",  # An iterable of sources as a list, which can be gone through again
     "ChosenRecords": "sources",  # The records of a file that are rows of a scan
-    "is_source": "sources",  # True if a value that may be data is a path, a dataset, or a list of those
     "made_records": "sources",  # A source of records made of files, as one TFRecord file
-    "one_path": "sources",  # The path of a source, for a call that changes the files of one dataset
-    "paths_of": "sources",  # The paths by which the files of a source were looked up, or their own
     "PieceStream": "sources",  # A `tfrecord_io.bytes.compression.stream.Stream` that consists of pieces
     "resolve_selection": "sources",  # Resolve the source of a call to files and a selection
-    "storage_of": "sources",  # The keywords of the storage of a dataset, for a call that changes its files
     "unite_parts": "sources",  # Make one scan of the rows of parts of a dataset
-    "whole_files": "sources",  # The paths of a source, for a call that works on whole files, which `verb` names
     "SAMPLE_ROWS": "type_suggestions",  # Rows of the sample that suggestions look at
     "suggest_types": "type_suggestions",  # The columns of the first records that can be read as something better
     "Suggestion": "type_suggestions",  # How a column of bytes, or of numbers, can be read as what it is

@@ -3,9 +3,7 @@
 from tfrecord_io.read.build_column_index import FileIndex as FileIndex
 from tfrecord_io.read.build_column_index import index_columns as index_columns
 from tfrecord_io.read.call_options import check_equal as check_equal
-from tfrecord_io.read.call_options import datasets_in as datasets_in
 from tfrecord_io.read.call_options import options_from_call as options_from_call
-from tfrecord_io.read.call_options import refuse_options as refuse_options
 from tfrecord_io.read.chunks.block_walker import BlockWalker as BlockWalker
 from tfrecord_io.read.chunks.block_walker import RecordFile as RecordFile
 from tfrecord_io.read.chunks.count_frames import records_of_files as records_of_files
@@ -18,7 +16,6 @@ from tfrecord_io.read.chunks.recovery import fitting_parts as fitting_parts
 from tfrecord_io.read.chunks.segments import SegmentWalk as SegmentWalk
 from tfrecord_io.read.column_indexes import ColumnIndexes as ColumnIndexes
 from tfrecord_io.read.counting import count as count
-from tfrecord_io.read.dataset_splits import resolve_sources as resolve_sources
 from tfrecord_io.read.dataset_splits import tfds_format as tfds_format
 from tfrecord_io.read.explanation import Explanation as Explanation
 from tfrecord_io.read.explanation import FilePlan as FilePlan
@@ -44,9 +41,9 @@ from tfrecord_io.read.live_scan import refresh_scan as refresh_scan
 from tfrecord_io.read.narrow_scan import apply_filter as apply_filter
 from tfrecord_io.read.narrow_scan import exclude_rows as exclude_rows
 from tfrecord_io.read.narrow_scan import skip_rows as skip_rows
+from tfrecord_io.read.opening import CallSource as CallSource
 from tfrecord_io.read.opening import count_scan as count_scan
 from tfrecord_io.read.opening import open_all as open_all
-from tfrecord_io.read.opening import open_path as open_path
 from tfrecord_io.read.opening import open_scan as open_scan
 from tfrecord_io.read.opening import read_scan as read_scan
 from tfrecord_io.read.partition_columns import PartitionColumns as PartitionColumns
@@ -73,24 +70,12 @@ from tfrecord_io.read.scan import PIECE_BYTES as PIECE_BYTES
 from tfrecord_io.read.scan import ResolvedSchema as ResolvedSchema
 from tfrecord_io.read.scan import Scan as Scan
 from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
-from tfrecord_io.read.scan_holder import unwrap_scans as unwrap_scans
 from tfrecord_io.read.source_resolution import Files as Files
-from tfrecord_io.read.source_resolution import plan_dataset as plan_dataset
-from tfrecord_io.read.source_resolution import plan_source as plan_source
-from tfrecord_io.read.source_resolution import plan_sources as plan_sources
-from tfrecord_io.read.source_resolution import resolve_source as resolve_source
 from tfrecord_io.read.sources import ChosenRecords as ChosenRecords
 from tfrecord_io.read.sources import PieceStream as PieceStream
-from tfrecord_io.read.sources import add_folder_types as add_folder_types
-from tfrecord_io.read.sources import as_list as as_list
-from tfrecord_io.read.sources import is_source as is_source
 from tfrecord_io.read.sources import made_records as made_records
-from tfrecord_io.read.sources import one_path as one_path
-from tfrecord_io.read.sources import paths_of as paths_of
 from tfrecord_io.read.sources import resolve_selection as resolve_selection
-from tfrecord_io.read.sources import storage_of as storage_of
 from tfrecord_io.read.sources import unite_parts as unite_parts
-from tfrecord_io.read.sources import whole_files as whole_files
 from tfrecord_io.read.type_suggestions import SAMPLE_ROWS as SAMPLE_ROWS
 from tfrecord_io.read.type_suggestions import Suggestion as Suggestion
 from tfrecord_io.read.type_suggestions import suggest_types as suggest_types
@@ -98,6 +83,7 @@ from tfrecord_io.read.type_suggestions import suggest_types as suggest_types
 __all__ = [
     "AbsentColumns",
     "BlockWalker",
+    "CallSource",
     "ChosenRecords",
     "ColumnIndexes",
     "Explanation",
@@ -133,9 +119,7 @@ __all__ = [
     "Steps",
     "Suggestion",
     "add_filter_columns",
-    "add_folder_types",
     "apply_filter",
-    "as_list",
     "build_index",
     "check_equal",
     "check_indexes",
@@ -143,7 +127,6 @@ __all__ = [
     "compare_index",
     "count",
     "count_scan",
-    "datasets_in",
     "exclude_rows",
     "explain_scan",
     "explode",
@@ -155,39 +138,26 @@ __all__ = [
     "implode",
     "index_columns",
     "inferred_schema",
-    "is_source",
     "made_records",
-    "one_path",
     "open_all",
     "open_as_it_is",
     "open_indexed",
-    "open_path",
     "open_random",
     "open_scan",
     "options_from_call",
-    "paths_of",
-    "plan_dataset",
     "plan_scan",
-    "plan_source",
-    "plan_sources",
     "read_scan",
     "records_of_files",
     "refresh_scan",
-    "refuse_options",
     "resolve_selection",
-    "resolve_source",
-    "resolve_sources",
     "save_schema",
     "sidecar_schema",
     "skip_rows",
     "split_folders",
-    "storage_of",
     "suggest_types",
     "tfds_format",
     "unite_embedded",
     "unite_parts",
-    "unwrap_scans",
     "warn_of_schema",
-    "whole_files",
     "write_indexes",
 ]

@@ -36,8 +36,7 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.opening import open_path
-from tfrecord_io.read.sources import is_source
+from tfrecord_io.read.opening import CallSource
 from tfrecord_io.typing import FilesLike, TableLike
 
 
@@ -94,8 +93,8 @@ def explode(
         A column of steps is not a list, or has permuted axes, or `data` has a column ``record`` or ``step``. From the
         stream: the lists of an episode have different lengths; the message names its row and the columns.
     """
-    if is_source(data):
-        data = open_path(data, options_from_call(ReadOptions, explode, data))
+    if CallSource(data).may_be_read:
+        data = CallSource(data).open(options_from_call(ReadOptions, explode, data))
     source = use_plain_layouts(open_input(data))
     names = Steps.columns(source.schema, prefix) if lists is None else list_columns(source.schema, lists)
     for name in (Steps.RECORD, Steps.STEP):

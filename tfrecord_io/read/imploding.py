@@ -14,8 +14,7 @@ from tfrecord_io.columns import empty_batch, hashable, int64_array, open_input, 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.exploding import Steps, list_columns
-from tfrecord_io.read.opening import open_path
-from tfrecord_io.read.sources import is_source
+from tfrecord_io.read.opening import CallSource
 from tfrecord_io.typing import FilesLike, TableLike
 
 
@@ -60,8 +59,8 @@ def implode(data: FilesLike | TableLike, *, lists: Sequence[str] | str = "steps/
         From the stream, of rows that `explode` numbered: a column of the key has several values in one record; the
         message names row and column.
     """
-    if is_source(data):
-        data = open_path(data, options_from_call(ReadOptions, implode, data))
+    if CallSource(data).may_be_read:
+        data = CallSource(data).open(options_from_call(ReadOptions, implode, data))
     source = use_plain_layouts(open_input(data))
     plan = _Plan.make(source.schema, lists)
     empty = plan.rows(empty_batch(source.schema), np.zeros(0, np.int64), 0)

@@ -14,6 +14,7 @@ from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import first_contents
+from tfrecord_io.read.opening import CallSource
 from tfrecord_io.read.saved_schema import (
     FORMAT,
     VERSION,
@@ -22,7 +23,6 @@ from tfrecord_io.read.saved_schema import (
     place_of_schema,
     sample_features,
 )
-from tfrecord_io.read.sources import one_path
 from tfrecord_io.store import ColumnFolder, FileName, FileSystem, Kind, Source, locate, open_output, resolve_inputs
 
 _FILES, _RECORDS_OF_FILE = 16, 100  # that a fingerprint is made of
@@ -31,7 +31,7 @@ _MOST_NAMED = 4
 
 def save(schema: Schema, source: Any) -> str:
     """Save a schema for the files of a path or a dataset; see `Schema.save`."""
-    return save_schema(schema, one_path(source, "save"), options_from_call(ScanOptions, Schema.save, source))
+    return save_schema(schema, CallSource(source).one_path("save"), options_from_call(ScanOptions, Schema.save, source))
 
 
 def save_schema(schema: Schema, path: str | os.PathLike[str], options: ScanOptions) -> str:

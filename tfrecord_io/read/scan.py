@@ -46,7 +46,6 @@ from tfrecord_io.read.chunks.embedded_schemas import (
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
-from tfrecord_io.read.scan_holder import unwrap_scans as unwrap_scans
 from tfrecord_io.store import Source, total
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ class ScanHolder:
 
     _held: Any
 
-
-def unwrap_scans(source: Any) -> Any:
-    """Take the scans out of datasets and pieces, alone or in a list; return any other source as it is."""
-    if isinstance(source, ScanHolder):
-        return source._held
-    if isinstance(source, list | tuple) and any(isinstance(part, ScanHolder) for part in source):
-        return [unwrap_scans(part) for part in source]
-    return source
+    @staticmethod
+    def unwrap(source: Any) -> Any:
+        """Take the scans out of datasets and pieces, alone or in a list; return any other source as it is."""
+        if isinstance(source, ScanHolder):
+            return source._held
+        if isinstance(source, list | tuple) and any(isinstance(part, ScanHolder) for part in source):
+            return [ScanHolder.unwrap(part) for part in source]
+        return source

@@ -47,14 +47,12 @@ from tfrecord_io.columns import (
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read import (
     BlockWalker,
+    CallSource,
     PartitionColumns,
     ResolvedSchema,
     Scan,
-    add_folder_types,
     open_as_it_is,
-    paths_of,
     records_of_files,
-    resolve_sources,
 )
 from tfrecord_io.store import ColumnFolder, Source, SourcePrefetcher, metadata_of, total
 from tfrecord_io.typing import InputPath
@@ -82,12 +80,12 @@ class CopiedRecords:
     """
 
     def __init__(self, src: InputPath, options: CopyOptions, folders: Mapping[str, list[Source]] | None = None) -> None:
-        typed = add_folder_types(src, options)
+        typed = CallSource(src).add_folder_types(options)
         options = typed if options.partitions == "features" else options
-        self.src = paths_of(src)
+        self.src = CallSource(src).paths
         self.largest = (0, 0, "")  # size, number and path of the largest record that was read
         self.folders: dict[str, list[Source]] = dict(folders or {})
-        for source in resolve_sources(src, options, options.source) if folders is None else ():
+        for source in CallSource(src).files(options, options.source) if folders is None else ():
             folder = ColumnFolder.spelling_in(source.path, source.partitions) if options.partitions == "folders" else ""
             self.folders.setdefault(folder, []).append(source)
         self.sources = [source for of_folder in self.folders.values() for source in of_folder]

@@ -34,6 +34,7 @@ from tfrecord_io.columns import embedded_content, field_bytes
 from tfrecord_io.errors import printable
 from tfrecord_io.read import (
     BlockWalker,
+    CallSource,
     ColumnIndexes,
     KnownCounts,
     PartitionColumns,
@@ -42,7 +43,6 @@ from tfrecord_io.read import (
     index_columns,
     open_as_it_is,
     plan_scan,
-    resolve_sources,
 )
 from tfrecord_io.store import (
     DIRECTORY_STEM,
@@ -361,7 +361,7 @@ class _Deletion:
             if names is not None and sink.records:
                 paths.setdefault(names, []).append(sink.path)
         options = replace(self._options, on_error="raise", progress=False)
-        files = {source.path: source for source in resolve_sources(self._path, options)} if paths else {}
+        files = {source.path: source for source in CallSource(self._path).files(options)} if paths else {}
         for names, index_paths in paths.items():  # a column may be in other files of the dataset only
             # Files that are missing here have been replaced by another writer.
             if rewritten := [files[path] for path in index_paths if path in files]:

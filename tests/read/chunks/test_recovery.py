@@ -20,7 +20,7 @@ from rounds import COMPLETE
 from tfrecord_io.apps.tools.salvage_writer import IntactRecords
 from tfrecord_io.base.options import FrameOptions
 from tfrecord_io.bytes.compression import CODECS
-from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.read.scan import ScanHolder
 
 pytestmark = [
     pytest.mark.fault(26),
@@ -56,7 +56,7 @@ def damaged(path: Path, name: str, seed: int) -> Path:
 
 
 def salvaged(path: Path) -> list[bytes]:
-    [source] = unwrap_scans(tfr.dataset(path, schema={"x": "int64"})).sources
+    [source] = ScanHolder.unwrap(tfr.dataset(path, schema={"x": "int64"})).sources
     payloads = []
     for frames, sizes in IntactRecords(source, FrameOptions()).frames():
         ends = sizes.cumsum()

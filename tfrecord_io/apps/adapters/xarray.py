@@ -26,7 +26,7 @@ from tfrecord_io.columns import (
     selectable,
 )
 from tfrecord_io.errors import TFRecordError, needs
-from tfrecord_io.read import Scan, ScanHolder, count_scan, options_from_call, plan_dataset, read_scan, unwrap_scans
+from tfrecord_io.read import CallSource, Scan, ScanHolder, count_scan, options_from_call, read_scan
 from tfrecord_io.rows import MASK, ScanLookup, TableRepresentation, slice_columns
 from tfrecord_io.store import Source, codec_of, open_random_access
 
@@ -51,7 +51,7 @@ def to_xarray(dataset: ScanHolder | Scan) -> xr.Dataset:
     dataset with a filter, `offset`, `limit` or another `on_error` than "raise" is read at once, as its rows have no
     known numbers.
     """
-    scan: Scan = unwrap_scans(dataset)
+    scan: Scan = ScanHolder.unwrap(dataset)
     with needs("xarray"):
         import xarray as xr
         from xarray.core.indexing import LazilyIndexedArray
@@ -237,7 +237,9 @@ def _backend() -> type[Any]:
             self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None, **keywords: Any
         ) -> xr.Dataset:
             dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-            scan = plan_dataset(filename_or_obj, options_from_call(ReadOptions, None, filename_or_obj, **keywords))
+            scan = CallSource(filename_or_obj).dataset(
+                options_from_call(ReadOptions, None, filename_or_obj, **keywords)
+            )
             return to_xarray(scan.only([name for name in scan.schema.names if name not in dropped]))
 
     return TFRecordBackend

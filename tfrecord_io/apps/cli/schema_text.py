@@ -28,7 +28,7 @@ from tfrecord_io.columns import (
     is_variable_shape_tensor,
     tensor_value_type,
 )
-from tfrecord_io.read import Reader, Suggestion, plan_scan, resolve_sources, save_schema, suggest_types
+from tfrecord_io.read import CallSource, Reader, Suggestion, plan_scan, save_schema, suggest_types
 
 
 def schema_text(schema: Schema | pa.Schema, format: str) -> str:
@@ -46,7 +46,7 @@ def resolve_schema(
     """
     strict = format in ("tfx", "feature_description")
     options = ReadOptions.from_keywords(keywords).for_inspection()
-    files = resolve_sources(path, options)
+    files = CallSource(path).files(options)
     asked, selection = options.of_scan, options.selection
     planned = plan_scan(files, asked, selection, whole=strict, with_evidence=strict, keeps_conflicts=True)
     suggestions: tuple[Suggestion, ...] = ()
@@ -79,7 +79,7 @@ def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Sche
     """
     options = ReadOptions.from_keywords(keywords)
     asked = options.for_inspection()
-    scan = plan_scan(resolve_sources(path, asked), asked.of_scan, only_sample=True, uses_saved=False).close()
+    scan = plan_scan(CallSource(path).files(asked), asked.of_scan, only_sample=True, uses_saved=False).close()
     schema = apply_overrides(scan.features, options.schema_overrides or {})
     return schema, save_schema(schema, path, options.of_scan)
 

@@ -22,7 +22,7 @@ from tfrecord_io.base import (
     counted,
 )
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
-from tfrecord_io.read import SkippedRegion, SkippedRegions, options_from_call, whole_files
+from tfrecord_io.read import CallSource, SkippedRegion, SkippedRegions, options_from_call
 from tfrecord_io.store import check_outside, is_dangling, open_output, resolve_inputs, total
 from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset
 
@@ -207,7 +207,7 @@ def salvage(
         storage_options=storage_options,
         progress=progress,
     )
-    src, dst = whole_files(source, "salvage"), target
+    src, dst = CallSource(source).whole_files("salvage"), target
     faults: list[CorruptRecordError] = []
     missing: list[str] = []
     dataset_faults: dict[str, Any] = {"manifest_faults": faults, "missing": missing}

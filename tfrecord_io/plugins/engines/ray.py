@@ -14,7 +14,7 @@ import pyarrow as pa
 from tfrecord_io.base import Condition, LateTypes, WriteOptions, condition_of
 from tfrecord_io.columns import COMPARISONS, empty_table, fill_in_types, lacks_type, open_input, refuse_unknown_dtypes
 from tfrecord_io.errors import EncodeError, needs
-from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder, open_scan, unwrap_scans
+from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder, open_scan
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write import DistributedWriter, WriteReport, WrittenPart
 
@@ -54,7 +54,7 @@ def to_ray(dataset: ScanHolder, *, override_num_blocks: int | None = None) -> rd
     SchemaError
         A column has a dtype of ml_dtypes, arrays of text, or times in units that Arrow does not have.
     """
-    scan: Scan = unwrap_scans(dataset)
+    scan: Scan = ScanHolder.unwrap(dataset)
     with needs("ray"):
         import ray.data
     refuse_unknown_dtypes(scan.schema, "Ray")

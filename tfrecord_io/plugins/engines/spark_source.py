@@ -41,7 +41,7 @@ from tfrecord_io.columns import (
     tensor_cast,
 )
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
-from tfrecord_io.read import PIECE_BYTES, Scan, open_scan, plan_dataset
+from tfrecord_io.read import PIECE_BYTES, CallSource, Scan, open_scan
 from tfrecord_io.store import ShardSpec
 from tfrecord_io.write import DistributedWriter, WrittenPart, check_columns
 
@@ -223,7 +223,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         path, keywords = _path_and_keywords(options, _NOT_READ)
         for name in ("npartitions", "max_bytes"):
             keywords.pop(name, None)
-        return plan_dataset(path, ReadOptions.from_keywords({**keywords, **changes}))
+        return CallSource(path).dataset(ReadOptions.from_keywords({**keywords, **changes}))
 
 
 # ---- options

@@ -29,13 +29,12 @@ from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, for_cli,
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.read import (
     BlockWalker,
+    CallSource,
     PieceStream,
     Reader,
     made_records,
-    open_path,
     options_from_call,
     resolve_selection,
-    resolve_sources,
 )
 from tfrecord_io.store import Origin, Source, SourcePrefetcher, total
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, Unset
@@ -379,7 +378,7 @@ def open_elwc(
     """
     stated = ReadOptions.stated({"storage_options": storage_options, "progress": progress})
     sources, keywords = elwc_rows(source, stated, part)
-    return open_path(sources, ReadOptions.from_keywords(keywords))
+    return CallSource(sources).open(ReadOptions.from_keywords(keywords))
 
 
 def elwc_rows(
@@ -395,7 +394,7 @@ def elwc_rows(
             raise for_cli(TypeError(f"{name}= {reason}"), f"--{name.replace('_', '-')} {reason}")
     advice = "to leave out damaged lists, salvage the files first"
     checked_on_error(options.on_error, lambda damage: not damage.goes_on, advice)
-    sources = resolve_sources(path, options)
+    sources = CallSource(path).files(options)
     if (partitioned := next((source for source in sources if source.partitions), None)) is not None:
         column = partitioned.partitions[0][0]
         raise ValueError(

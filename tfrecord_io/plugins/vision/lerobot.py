@@ -33,7 +33,7 @@ from tfrecord_io.errors import (
     printable,
     warn,
 )
-from tfrecord_io.read import Steps, explode, open_path, options_from_call
+from tfrecord_io.read import CallSource, Steps, explode, options_from_call
 from tfrecord_io.rows import PixelReader
 from tfrecord_io.store import NewFolder, is_url, new_folder
 from tfrecord_io.typing import FilesLike, Path
@@ -198,7 +198,7 @@ def convert_to_lerobot(
         raise ValueError(f"'{os.fspath(target)}': a folder of LeRobot is written locally; upload it from there")
     options = options_from_call(ExportOptions, None, source, **keywords)
     with ExitStack() as opened:
-        reader = opened.enter_context(open_path(source, options))
+        reader = opened.enter_context(CallSource(source).open(options))
         seen = [0]
         steps = explode(pa.RecordBatchReader.from_batches(reader.schema, _count_rows(reader, seen)), prefix=prefix)
         folder = opened.enter_context(new_folder(os.fspath(target), options.target))

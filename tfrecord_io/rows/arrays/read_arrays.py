@@ -14,7 +14,7 @@ from tfrecord_io.base import MIB, ArrayOptions, RepresentationOptions, check_key
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Dense, Ragged, RowFault, empty_batch
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read import Reader, RowFaultPolicy, Scan, fitting_parts, open_all, open_path, options_from_call
+from tfrecord_io.read import CallSource, Reader, RowFaultPolicy, Scan, fitting_parts, open_all, options_from_call
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation, slice_columns
 from tfrecord_io.typing import (
@@ -148,7 +148,7 @@ def read_arrays(
     )
     if options.out is not None:
         return fill_arrays(source, options, options.out)
-    with open_path(source, options.changed(batch_bytes=_BATCH_BYTES), whole=True) as reader:
+    with CallSource(source).open(options.changed(batch_bytes=_BATCH_BYTES), whole=True) as reader:
         return arrays_of(reader, options)
 
 
@@ -221,7 +221,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
     columns = options.columns if options.columns is not None else tuple(out)
     plain = replace(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
-    with open_path(path, plain) as reader:
+    with CallSource(path).open(plain) as reader:
         representation = TableRepresentation(
             reader.schema, replace(options, ragged="object", pad_value=0, out=None), complete=False
         )

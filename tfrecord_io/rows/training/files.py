@@ -47,7 +47,6 @@ from tfrecord_io.read import (
     open_scan,
     read_scan,
     records_of_files,
-    unwrap_scans,
 )
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
@@ -134,7 +133,7 @@ class Files(RowSource):
 
 def source_of(data: ScanHolder | Scan | RowSource) -> RowSource:
     """Rows of a dataset, a mixture or windows as a source for training."""
-    source = unwrap_scans(data)
+    source = ScanHolder.unwrap(data)
     return Files(source) if isinstance(source, Scan) else source
 
 

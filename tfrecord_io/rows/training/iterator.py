@@ -28,13 +28,13 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DamagedDataWarning, warn
 from tfrecord_io.read import (
+    CallSource,
     LazyScan,
     ReadReport,
     Scan,
     ScanHolder,
     options_from_call,
     plan_scan,
-    resolve_source,
     warn_of_schema,
 )
 from tfrecord_io.rows.arrays.representation import TableRepresentation
@@ -471,7 +471,7 @@ def iter_arrays(
         **batching,
     )
     _refuse_idle_seed(seed, shuffle_buffer)
-    found = resolve_source(source, options)
+    found = CallSource(source).resolve(options)
     if isinstance(found, Scan):
         return iterate(found, **batching)
     limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}

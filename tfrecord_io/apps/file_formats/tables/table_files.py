@@ -28,7 +28,7 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream, load
 from tfrecord_io.columns import Projection, Schema, empty_batch, first_refused, selectable, short_type_name
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
-from tfrecord_io.read import PartitionColumns, RowFilter, add_filter_columns, open_path, options_from_call
+from tfrecord_io.read import CallSource, PartitionColumns, RowFilter, add_filter_columns, options_from_call
 from tfrecord_io.store import Entry, OutputStream, RawFile, Source, find_files, open_output, open_source, total
 from tfrecord_io.typing import ProgressLike, SchemaLike
 from tfrecord_io.write import FrameSink, Piece, WriteReport
@@ -348,7 +348,7 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     open_writer = partial(load(format.writer), **writer_options)
     mode = keywords.pop("mode", None)
     options = options_from_call(ExportOptions, None, source, **keywords)
-    with open_path(source, options) as reader:
+    with CallSource(source).open(options) as reader:
         return _write_rows(reader, target, format, open_writer, options=options, mode=mode)
 
 

@@ -30,7 +30,7 @@ from tfrecord_io.base import MIB, ReadOptions, WriteOptions, check_integer
 from tfrecord_io.columns import Schema, register_variable_shape_tensor, table_of_rows, to_pandas
 from tfrecord_io.errors import TFRecordError, hide_secrets
 from tfrecord_io.plugins.engines.beam.beam_rows import RowForm, arrow_schema, row_values
-from tfrecord_io.read import PIECE_BYTES, Scan, open_scan, plan_dataset
+from tfrecord_io.read import PIECE_BYTES, CallSource, Scan, open_scan
 from tfrecord_io.store import Source
 from tfrecord_io.write import DistributedWriter, OpenPart, WriteReport, WrittenPart, check_distributed
 
@@ -103,7 +103,7 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]
 
     def __init__(self, source: Any, *, as_: str = "batches", **keywords: Any) -> None:
         super().__init__()
-        scan = plan_dataset(source, ReadOptions.from_keywords(keywords))
+        scan = CallSource(source).dataset(ReadOptions.from_keywords(keywords))
         self._name = hide_secrets(os.fspath(source)) if isinstance(source, str | os.PathLike) else _name_of(scan.files)
         self._read = _Read(as_, scan.schema)
         self._runs = list(_runs_of_files(scan))
@@ -142,7 +142,9 @@ class ReadAllTables(beam.PTransform):  # type: ignore[misc]
 
     def expand(self, pcoll: Any) -> Any:
         options = self._options
-        return pcoll | "Files" >> beam.FlatMap(lambda path: _runs_of_files(plan_dataset(path, options))) | self._read
+        return (
+            pcoll | "Files" >> beam.FlatMap(lambda path: _runs_of_files(CallSource(path).dataset(options))) | self._read
+        )
 
 
 class _Read(beam.PTransform):  # type: ignore[misc]
