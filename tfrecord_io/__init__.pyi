@@ -28,9 +28,7 @@ from tfrecord_io.apps.tools.dedupe import dedupe as dedupe
 from tfrecord_io.apps.tools.delete import delete as delete
 from tfrecord_io.apps.tools.describe import describe as describe
 from tfrecord_io.apps.tools.diff import diff as diff
-from tfrecord_io.apps.tools.file_metadata import read_metadata as read_metadata
 from tfrecord_io.apps.tools.join import join as join
-from tfrecord_io.apps.tools.salvage import salvage as salvage
 from tfrecord_io.apps.tools.shuffle import sample as sample
 from tfrecord_io.apps.tools.shuffle import shuffle as shuffle
 from tfrecord_io.apps.tools.split import merge as merge
@@ -50,11 +48,13 @@ from tfrecord_io.plugins.report.dataset_report import report as report
 from tfrecord_io.read.counting import count as count
 from tfrecord_io.read.exploding import explode as explode
 from tfrecord_io.read.file_indexes import build_index as build_index
+from tfrecord_io.read.file_metadata import read_metadata as read_metadata
 from tfrecord_io.read.random_access import open_random as open_random
 from tfrecord_io.read.record_reader import RecordReader as RecordReader
 from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
 from tfrecord_io.rows.training.iterator import iter_arrays as iter_arrays
 from tfrecord_io.write.record_writer import RecordWriter as RecordWriter
+from tfrecord_io.write.salvaging import salvage as salvage
 
 __version__: str
 

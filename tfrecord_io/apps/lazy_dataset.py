@@ -38,7 +38,6 @@ from tfrecord_io.base import (
 from tfrecord_io.columns import export_stream, open_input
 from tfrecord_io.errors import printable
 from tfrecord_io.read import (
-    PIECE_BYTES,
     CallSource,
     Explanation,
     LazyScan,
@@ -46,16 +45,12 @@ from tfrecord_io.read import (
     Scan,
     ScanHolder,
     Steps,
-    apply_filter,
     check_equal,
     count_scan,
-    explain_scan,
     open_all,
     open_scan,
     options_from_call,
     read_scan,
-    refresh_scan,
-    skip_rows,
 )
 from tfrecord_io.rows import (
     ArrayIterator,
@@ -141,13 +136,14 @@ class _Shown(ScanHolder, Report):  # type: ignore[misc]  # the only slot of Repo
 
     @_selects
     def filter(self, filters: Any) -> Self:
-        return type(self)(apply_filter(self._held, filters))
+        return type(self)(self._held.filtered(filters))
 
     @check_keywords
     def count_rows(self) -> int:
         return count_scan(self._held)
 
-    select.__doc__, filter.__doc__, count_rows.__doc__ = Scan.select.__doc__, apply_filter.__doc__, count_scan.__doc__
+    select.__doc__, filter.__doc__ = LazyScan.select.__doc__, LazyScan.filtered.__doc__
+    count_rows.__doc__ = count_scan.__doc__
 
     def _summary(self) -> Summary:
         scan = self._held
@@ -274,7 +270,7 @@ class Dataset(_Shown):
         >>> first.count_rows(), first.refresh().count_rows()
         (1, 2)
         """
-        return type(self)(refresh_scan(self._held))
+        return type(self)(self._held.refreshed())
 
     @check_keywords
     def explain(self) -> Explanation:
@@ -301,7 +297,7 @@ class Dataset(_Shown):
         >>> explained.columns
         ('n',)
         """
-        return explain_scan(self._held)
+        return self._held.explanation()
 
     @_selects
     def limit(self, n: int) -> Self:
@@ -334,7 +330,7 @@ class Dataset(_Shown):
         [2]
         """
         n = check_integer("n", n, 0, INT64_MAX)
-        return type(self)(skip_rows(self._held, n))
+        return type(self)(self._held.skipped(n))
 
     @_selects
     def take(self, n: int) -> Self:
@@ -374,7 +370,7 @@ class Dataset(_Shown):
         return read_scan(self._held.limit_rows(n), warns=True)
 
     @_selects
-    def pieces(self, n: int | None = None, *, max_bytes: int = PIECE_BYTES) -> list[DatasetPiece]:
+    def pieces(self, n: int | None = None, *, max_bytes: int = Scan.PIECE_BYTES) -> list[DatasetPiece]:
         """Split into parts of whole records, for several processes; their rows, in order, are those of the dataset.
 
         Large plain files are split by their size alone, and are not read for it: a piece has the records that begin in
@@ -593,7 +589,7 @@ class MixedDataset(Mixture, _DerivedDataset):
 
     def filter(self, filters: Any) -> MixedDataset:
         """Only the rows of the parts that meet a condition; see `Dataset.filter`. The weights stay as they are."""
-        return self.map_scans(lambda part: apply_filter(part, filters)).rebalance()
+        return self.map_scans(lambda part: part.filtered(filters)).rebalance()
 
 
 class WindowedDataset(Windows, _DerivedDataset):

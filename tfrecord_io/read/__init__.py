@@ -7,15 +7,11 @@ from tfrecord_io.base.public_names import lazy_names, refuse_calls
 
 _HOMES = {
     "FileIndex": "build_column_index",  # The index of one file
-    "index_columns": "build_column_index",  # Write the column index of each file
     "check_equal": "call_options",  # Raise ValueError if datasets read together differ in one of these options
     "options_from_call": "call_options",  # Make the options of a call
     "BlockWalker": "chunks.block_walker",  # Walks through files
     "RecordFile": "chunks.block_walker",  # One open file, or a piece of one, read in blocks of `block_bytes`
     "records_of_files": "chunks.count_frames",  # Count the records of each file
-    "first_contents": "chunks.embedded_schemas",  # The embedded schemas of files
-    "unite_embedded": "chunks.embedded_schemas",  # The schema that covers `embedded` and others
-    "fitting_parts": "chunks.recovery",  # Make parts of all rows but those that have a fault
     "Recovery": "chunks.recovery",  # Decides at each fault whether reading goes on, moves the walker there
     "SkippedRegion": "chunks.recovery",  # A damaged part of a file that a reader left out
     "SkippedRegions": "chunks.recovery",  # The regions that were left out, their table and texts
@@ -23,7 +19,6 @@ _HOMES = {
     "ColumnIndexes": "column_indexes",  # The column indexes of what is written
     "count": "counting",  # Count the records of files
     "tfds_format": "dataset_splits",  # The format of the files of a directory that TFDS wrote, None for TFRecord
-    "explain_scan": "explanation",  # The plan of opening a scan
     "Explanation": "explanation",  # The files, columns and filters that a read will open and decode
     "FilePlan": "explanation",  # How a file, or a piece of one, is read
     "FilterPlan": "explanation",  # Where a part of the filter is applied
@@ -38,15 +33,11 @@ _HOMES = {
     "IndexedFiles": "index.indexed_files",  # Plain files whose records are numbered consecutively, from 0 on
     "KnownCounts": "index.known_counts",  # Numbers of records from manifests, slices
     "IndexWriter": "index.write_index",  # Collects the sizes of the records written to a file
-    "column_search": "index_search",  # The search for the columns that are wanted of a scan, or for its rows
     "open_indexed": "index_search",  # Open the rows of a scan by its column indexes
-    "inferred_schema": "inference",  # The schema for `observations`, sorted by name
     "LazyScan": "lazy_scan",  # A scan that finds its schema later
     "LiveScan": "live_scan",  # A scan whose files are looked up again at each use
-    "refresh_scan": "live_scan",  # Look up the current files for the same columns and rows
-    "apply_filter": "narrow_scan",  # Only the rows that meet a condition, and those of earlier calls
+    "schema_for_manifest": "manifest_schema",  # Decide the schema that a manifest is to have
     "exclude_rows": "narrow_scan",  # Exclude files, and records of indexed files, that cannot fulfil a condition
-    "skip_rows": "narrow_scan",  # Skip the first rows
     "count_scan": "opening",  # The number of rows
     "open_all": "opening",  # Open all rows of a dataset, under the types that all of them have
     "open_scan": "opening",  # Open the files of a scan
@@ -60,19 +51,14 @@ _HOMES = {
     "open_as_it_is": "reader",  # Open all files of a scan
     "Reader": "reader",  # Record batches of one schema from TFRecord files
     "AbsentColumns": "record_checks",  # The declared columns without a value so far, in one read of all its records
-    "sidecar_schema": "record_checks",  # The description of the datasets that files are of
-    "split_folders": "record_checks",  # Split a path into the directory so many folders above its file
     "warn_of_schema": "record_checks",  # Warn about records that the schema does not describe
+    "SidecarSchema": "record_checks",  # The description of datasets in the directories of their files
     "RecordReader": "record_reader",  # Iterate once over the payloads of TFRecord files
     "ReadReport": "report",  # The counts of a read so far
     "plan_scan": "resolve_schema",  # Choose the schema of a read, and compile it
     "RowFaultPolicy": "row_fault_policy",  # The policy of `on_error` for rows that were delivered
-    "add_filter_columns": "row_filter",  # The ``columns=`` that selects the columns of a filter, too
-    "files_in_folders": "row_filter",  # Select the files of a manifest in the folders that meet a condition on
     "RowFilter": "row_filter",  # A condition on the rows of a read
-    "find_saved_schema": "saved_schema",  # The saved schema of files, or None
     "save_schema": "saving_schema",  # Save a schema for the files of a path
-    "PIECE_BYTES": "scan",  # Bytes of a piece of a dataset
     "ResolvedSchema": "scan",  # The schema of the features, and its source
     "Scan": "scan",  # A read of files under a schema
     "ScanHolder": "scan_holder",  # Base class of datasets and their pieces, which hold a scan
@@ -80,7 +66,6 @@ _HOMES = {
     "ChosenRecords": "sources",  # The records of a file that are rows of a scan
     "made_records": "sources",  # A source of records made of files, as one TFRecord file
     "PieceStream": "sources",  # A `tfrecord_io.bytes.compression.stream.Stream` that consists of pieces
-    "resolve_selection": "sources",  # Resolve the source of a call to files and a selection
     "unite_parts": "sources",  # Make one scan of the rows of parts of a dataset
     "SAMPLE_ROWS": "type_suggestions",  # Rows of the sample that suggestions look at
     "suggest_types": "type_suggestions",  # The columns of the first records that can be read as something better

@@ -1,18 +1,14 @@
 # Written by docs/reference/stub.py.
 
 from tfrecord_io.read.build_column_index import FileIndex as FileIndex
-from tfrecord_io.read.build_column_index import index_columns as index_columns
 from tfrecord_io.read.call_options import check_equal as check_equal
 from tfrecord_io.read.call_options import options_from_call as options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker as BlockWalker
 from tfrecord_io.read.chunks.block_walker import RecordFile as RecordFile
 from tfrecord_io.read.chunks.count_frames import records_of_files as records_of_files
-from tfrecord_io.read.chunks.embedded_schemas import first_contents as first_contents
-from tfrecord_io.read.chunks.embedded_schemas import unite_embedded as unite_embedded
 from tfrecord_io.read.chunks.recovery import Recovery as Recovery
 from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
 from tfrecord_io.read.chunks.recovery import SkippedRegions as SkippedRegions
-from tfrecord_io.read.chunks.recovery import fitting_parts as fitting_parts
 from tfrecord_io.read.chunks.segments import SegmentWalk as SegmentWalk
 from tfrecord_io.read.column_indexes import ColumnIndexes as ColumnIndexes
 from tfrecord_io.read.counting import count as count
@@ -20,7 +16,6 @@ from tfrecord_io.read.dataset_splits import tfds_format as tfds_format
 from tfrecord_io.read.explanation import Explanation as Explanation
 from tfrecord_io.read.explanation import FilePlan as FilePlan
 from tfrecord_io.read.explanation import FilterPlan as FilterPlan
-from tfrecord_io.read.explanation import explain_scan as explain_scan
 from tfrecord_io.read.exploding import Steps as Steps
 from tfrecord_io.read.exploding import explode as explode
 from tfrecord_io.read.file_indexes import build_index as build_index
@@ -32,15 +27,11 @@ from tfrecord_io.read.index.find_index import find_indexes as find_indexes
 from tfrecord_io.read.index.indexed_files import IndexedFiles as IndexedFiles
 from tfrecord_io.read.index.known_counts import KnownCounts as KnownCounts
 from tfrecord_io.read.index.write_index import IndexWriter as IndexWriter
-from tfrecord_io.read.index_search import column_search as column_search
 from tfrecord_io.read.index_search import open_indexed as open_indexed
-from tfrecord_io.read.inference import inferred_schema as inferred_schema
 from tfrecord_io.read.lazy_scan import LazyScan as LazyScan
 from tfrecord_io.read.live_scan import LiveScan as LiveScan
-from tfrecord_io.read.live_scan import refresh_scan as refresh_scan
-from tfrecord_io.read.narrow_scan import apply_filter as apply_filter
+from tfrecord_io.read.manifest_schema import schema_for_manifest as schema_for_manifest
 from tfrecord_io.read.narrow_scan import exclude_rows as exclude_rows
-from tfrecord_io.read.narrow_scan import skip_rows as skip_rows
 from tfrecord_io.read.opening import CallSource as CallSource
 from tfrecord_io.read.opening import count_scan as count_scan
 from tfrecord_io.read.opening import open_all as open_all
@@ -54,19 +45,14 @@ from tfrecord_io.read.reader import NumberedRows as NumberedRows
 from tfrecord_io.read.reader import Reader as Reader
 from tfrecord_io.read.reader import open_as_it_is as open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns as AbsentColumns
-from tfrecord_io.read.record_checks import sidecar_schema as sidecar_schema
-from tfrecord_io.read.record_checks import split_folders as split_folders
+from tfrecord_io.read.record_checks import SidecarSchema as SidecarSchema
 from tfrecord_io.read.record_checks import warn_of_schema as warn_of_schema
 from tfrecord_io.read.record_reader import RecordReader as RecordReader
 from tfrecord_io.read.report import ReadReport as ReadReport
 from tfrecord_io.read.resolve_schema import plan_scan as plan_scan
 from tfrecord_io.read.row_fault_policy import RowFaultPolicy as RowFaultPolicy
 from tfrecord_io.read.row_filter import RowFilter as RowFilter
-from tfrecord_io.read.row_filter import add_filter_columns as add_filter_columns
-from tfrecord_io.read.row_filter import files_in_folders as files_in_folders
-from tfrecord_io.read.saved_schema import find_saved_schema as find_saved_schema
 from tfrecord_io.read.saving_schema import save_schema as save_schema
-from tfrecord_io.read.scan import PIECE_BYTES as PIECE_BYTES
 from tfrecord_io.read.scan import ResolvedSchema as ResolvedSchema
 from tfrecord_io.read.scan import Scan as Scan
 from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
@@ -74,7 +60,6 @@ from tfrecord_io.read.source_resolution import Files as Files
 from tfrecord_io.read.sources import ChosenRecords as ChosenRecords
 from tfrecord_io.read.sources import PieceStream as PieceStream
 from tfrecord_io.read.sources import made_records as made_records
-from tfrecord_io.read.sources import resolve_selection as resolve_selection
 from tfrecord_io.read.sources import unite_parts as unite_parts
 from tfrecord_io.read.type_suggestions import SAMPLE_ROWS as SAMPLE_ROWS
 from tfrecord_io.read.type_suggestions import Suggestion as Suggestion
@@ -97,7 +82,6 @@ __all__ = [
     "LazyScan",
     "LiveScan",
     "NumberedRows",
-    "PIECE_BYTES",
     "PartitionColumns",
     "PieceStream",
     "RandomAccess",
@@ -114,30 +98,21 @@ __all__ = [
     "ScanHolder",
     "SegmentWalk",
     "SelectedRecords",
+    "SidecarSchema",
     "SkippedRegion",
     "SkippedRegions",
     "Steps",
     "Suggestion",
-    "add_filter_columns",
-    "apply_filter",
     "build_index",
     "check_equal",
     "check_indexes",
-    "column_search",
     "compare_index",
     "count",
     "count_scan",
     "exclude_rows",
-    "explain_scan",
     "explode",
-    "files_in_folders",
     "find_indexes",
-    "find_saved_schema",
-    "first_contents",
-    "fitting_parts",
     "implode",
-    "index_columns",
-    "inferred_schema",
     "made_records",
     "open_all",
     "open_as_it_is",
@@ -148,15 +123,10 @@ __all__ = [
     "plan_scan",
     "read_scan",
     "records_of_files",
-    "refresh_scan",
-    "resolve_selection",
     "save_schema",
-    "sidecar_schema",
-    "skip_rows",
-    "split_folders",
+    "schema_for_manifest",
     "suggest_types",
     "tfds_format",
-    "unite_embedded",
     "unite_parts",
     "warn_of_schema",
     "write_indexes",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,6 +16,10 @@ from tfrecord_io.errors import ReplacedError
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, ColumnIndex, check_fields, expand_scalars
 from tfrecord_io.read.index.find_index import find_again, open_columns, unless_stale, warn_of_stale
 from tfrecord_io.store import Publication, Source, find_sidecars, open_random_access
+
+if TYPE_CHECKING:
+    from tfrecord_io.read.index.column_search import ColumnSearch
+    from tfrecord_io.read.scan import Scan
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,20 @@ class ColumnIndexes:
                 index_columns(written, self.columns, options, is_just_written=True, is_optional=self.is_optional)
         except (ReplacedError, FileNotFoundError):  # or does so now: the call has added its rows, and must not fail
             logger.info("not indexed: %s, another writer has replaced what was written", self.path)
+
+    @staticmethod
+    def rewrite(sources: Sequence[Source], columns: Sequence[str], options: ScanOptions) -> None:
+        """Write those of files whose records were replaced; columns that they do not have are left out."""
+        from tfrecord_io.read.build_column_index import index_columns
+
+        index_columns(sources, columns, options, is_optional=True)
+
+    @staticmethod
+    def search(scan: Scan) -> ColumnSearch:
+        """The search for the rows of a scan."""
+        from tfrecord_io.read.index_search import column_search
+
+        return column_search(scan, scan.row_filter)
 
     @staticmethod
     def check(columns: Sequence[str], schema: pa.Schema, features: Collection[str] = ()) -> None:

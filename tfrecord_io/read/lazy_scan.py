@@ -11,10 +11,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from tfrecord_io.base import ReadOptions
+from tfrecord_io.read.live_scan import refresh_scan
+from tfrecord_io.read.narrow_scan import apply_filter, skip_rows
 from tfrecord_io.read.scan import Origin, Scan
 from tfrecord_io.read.source_resolution import plan_sources
 from tfrecord_io.read.sources import absolute_paths
 from tfrecord_io.store import Source, is_elsewhere, working_directory
+
+if TYPE_CHECKING:
+    from tfrecord_io.read.explanation import Explanation
 
 _SLOTS: Any = Scan
 _SOURCES, _ORIGIN = _SLOTS.sources, _SLOTS.origin
@@ -54,6 +59,25 @@ class LazyScan(Scan):
         """A dataset from a scan, so with its schema."""
         values = {field.name: getattr(scan, field.name) for field in fields(Scan)}
         return cls(**{**values, "directory": scan.directory or working_directory(scan.sources)})
+
+    def filtered(self, filters: Any) -> Self:
+        return apply_filter(self, filters)
+
+    filtered.__doc__ = apply_filter.__doc__
+
+    def skipped(self, rows: int) -> Self:
+        """Without the first rows."""
+        return skip_rows(self, rows)
+
+    def refreshed(self) -> Self:
+        """The files that are there now; see `refresh_scan`."""
+        return refresh_scan(self)
+
+    def explanation(self) -> Explanation:
+        """The plan of opening the files."""
+        from tfrecord_io.read.explanation import explain_scan
+
+        return explain_scan(self)
 
     if not TYPE_CHECKING:
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Set
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import CopyOptions, FrameOptions, ReadOptions, ScanOptions, StorageOptions
+from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, StorageOptions
 from tfrecord_io.read.call_options import AnyOptions, datasets_in, pace_options, refuse_options
 from tfrecord_io.read.dataset_splits import find_sources, resolve_sources
 from tfrecord_io.read.index_search import open_indexed, use_index
@@ -24,8 +24,11 @@ from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Origin, Scan, ScanHolder
 from tfrecord_io.read.source_resolution import Files, resolve_source
-from tfrecord_io.read.sources import add_folder_types
+from tfrecord_io.read.sources import add_folder_types, resolve_selection
 from tfrecord_io.store import Source
+
+if TYPE_CHECKING:
+    from tfrecord_io.base import CopyOptions
 
 
 class CallSource:
@@ -97,6 +100,10 @@ class CallSource:
             expected = "the path of one dataset, as str or PathLike, or a Dataset"
             raise TypeError(f"{verb} takes {expected}, not a {type(path).__name__}")
         return path
+
+    def resolve_selection(self, options: AnyOptions) -> tuple[Any, AnyOptions]:
+        """See `tfrecord_io.read.sources.resolve_selection`."""
+        return resolve_selection(self.given, options)
 
     def add_folder_types(self, options: AnyOptions) -> AnyOptions:
         """See `tfrecord_io.read.sources.add_folder_types`."""

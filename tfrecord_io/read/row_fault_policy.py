@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from tfrecord_io.base import on_damage
 from tfrecord_io.columns import RowFault
+from tfrecord_io.read.chunks.recovery import fitting_parts
 from tfrecord_io.read.reader import Reader
 
 
@@ -20,6 +21,8 @@ class RowFaultPolicy:
     It takes the warning of left-out records over from the reader, as there may be more of them: call
     `warn_of_left_out` at the end.
     """
+
+    fitting_parts = staticmethod(fitting_parts)
 
     def __init__(self, reader: Reader | None, on_error: object) -> None:
         self._reader, self._on_error = reader, on_error

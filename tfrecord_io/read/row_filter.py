@@ -203,19 +203,42 @@ class RowFilter:
                 return {sources[0].partitions}
             return set().union(*(self._possible_folders([source], partitions) for source in sources))
 
+    @classmethod
+    def files_in_folders(cls, filters: Any, manifest: Manifest, version: ManifestVersion) -> tuple[ManifestFile, ...]:
+        """Select the files of a manifest in the folders that meet a condition on partition columns.
 
-def add_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> tuple[str, ...] | None:
-    """The ``columns=`` that selects the columns of a filter, too.
+        Raises
+        ------
+        FeatureNotFoundError
+            The condition names another column.
+        """
+        sources = []
+        for file in manifest.files:
+            shard = ManifestShard(
+                version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=None, watched=False
+            )
+            partitions = ColumnFolder.pairs_in(f"/{file.path}", "/")
+            sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=partitions))
+        if not sources:
+            return ()
+        columns = PartitionColumns.from_folders(sources)
+        condition = cls.for_schema(filters, pa.schema(columns.fields))
+        possible = {source.path for source in condition.possible(sources, columns)}
+        return tuple(file for file in manifest.files if file.path in possible)
 
-    >>> add_filter_columns(["!image", "!id"], ["id"])
-    ('*', '!image', 'id')
-    """
-    if any(name.startswith("!") for name in filter_columns):  # which no entry selects
-        return None
-    entries = entries_of(columns)
-    kept = [entry for entry in entries if entry.removeprefix("!") not in filter_columns]
-    only_excludes = bool(entries) and all(entry.startswith("!") for entry in entries)
-    return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
+    @staticmethod
+    def add_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> tuple[str, ...] | None:
+        """The ``columns=`` that selects the columns of a filter, too.
+
+        >>> RowFilter.add_columns(["!image", "!id"], ["id"])
+        ('*', '!image', 'id')
+        """
+        if any(name.startswith("!") for name in filter_columns):  # which no entry selects
+            return None
+        entries = entries_of(columns)
+        kept = [entry for entry in entries if entry.removeprefix("!") not in filter_columns]
+        only_excludes = bool(entries) and all(entry.startswith("!") for entry in entries)
+        return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
 
 
 def _restrict(condition: Condition, names: Collection[str]) -> Condition | None:
@@ -280,24 +303,3 @@ def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
     ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0)), dtype=np.int64)
     counts = np.diff(np.concatenate(([0], np.cumsum(hits)))[np.concatenate(([0], ends))])
     return pa.array(counts > 0, mask=np.asarray(lists.is_null()))
-
-
-def files_in_folders(filters: Any, manifest: Manifest, version: ManifestVersion) -> tuple[ManifestFile, ...]:
-    """Select the files of a manifest in the folders that meet a condition on partition columns.
-
-    Raises
-    ------
-    FeatureNotFoundError
-        The condition names another column.
-    """
-    sources = []
-    for file in manifest.files:
-        shard = ManifestShard(version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=None, watched=False)
-        partitions = ColumnFolder.pairs_in(f"/{file.path}", "/")
-        sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=partitions))
-    if not sources:
-        return ()
-    columns = PartitionColumns.from_folders(sources)
-    condition = RowFilter.for_schema(filters, pa.schema(columns.fields))
-    possible = {source.path for source in condition.possible(sources, columns)}
-    return tuple(file for file in manifest.files if file.path in possible)

@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from tfrecord_io.read.row_filter import RowFilter
     from tfrecord_io.store import PackedSources
 
-PIECE_BYTES = 128 * MIB
 MOST_PIECES = 1_000_000  # each is a task of its own
 # Options that change neither which columns are decoded nor how.
 _OF_BATCHES = {"threads", "batch_size", "batch_bytes", "progress"}
@@ -142,6 +141,8 @@ class Scan:
 
     SchemaError if a column cannot be read, or its name is used twice.
     """
+
+    PIECE_BYTES: ClassVar = 128 * MIB  # of a piece of a dataset
 
     sources: tuple[Source, ...]
     options: ScanOptions

@@ -154,6 +154,14 @@ class CopiedRecords:
             if content is not None and _is_readable(content) and field_bytes(content) not in self._fields:
                 self._fields = (*self._fields, field_bytes(content))
 
+    @staticmethod
+    def select(frames: Frames, indices: Any) -> Frames:
+        """Select records, in the order of their `indices`."""
+        data, sizes = frames
+        starts, selected_sizes = (np.cumsum(sizes) - sizes)[indices], sizes[indices]
+        joined = get_engine().payloads(data, Extents(starts, selected_sizes, 0))  # joins whole frames as if payloads
+        return joined, selected_sizes
+
     def _strip_schemas(self, data: Array, sizes: Array) -> Frames:
         """Remove the embedded schemas from records."""
         ends = np.cumsum(sizes)
@@ -466,11 +474,3 @@ def _is_readable(content: bytes | None) -> bool:
         return content is not None and unpack(content) is not None
     except EmbeddedSchemaUnreadable:
         return False
-
-
-def selected(frames: Frames, indices: Any) -> Frames:
-    """Select records, in the order of their `indices`."""
-    data, sizes = frames
-    starts, selected_sizes = (np.cumsum(sizes) - sizes)[indices], sizes[indices]
-    joined = get_engine().payloads(data, Extents(starts, selected_sizes, 0))  # joins whole frames as if payloads
-    return joined, selected_sizes

@@ -39,8 +39,6 @@ from tfrecord_io.read import (
     KnownCounts,
     PartitionColumns,
     Scan,
-    column_search,
-    index_columns,
     open_as_it_is,
     plan_scan,
 )
@@ -64,7 +62,7 @@ from tfrecord_io.store import (
     resolve_inputs,
     total,
 )
-from tfrecord_io.write.copied_records import Frames, selected
+from tfrecord_io.write.copied_records import CopiedRecords, Frames
 from tfrecord_io.write.frame_sink import FrameSink, add_prefix, indexes_of_published
 
 _MOST_FILES = 8  # that are read at a time
@@ -220,14 +218,14 @@ class _Deletion:
         """All rows of a file, or none, by its folder."""
         assert scan.row_filter is not None
         assert source.shard is not None
-        (is_whole,) = scan.row_filter.mask(column_search(scan, scan.row_filter).constants(source)).to_pylist()
+        (is_whole,) = scan.row_filter.mask(ColumnIndexes.search(scan).constants(source)).to_pylist()
         return _Found(source, np.arange(source.shard.records if is_whole else 0), source.shard.records)
 
     def _in(self, scan: Scan, sources: Sequence[Source]) -> Iterator[_Found]:
         """The rows of each file: by its column index, or the columns of the condition are read."""
         assert scan.row_filter is not None
         to_read = []
-        for source, found in zip(sources, column_search(scan, scan.row_filter).certain(sources), strict=True):
+        for source, found in zip(sources, ColumnIndexes.search(scan).certain(sources), strict=True):
             if found is not None:
                 yield _Found(source, *found)
             else:
@@ -349,7 +347,7 @@ class _Deletion:
                 if walker.record == 0:
                     content = None if stay[0] else embedded_content(data[: int(sizes[0])])
                     prefix = b"" if content is None else field_bytes(content)
-                kept_frames = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
+                kept_frames = (data, sizes) if stay.all() else CopiedRecords.select((data, sizes), np.flatnonzero(stay))
                 if prefix and stay.any():
                     kept_frames, prefix = _prefixed(kept_frames, prefix, sources[walker.number].path), b""
                 yield walker.number, walker.opened.compression, kept_frames
@@ -365,7 +363,7 @@ class _Deletion:
         for names, index_paths in paths.items():  # a column may be in other files of the dataset only
             # Files that are missing here have been replaced by another writer.
             if rewritten := [files[path] for path in index_paths if path in files]:
-                index_columns(rewritten, names, options, is_optional=True)
+                ColumnIndexes.rewrite(rewritten, names, options)
 
     def report(self) -> DeleteReport:
         """The report of the deletion, or of a dry run."""

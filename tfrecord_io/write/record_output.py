@@ -20,61 +20,6 @@ _ADVICE = "shards= sets the number of files in each folder"
 _MOST_NAMED = 8  # paths in a message
 
 
-@contextmanager
-def record_outputs(
-    records: CopiedRecords, path: Any, names: Sequence[str] = ("",)
-) -> Iterator[list[RecordOutput | FolderOutputs]]:
-    """Open outputs for records: `path` itself, or with `names` files in this directory.
-
-    All outputs are published together when the block ends, and discarded after an exception. With
-    ``partitions="folders"``, `path` is a directory, each of whose folders gets the names, or shards.
-    """
-    schema, options = records.schema, records.options
-    outputs: list[RecordOutput | FolderOutputs] = []
-    opened: list[RecordOutput] = []  # outputs to publish: those of `outputs`, or of their folders
-    with ExitStack() as parents:
-        try:
-            for name in names:
-                inside = path + name if name else path
-                if options.partitions == "folders":
-                    directory = directory_of_folders(path, "partitions='folders'", _ADVICE)
-                    inside = f"{directory}{next(iter(records.folders), '')}{name}"
-                check_outside(
-                    records.src, options.source, target=inside, storage=options.target, sources=records.sources
-                )
-                if options.partitions == "folders":
-                    outputs.append(
-                        FolderOutputs(
-                            directory=directory,
-                            name=name,
-                            schema=schema,
-                            options=options,
-                            opened=opened,
-                            parents=parents,
-                        )
-                    )
-                else:
-                    opened.append(RecordOutput(inside, schema, options))
-                    outputs.append(opened[-1])
-            yield outputs
-            if options.partitions == "folders" and names == ("",):
-                for folder in records.folders:  # folders without records are written, too
-                    outputs[0].folder(folder)
-                # A directory before its subdirectories, where files would belong to another dataset.
-                opened.sort(key=attrgetter("path"))
-            for output in opened:
-                output.finish()
-            for output in opened:
-                output.warn()
-            for output in opened:
-                output.commit()
-        except BaseException as error:
-            say_published([path for output in opened for path in output.published], error)
-            for output in opened:
-                output.discard_after(error)
-            raise
-
-
 def say_published(paths: Sequence[str], error: BaseException) -> None:
     """State in an error what was published before it."""
     if paths:
@@ -95,6 +40,61 @@ class RecordOutput:
         self._sink = open_sink(path, options) if sink is None else sink
         self.path = self._sink.path
         self._prefix = b"" if schema.content is None else self._sink.begin(schema.content)
+
+    @classmethod
+    @contextmanager
+    def open_all(
+        cls, records: CopiedRecords, path: Any, names: Sequence[str] = ("",)
+    ) -> Iterator[list[RecordOutput | FolderOutputs]]:
+        """Open outputs for records: `path` itself, or with `names` files in this directory.
+
+        All outputs are published together when the block ends, and discarded after an exception. With
+        ``partitions="folders"``, `path` is a directory, each of whose folders gets the names, or shards.
+        """
+        schema, options = records.schema, records.options
+        outputs: list[RecordOutput | FolderOutputs] = []
+        opened: list[RecordOutput] = []  # outputs to publish: those of `outputs`, or of their folders
+        with ExitStack() as parents:
+            try:
+                for name in names:
+                    inside = path + name if name else path
+                    if options.partitions == "folders":
+                        directory = directory_of_folders(path, "partitions='folders'", _ADVICE)
+                        inside = f"{directory}{next(iter(records.folders), '')}{name}"
+                    check_outside(
+                        records.src, options.source, target=inside, storage=options.target, sources=records.sources
+                    )
+                    if options.partitions == "folders":
+                        outputs.append(
+                            FolderOutputs(
+                                directory=directory,
+                                name=name,
+                                schema=schema,
+                                options=options,
+                                opened=opened,
+                                parents=parents,
+                            )
+                        )
+                    else:
+                        opened.append(cls(inside, schema, options))
+                        outputs.append(opened[-1])
+                yield outputs
+                if options.partitions == "folders" and names == ("",):
+                    for folder in records.folders:  # folders without records are written, too
+                        outputs[0].folder(folder)
+                    # A directory before its subdirectories, where files would belong to another dataset.
+                    opened.sort(key=attrgetter("path"))
+                for output in opened:
+                    output.finish()
+                for output in opened:
+                    output.warn()
+                for output in opened:
+                    output.commit()
+            except BaseException as error:
+                say_published([path for output in opened for path in output.published], error)
+                for output in opened:
+                    output.discard_after(error)
+                raise
 
     def folder(self, folder: str) -> RecordOutput:
         """The output for records of this folder."""

@@ -27,7 +27,7 @@ from tfrecord_io.columns import (
     to_rows,
 )
 from tfrecord_io.errors import SchemaError, needs
-from tfrecord_io.read import PIECE_BYTES, Reader, RowFaultPolicy, ScanHolder
+from tfrecord_io.read import Reader, RowFaultPolicy, Scan, ScanHolder
 from tfrecord_io.rows import ImageColumns, RowSource, TableRepresentation, pad_value, source_of, varies
 from tfrecord_io.typing import Lengths
 
@@ -43,7 +43,7 @@ def to_hf(
     *,
     streaming: Literal[True] = True,
     shards: int | None = None,
-    max_bytes: int = PIECE_BYTES,
+    max_bytes: int = Scan.PIECE_BYTES,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
     pad_to: Lengths | Mapping[str, Lengths] | None = None,
@@ -54,7 +54,7 @@ def to_hf(
     *,
     streaming: Literal[False],
     shards: int | None = None,
-    max_bytes: int = PIECE_BYTES,
+    max_bytes: int = Scan.PIECE_BYTES,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
     pad_to: Lengths | Mapping[str, Lengths] | None = None,
@@ -65,7 +65,7 @@ def to_hf(
     *,
     streaming: bool,
     shards: int | None = None,
-    max_bytes: int = PIECE_BYTES,
+    max_bytes: int = Scan.PIECE_BYTES,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
     pad_to: Lengths | Mapping[str, Lengths] | None = None,
@@ -76,7 +76,7 @@ def to_hf(
     *,
     streaming: bool = True,
     shards: int | None = None,
-    max_bytes: int = PIECE_BYTES,
+    max_bytes: int = Scan.PIECE_BYTES,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
     pad_to: Lengths | Mapping[str, Lengths] | None = None,

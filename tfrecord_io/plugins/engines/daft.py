@@ -9,7 +9,7 @@ import pyarrow as pa
 from tfrecord_io.base import LateTypes, WriteOptions
 from tfrecord_io.columns import refuse_unknown_dtypes, types_within
 from tfrecord_io.errors import EncodeError, needs
-from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder
+from tfrecord_io.read import Scan, ScanHolder
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write import DistributedWriter, WriteReport
 
@@ -19,7 +19,7 @@ else:
     daft = LateTypes("daft")
 
 
-def to_daft(dataset: ScanHolder, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
+def to_daft(dataset: ScanHolder, *, max_bytes: int = Scan.PIECE_BYTES) -> daft.DataFrame:
     """A Daft DataFrame, whose scan tasks read the pieces on any machine.
 
     >>> import daft, tfrecord_io as tfr

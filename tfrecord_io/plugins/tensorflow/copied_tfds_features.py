@@ -10,7 +10,7 @@ from typing import Any
 from tfrecord_io.columns import FEATURES, read_info
 from tfrecord_io.errors import printable, warn
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
-from tfrecord_io.read import Reader, Scan, ScanHolder, sidecar_schema, split_folders
+from tfrecord_io.read import Reader, Scan, ScanHolder, SidecarSchema
 from tfrecord_io.store import Directory
 
 Json = dict[str, Any]
@@ -32,11 +32,9 @@ class SourceFeatures:
         scan = data.scan if isinstance(data, Reader) else ScanHolder.unwrap(data)
         if not isinstance(scan, Scan) or scan.resolved.source not in (FEATURES, "schema="):
             return None
-        sidecar, _ = sidecar_schema(scan.sources, scan.options)
-        if sidecar is None:
+        folder = SidecarSchema.folder_of(scan.sources, scan.options)
+        if folder is None:
             return None
-        directory, _ = split_folders(scan.sources[0].path, sidecar.depth)
-        folder = Directory(directory, sidecar.storage)
         text = folder.read(FEATURES)
         if text is None:
             return None

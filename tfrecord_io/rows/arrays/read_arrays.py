@@ -14,7 +14,7 @@ from tfrecord_io.base import MIB, ArrayOptions, RepresentationOptions, check_key
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Dense, Ragged, RowFault, empty_batch
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read import CallSource, Reader, RowFaultPolicy, Scan, fitting_parts, open_all, options_from_call
+from tfrecord_io.read import CallSource, Reader, RowFaultPolicy, Scan, open_all, options_from_call
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation, slice_columns
 from tfrecord_io.typing import (
@@ -200,7 +200,7 @@ def _fitting(
         return part
 
     kept = [table.slice(0, 0)]
-    for _, _, part in fitting_parts(table.num_rows, make, policy.leave_out):
+    for _, _, part in RowFaultPolicy.fitting_parts(table.num_rows, make, policy.leave_out):
         if isinstance(part, RowFault):
             return part, pa.concat_tables(kept)
         kept.append(part)
@@ -272,7 +272,7 @@ def _fill(
             _fill_rows(column, out[column.name], begin + done)
         return end - first
 
-    for _, _, part in fitting_parts(len(batch), make, passes):
+    for _, _, part in RowFaultPolicy.fitting_parts(len(batch), make, passes):
         if isinstance(part, RowFault):
             return done, part
         done += part

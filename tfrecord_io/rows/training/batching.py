@@ -19,7 +19,7 @@ import pyarrow as pa
 from tfrecord_io.base import MIB, IterOptions, counted
 from tfrecord_io.bytes import Array, first_fit
 from tfrecord_io.columns import RowFault, leaf_arrays, leaf_fields, list_lengths
-from tfrecord_io.read import fitting_parts
+from tfrecord_io.read import RowFaultPolicy
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.representation import BatchForm, ColumnArrays, TableRepresentation, slice_columns
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
@@ -481,7 +481,7 @@ class Batching:
             return places
 
         kept = [np.empty(0, np.int64)]
-        for _, _, places in fitting_parts(len(part), make, partial(rows.leave_out, part)):
+        for _, _, places in RowFaultPolicy.fitting_parts(len(part), make, partial(rows.leave_out, part)):
             if isinstance(places, RowFault):
                 return np.concatenate(kept), places
             kept.append(places)

@@ -33,7 +33,6 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.read import (
-    PIECE_BYTES,
     AbsentColumns,
     KnownCounts,
     NumberedRows,
@@ -78,7 +77,7 @@ class Files(RowSource):
     def describe(self) -> str:
         return self.scan.describe()
 
-    def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
+    def split(self, n: int | None, max_bytes: int = Scan.PIECE_BYTES) -> list[Self]:
         return [type(self)(scan) for scan in self.scan.split(n, max_bytes)]
 
     def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> FileEpochs:

@@ -16,7 +16,7 @@ from tfrecord_io.base import LIMITS, MIB, IterOptions, cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import RowFault, empty_batch, int64_array, selectable
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
-from tfrecord_io.read import PIECE_BYTES, ReadReport, Scan, Steps, open_scan, records_of_files
+from tfrecord_io.read import ReadReport, Scan, Steps, open_scan, records_of_files
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup, ScanLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, Share
@@ -141,7 +141,7 @@ class Windows(RowSource):
         form = self.form
         return f"{form.length} steps, stride={form.stride}, pad={form.pad!r}, of {self.episodes.describe()}"
 
-    def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
+    def split(self, n: int | None, max_bytes: int = Scan.PIECE_BYTES) -> list[Self]:
         """See `Scan.split`."""
         return [replace(self, episodes=scan) for scan in self.episodes.split(n, max_bytes)]
 

@@ -28,7 +28,7 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream, load
 from tfrecord_io.columns import Projection, Schema, empty_batch, first_refused, selectable, short_type_name
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
-from tfrecord_io.read import CallSource, PartitionColumns, RowFilter, add_filter_columns, options_from_call
+from tfrecord_io.read import CallSource, PartitionColumns, RowFilter, options_from_call
 from tfrecord_io.store import Entry, OutputStream, RawFile, Source, find_files, open_output, open_source, total
 from tfrecord_io.typing import ProgressLike, SchemaLike
 from tfrecord_io.write import FrameSink, Piece, WriteReport
@@ -68,7 +68,7 @@ class SourceOptions:
         if not set(needed) <= set(names):
             return Projection(None)
         columns = self.columns
-        return Projection(add_filter_columns(columns, needed) if needed and columns is not None else columns)
+        return Projection(RowFilter.add_columns(columns, needed) if needed and columns is not None else columns)
 
     def check_count(self, count: int, path: str) -> None:
         """Raise SchemaError if a file has more columns or fields than its limit, of which `count` are known."""

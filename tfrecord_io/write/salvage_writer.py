@@ -71,7 +71,9 @@ from tfrecord_io.store import (
     make_parent,
     open_publication,
 )
-from tfrecord_io.write import FrameSink, SchemaUnion, say_published, try_add_prefix
+from tfrecord_io.write.frame_sink import FrameSink, try_add_prefix
+from tfrecord_io.write.record_output import say_published
+from tfrecord_io.write.sharded_sink import SchemaUnion
 
 _MOST_SHARDS = 1_000_000  # of a family without a manifest, of which missing ones are looked for
 
