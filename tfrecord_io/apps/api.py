@@ -472,7 +472,9 @@ def write_tfrecord(
             report: WriteReport = point.load()(data, path, options)
             return report
     if isinstance(data, ScanHolder):
-        scan = ScanHolder.unwrap(data)
+        from tfrecord_io.read import Scan
+
+        scan = Scan.unwrap(data)
         origin = scan.origin
         whole, storage = (None, DEFAULT_STORAGE) if origin is None else (origin.path, origin.options.storage)
         check_outside(whole, storage, target=path, storage=options.storage, sources=scan.sources)

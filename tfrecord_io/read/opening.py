@@ -53,7 +53,7 @@ class CallSource:
         """The paths by which its files were looked up, or their own."""
         parts = self.given if isinstance(self.given, list | tuple) else [self.given]
         paths: list[Any] = []
-        for part in map(ScanHolder.unwrap, parts):
+        for part in map(Scan.unwrap, parts):
             looked_up = part.files if isinstance(part, Scan) and part.origin is None else part
             if isinstance(looked_up, Scan) and looked_up.origin is not None:
                 looked_up = looked_up.origin.path
@@ -63,7 +63,7 @@ class CallSource:
     @property
     def storage_keywords(self) -> dict[str, Any]:
         """The keywords of the storage of a dataset, for a call that changes its files."""
-        scan = ScanHolder.unwrap(self.given)
+        scan = Scan.unwrap(self.given)
         return scan.stated.storage.keywords if isinstance(scan, Scan) else {}
 
     def listed(self) -> CallSource:
@@ -79,7 +79,7 @@ class CallSource:
         """
         for dataset in self.datasets if refused else ():
             refuse_options(dataset, verb, refused)
-        source = ScanHolder.unwrap(self.given)
+        source = Scan.unwrap(self.given)
         if isinstance(source, list | tuple):
             origins = [part.origin for part in source if isinstance(part, Scan) and part.origin is not None]
             if any(origin.options.split is not None for origin in origins):
@@ -126,7 +126,7 @@ class CallSource:
 
     def dataset(self, options: ReadOptions) -> Scan:
         """All columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
-        source = ScanHolder.unwrap(self.listed().given)
+        source = Scan.unwrap(self.listed().given)
         found = resolve_source(source, options)
         if isinstance(found, Scan):
             if found.origin is None:

@@ -168,6 +168,15 @@ class Scan:
     # What another scan of the same columns has compiled.
     compiled: _Compiled = None  # type: ignore[assignment]
 
+    @staticmethod
+    def unwrap(source: Any) -> Any:
+        """Take the scans out of datasets and pieces, alone or in a list; return any other source as it is."""
+        if isinstance(source, ScanHolder):
+            return source._held
+        if isinstance(source, list | tuple) and any(isinstance(part, ScanHolder) for part in source):
+            return [Scan.unwrap(part) for part in source]
+        return source
+
     def __post_init__(self) -> None:
         if self.compiled is None:
             object.__setattr__(self, "compiled", _Compiled(self))

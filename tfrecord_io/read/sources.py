@@ -30,7 +30,7 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.partition_columns import PartitionColumns, shard_of
 from tfrecord_io.read.reader import open_as_it_is
-from tfrecord_io.read.scan import Scan, ScanHolder
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.store import Origin, Source, SourcePrefetcher, is_remote, locate
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
@@ -49,7 +49,7 @@ def resolve_selection(
     Several parts of one dataset become one scan of their rows. ValueError if the call has further options for reading,
     and both the call and the dataset select rows or columns: no single read does that.
     """
-    source, options = ScanHolder.unwrap(source), add_folder_types(source, options)
+    source, options = Scan.unwrap(source), add_folder_types(source, options)
     if isinstance(source, list | tuple) and isinstance(options, ReadOptions) and _are_of_one_dataset(source):
         return unite_parts(*source), options.changed(columns=None) if source[0].chooses_columns else options
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
@@ -81,7 +81,7 @@ def add_folder_types(source: Any, options: AnyOptions) -> AnyOptions:
 
     Beside other sources, whose folders may have any names: with those that are text.
     """
-    parts = list(map(ScanHolder.unwrap, source if isinstance(source, list | tuple) else [source]))
+    parts = list(map(Scan.unwrap, source if isinstance(source, list | tuple) else [source]))
     pieces = [part for part in parts if isinstance(part, Scan) and part.origin is None]
     if not pieces or not hasattr(options, "schema_overrides"):
         return options

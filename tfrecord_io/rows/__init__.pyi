@@ -3,17 +3,11 @@
 from tfrecord_io.rows.arrays.image_columns import ImageColumns as ImageColumns
 from tfrecord_io.rows.arrays.image_decoding import ImageDecoder as ImageDecoder
 from tfrecord_io.rows.arrays.image_decoding import PixelReader as PixelReader
-from tfrecord_io.rows.arrays.image_decoding import check_pixel_count as check_pixel_count
-from tfrecord_io.rows.arrays.image_decoding import check_pixels as check_pixels
 from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
 from tfrecord_io.rows.arrays.read_arrays import scan_arrays as scan_arrays
-from tfrecord_io.rows.arrays.representation import MASK as MASK
 from tfrecord_io.rows.arrays.representation import BatchForm as BatchForm
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation as ColumnRepresentation
 from tfrecord_io.rows.arrays.representation import TableRepresentation as TableRepresentation
-from tfrecord_io.rows.arrays.representation import pad_value as pad_value
-from tfrecord_io.rows.arrays.representation import slice_columns as slice_columns
-from tfrecord_io.rows.arrays.representation import varies as varies
 from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber as ArraysByNumber
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup as ScanLookup
 from tfrecord_io.rows.training.batches_by_number import BatchesByNumber as BatchesByNumber
@@ -41,7 +35,6 @@ __all__ = [
     "ColumnRepresentation",
     "ImageColumns",
     "ImageDecoder",
-    "MASK",
     "MixedEpochs",
     "Mixture",
     "PixelReader",
@@ -51,17 +44,12 @@ __all__ = [
     "TableRepresentation",
     "WindowForm",
     "Windows",
-    "check_pixel_count",
-    "check_pixels",
     "iterate",
     "open_by_number",
-    "pad_value",
     "read_arrays",
     "same_columns",
     "scan_arrays",
     "shares",
-    "slice_columns",
     "source_of",
-    "varies",
     "workers_in_state",
 ]

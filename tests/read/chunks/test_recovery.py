@@ -19,7 +19,7 @@ from records import blobs, example, framed, int64s, written
 from rounds import COMPLETE
 from tfrecord_io.base.options import FrameOptions
 from tfrecord_io.bytes.compression import CODECS
-from tfrecord_io.read.scan import ScanHolder
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.write.salvage_writer import IntactRecords
 
 pytestmark = [
@@ -56,7 +56,7 @@ def damaged(path: Path, name: str, seed: int) -> Path:
 
 
 def salvaged(path: Path) -> list[bytes]:
-    [source] = ScanHolder.unwrap(tfr.dataset(path, schema={"x": "int64"})).sources
+    [source] = Scan.unwrap(tfr.dataset(path, schema={"x": "int64"})).sources
     payloads = []
     for frames, sizes in IntactRecords(source, FrameOptions()).frames():
         ends = sizes.cumsum()

@@ -125,7 +125,7 @@ def to_duckdb(dataset: ScanHolder, connection: duckdb.DuckDBPyConnection | None 
     connection : duckdb.DuckDBPyConnection, optional
         By default that of ``duckdb.sql``.
     """
-    scan: Scan = ScanHolder.unwrap(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     with needs("duckdb"):
         import duckdb
     return (connection or duckdb.default_connection()).from_arrow(_arrow_dataset(scan))

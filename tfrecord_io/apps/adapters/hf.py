@@ -28,7 +28,7 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import SchemaError, needs
 from tfrecord_io.read import Reader, RowFaultPolicy, Scan, ScanHolder
-from tfrecord_io.rows import ImageColumns, RowSource, TableRepresentation, pad_value, source_of, varies
+from tfrecord_io.rows import ColumnRepresentation, ImageColumns, RowSource, TableRepresentation, source_of
 from tfrecord_io.typing import Lengths
 
 if TYPE_CHECKING:
@@ -181,7 +181,8 @@ class _ListLengths:
 
     def __init__(self, schema: pa.Schema, options: RepresentationOptions, images: ImageColumns) -> None:
         representation = TableRepresentation(schema, options, complete=False)  # refuses names and types
-        layouts = {field.name: options.layout_of(field.name) for field in representation.fields if varies(field.type)}
+        varying = [field.name for field in representation.fields if ColumnRepresentation.varies(field.type)]
+        layouts = {name: options.layout_of(name) for name in varying}
         self._layouts = {name: layout for name, layout in layouts.items() if layout != ColumnLayout()}
         types = dict(zip(schema.names, schema.types, strict=True))
         for name, layout in self._layouts.items():
@@ -226,7 +227,9 @@ def _cut_lists(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[
     padding = (places >= lengths[:, None]).ravel()
     at = np.where(padding, 0, (begins[:, None] + places).ravel())
     fill = pa.scalar(
-        pad_value(layout.pad_value, to_rows(values.slice(0, 0), field.type.value_field).values.dtype, field.name),
+        ColumnRepresentation.pad_value(
+            layout.pad_value, to_rows(values.slice(0, 0), field.type.value_field).values.dtype, field.name
+        ),
         values.type,
     )
     padded = pc.if_else(pa.array(padding), fill, values.take(pa.array(at, mask=padding)))

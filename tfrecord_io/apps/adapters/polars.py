@@ -95,7 +95,7 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
 @check_keywords
 def to_polars(dataset: ScanHolder) -> pl.LazyFrame:
     """A polars LazyFrame of this version of the files; see `tfrecord_io.scan_polars`, which looks them up again."""
-    scan: Scan = ScanHolder.unwrap(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     return _lazy_frame(scan, scan)
 
 

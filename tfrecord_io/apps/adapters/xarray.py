@@ -27,7 +27,7 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import TFRecordError, needs
 from tfrecord_io.read import CallSource, Scan, ScanHolder, count_scan, options_from_call, read_scan
-from tfrecord_io.rows import MASK, ScanLookup, TableRepresentation, slice_columns
+from tfrecord_io.rows import ColumnRepresentation, ScanLookup, TableRepresentation
 from tfrecord_io.store import Source, codec_of, open_random_access
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def to_xarray(dataset: ScanHolder | Scan) -> xr.Dataset:
     dataset with a filter, `offset`, `limit` or another `on_error` than "raise" is read at once, as its rows have no
     known numbers.
     """
-    scan: Scan = ScanHolder.unwrap(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     with needs("xarray"):
         import xarray as xr
         from xarray.core.indexing import LazilyIndexedArray
@@ -139,9 +139,11 @@ def _arrays(table: pa.Table, scan: Scan) -> dict[str, Array]:
     options = RepresentationOptions.from_scan(scan.options, ragged="object", missing="mask")
     representation = TableRepresentation(table.schema, options, complete=False)
     empty = empty_batch(table.schema)
-    arrays = slice_columns(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)
+    arrays = TableRepresentation.slice(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)
     for column in representation.images & {*arrays}:
-        _refuse_missing(arrays.pop(f"{column}/{MASK}", np.zeros(0, np.bool_)), column, arrays[column].dtype)
+        _refuse_missing(
+            arrays.pop(f"{column}/{ColumnRepresentation.MASK}", np.zeros(0, np.bool_)), column, arrays[column].dtype
+        )
     return {name: _fill_missing(array, name) for name, array in arrays.items()}
 
 

@@ -30,7 +30,7 @@ from tfrecord_io.errors import (
     printable,
 )
 from tfrecord_io.read import Scan, open_as_it_is, plan_scan
-from tfrecord_io.rows import check_pixel_count, check_pixels
+from tfrecord_io.rows import PixelReader
 from tfrecord_io.store import Source
 from tfrecord_io.typing import RecordTypeName
 
@@ -239,9 +239,9 @@ def _faults(data: bytes | None, column: str, facts: Mapping[str, Any], *, full: 
         return
     try:
         header = image_header(data, "", column)
-        check_pixel_count(header.height, header.width)
+        PixelReader.check_pixel_count(header.height, header.width)
         if full:
-            check_pixels(data, column)
+            PixelReader.check_pixels(data, column)
     except DecodeError as error:
         yield error.reason, error.expected, error.got
         return

@@ -53,7 +53,7 @@ def to_daft(dataset: ScanHolder, *, max_bytes: int = Scan.PIECE_BYTES) -> daft.D
     """
     with needs("daft"):
         from tfrecord_io.plugins.engines.daft_source import TFRecordSource
-    scan: Scan = ScanHolder.unwrap(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     refuse_unknown_dtypes(scan.schema, "Daft")
     scan.split(1, max_bytes)  # raises if it cannot be split
     return TFRecordSource(scan.absolute(), max_bytes).read()

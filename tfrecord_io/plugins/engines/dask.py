@@ -56,7 +56,7 @@ def to_dask(dataset: ScanHolder, *, npartitions: int | None = None, max_bytes: i
     SchemaError
         A column has a dtype of ml_dtypes, arrays of text, or times in units that Arrow does not have.
     """
-    scan: Scan = ScanHolder.unwrap(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     with needs("dask"):
         import dask.dataframe as dd
     refuse_unknown_dtypes(scan.schema, "Dask")

@@ -54,7 +54,7 @@ def to_ray(dataset: ScanHolder, *, override_num_blocks: int | None = None) -> rd
     SchemaError
         A column has a dtype of ml_dtypes, arrays of text, or times in units that Arrow does not have.
     """
-    scan: Scan = ScanHolder.unwrap(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     with needs("ray"):
         import ray.data
     refuse_unknown_dtypes(scan.schema, "Ray")

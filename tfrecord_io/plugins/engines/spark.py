@@ -77,7 +77,7 @@ def to_spark(dataset: ScanHolder, session: sql.SparkSession) -> sql.DataFrame:
     """
     with needs("spark"):
         from tfrecord_io.plugins.engines.spark_source import TFRecordSource
-    scan: Scan = ScanHolder.unwrap(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     names = {"bound": scan.absolute(), "label": f"{TFRecordSource.label}_{uuid.uuid4().hex}"}
     source: Any = type("TFRecordDatasetSource", (TFRecordSource,), names)
     session.dataSource.register(source)

@@ -10,7 +10,7 @@ from typing import Any
 from tfrecord_io.columns import FEATURES, read_info
 from tfrecord_io.errors import printable, warn
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
-from tfrecord_io.read import Reader, Scan, ScanHolder, SidecarSchema
+from tfrecord_io.read import Reader, Scan, SidecarSchema
 from tfrecord_io.store import Directory
 
 Json = dict[str, Any]
@@ -29,7 +29,7 @@ class SourceFeatures:
     @classmethod
     def from_data(cls, data: Any) -> SourceFeatures | None:
         """Features of a Reader or a Dataset with a stated schema or a ``features.json``; None for other data."""
-        scan = data.scan if isinstance(data, Reader) else ScanHolder.unwrap(data)
+        scan = data.scan if isinstance(data, Reader) else Scan.unwrap(data)
         if not isinstance(scan, Scan) or scan.resolved.source not in (FEATURES, "schema="):
             return None
         folder = SidecarSchema.folder_of(scan.sources, scan.options)

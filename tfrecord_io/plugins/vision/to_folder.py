@@ -24,7 +24,7 @@ from tfrecord_io.base import ExportOptions, ReadOptions, check_keywords, ordered
 from tfrecord_io.bytes import CSV, IMAGES, JSON, NPY, TIFF_MAGIC, TSV, format_of_name, load
 from tfrecord_io.columns import Projection, RawImages, RowFault, declaration, is_bytes, short_type_name
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, warn
-from tfrecord_io.read import CallSource, Reader, ScanHolder, options_from_call
+from tfrecord_io.read import CallSource, Reader, Scan, options_from_call
 from tfrecord_io.store import (
     IMAGE_SUFFIXES,
     REMOTE_READERS,
@@ -310,7 +310,7 @@ def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
     TypeError, ValueError
         They can be read only once.
     """
-    if hasattr(ScanHolder.unwrap(source), "read"):
+    if hasattr(Scan.unwrap(source), "read"):
         raise TypeError("the files are read twice: pass a path, not a file object")
     scan = CallSource(source).scan(replace(options, filters=None, limit=None))
     if once := [source_file.path for source_file in scan.sources if not source_file.can_be_read_again]:

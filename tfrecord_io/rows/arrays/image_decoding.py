@@ -83,6 +83,33 @@ class PixelReader:
     pillow: Any
     decode_jpeg: Callable[..., Array] | None
 
+    @staticmethod
+    def check_pixel_count(height: int, width: int) -> None:
+        """Raise DecodeError for more pixels than are decoded."""
+        limit = pillow("reading the sizes of images").MAX_IMAGE_PIXELS
+        if limit is not None and height * width > limit:
+            reason = f"its {width}×{height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
+            raise DecodeError(reason, expected=limit, got=height * width)
+
+    @staticmethod
+    def check_pixels(data: bytes, feature: str) -> None:
+        """Decode all pixels of an image, in whatever mode they are; RowFault if they cannot be decoded.
+
+        MissingDependencyError for a TIFF that Pillow does not know, without tifffile.
+        """
+        images = pillow(f"decoding images ('{feature}')")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of odd metadata
+                with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
+                    image.load()
+        except MemoryError:
+            raise
+        except images.UnidentifiedImageError:  # a TIFF, of which the header is readable
+            PixelReader.from_form(feature, ImageForm(mode="unchanged")).read((0, data))
+        except Exception as error:  # Pillow's decoders raise exceptions of any type, some with the image's bytes
+            raise _undecodable(data, error, partial(RowFault, 0, feature=feature)) from None
+
     @classmethod
     def from_form(cls, feature: str, form: ImageForm) -> PixelReader:
         """Make a reader that uses the installed libraries; MissingDependencyError without Pillow."""
@@ -118,7 +145,7 @@ class PixelReader:
 
     def _refuse_size(self, height: int, width: int, fault: Callable[..., RowFault]) -> None:
         try:
-            check_pixel_count(height, width)
+            PixelReader.check_pixel_count(height, width)
         except DecodeError as error:
             raise fault(error.reason, expected=error.expected, got=error.got) from None
 
@@ -250,33 +277,6 @@ def resize_image(image: Any, form: ImageForm, size: tuple[int, int]) -> Any:
     padded = PIL.Image.new(image.mode, (width, height), 0)
     padded.paste(image, (round((width - inner[0]) / 2), round((height - inner[1]) / 2)))
     return padded
-
-
-def check_pixel_count(height: int, width: int) -> None:
-    """Raise DecodeError for more pixels than `PixelReader` decodes."""
-    limit = pillow("reading the sizes of images").MAX_IMAGE_PIXELS
-    if limit is not None and height * width > limit:
-        reason = f"its {width}×{height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
-        raise DecodeError(reason, expected=limit, got=height * width)
-
-
-def check_pixels(data: bytes, feature: str) -> None:
-    """Decode all pixels of an image, in whatever mode they are; RowFault if they cannot be decoded.
-
-    MissingDependencyError for a TIFF that Pillow does not know, without tifffile.
-    """
-    images = pillow(f"decoding images ('{feature}')")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of odd metadata
-            with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
-                image.load()
-    except MemoryError:
-        raise
-    except images.UnidentifiedImageError:  # a TIFF, of which the header is readable
-        PixelReader.from_form(feature, ImageForm(mode="unchanged")).read((0, data))
-    except Exception as error:  # Pillow's decoders raise exceptions of any type, some with the image's bytes
-        raise _undecodable(data, error, partial(RowFault, 0, feature=feature)) from None
 
 
 def _undecodable(data: bytes, error: Exception, fault: Callable[..., RowFault]) -> RowFault:

@@ -16,7 +16,7 @@ from tfrecord_io.columns import Dense, Ragged, RowFault, empty_batch
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import CallSource, Reader, RowFaultPolicy, Scan, open_all, options_from_call
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
-from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation, slice_columns
+from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation
 from tfrecord_io.typing import (
     UNSET,
     ArrayLayout,
@@ -210,7 +210,7 @@ def _fitting(
 def _arrays(representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int) -> dict[str, Any]:
     batches = table.to_batches() or [empty_batch(table.schema)]
     budget = ArrayBudget(limit, np.broadcast_to(np.float64(row_bytes), table.num_rows))
-    return slice_columns(representation.represent(batches, budget), 0, table.num_rows)
+    return TableRepresentation.slice(representation.represent(batches, budget), 0, table.num_rows)
 
 
 def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dict[str, Any]:

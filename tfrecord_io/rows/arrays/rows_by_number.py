@@ -17,7 +17,7 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import ENCODING_KEY, RowFault, empty_batch, int64_array, is_fixed_shape_tensor, is_list_like
 from tfrecord_io.errors import SALVAGE, TFRecordError
 from tfrecord_io.read import IndexedFiles, NumberedRows, RandomAccess, Scan, open_indexed, open_scan
-from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation, slice_columns
+from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation
 
 OF_ROWS = frozenset({"pad_value", "max_length", "pad_to", "missing"})
 _PLAIN = ColumnLayout()
@@ -207,7 +207,7 @@ class ArraysByNumber:
             columns = self._representation.represent(table.to_batches() or [empty_batch(table.schema)])
         except RowFault as fault:
             raise self.rows.row_error(fault.renumber(int(numbers[fault.row]))) from fault.__cause__
-        return slice_columns(columns, 0, len(table), form)
+        return TableRepresentation.slice(columns, 0, len(table), form)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ArraysByNumber, (self.rows, self._options, self._lengths)

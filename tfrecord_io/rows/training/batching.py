@@ -21,7 +21,7 @@ from tfrecord_io.bytes import Array, first_fit
 from tfrecord_io.columns import RowFault, leaf_arrays, leaf_fields, list_lengths
 from tfrecord_io.read import RowFaultPolicy
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
-from tfrecord_io.rows.arrays.representation import BatchForm, ColumnArrays, TableRepresentation, slice_columns
+from tfrecord_io.rows.arrays.representation import BatchForm, ColumnArrays, TableRepresentation
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
@@ -200,7 +200,7 @@ class ArrayChunk:
         if self.batches is not None:
             rows = np.arange(begin, end) if self.kept is None else self.kept[first:last]
             form = self.batches.form(number, self.begin + rows)
-        return end, slice_columns(self.columns, first, last, form)
+        return end, TableRepresentation.slice(self.columns, first, last, form)
 
     def position(self, rows: int) -> IteratorPosition:
         """Position once `rows` rows of the chunk are delivered."""

@@ -132,7 +132,7 @@ class Files(RowSource):
 
 def source_of(data: ScanHolder | Scan | RowSource) -> RowSource:
     """Rows of a dataset, a mixture or windows as a source for training."""
-    source = ScanHolder.unwrap(data)
+    source = Scan.unwrap(data)
     return Files(source) if isinstance(source, Scan) else source
 
 
