@@ -47,7 +47,6 @@ from tfrecord_io.read import (
     Steps,
     check_equal,
     count_scan,
-    open_all,
     open_scan,
     options_from_call,
     read_scan,
@@ -395,7 +394,7 @@ class Dataset(_Shown):
     @check_keywords
     def to_table(self) -> pa.Table:
         """All rows as a table; see `tfrecord_io.read_table`."""
-        with open_all(self._held) as reader:
+        with self._held.open_all() as reader:
             return reader.read_all()
 
     @check_keywords
@@ -406,7 +405,7 @@ class Dataset(_Shown):
     @check_keywords
     def to_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
-        with open_all(self._held, with_index=True) as reader:
+        with self._held.open_all(with_index=True) as reader:
             return reader.read_pandas(dtype_backend)
 
     @check_keywords

@@ -39,7 +39,6 @@ _HOMES = {
     "schema_for_manifest": "manifest_schema",  # Decide the schema that a manifest is to have
     "exclude_rows": "narrow_scan",  # Exclude files, and records of indexed files, that cannot fulfil a condition
     "count_scan": "opening",  # The number of rows
-    "open_all": "opening",  # Open all rows of a dataset, under the types that all of them have
     "open_scan": "opening",  # Open the files of a scan
     "read_scan": "opening",  # All rows as a table
     "CallSource": "opening",  # The source that a call is given

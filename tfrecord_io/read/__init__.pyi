@@ -34,7 +34,6 @@ from tfrecord_io.read.manifest_schema import schema_for_manifest as schema_for_m
 from tfrecord_io.read.narrow_scan import exclude_rows as exclude_rows
 from tfrecord_io.read.opening import CallSource as CallSource
 from tfrecord_io.read.opening import count_scan as count_scan
-from tfrecord_io.read.opening import open_all as open_all
 from tfrecord_io.read.opening import open_scan as open_scan
 from tfrecord_io.read.opening import read_scan as read_scan
 from tfrecord_io.read.partition_columns import PartitionColumns as PartitionColumns
@@ -114,7 +113,6 @@ __all__ = [
     "find_indexes",
     "implode",
     "made_records",
-    "open_all",
     "open_as_it_is",
     "open_indexed",
     "open_random",

@@ -1,7 +1,6 @@
 """Open what is read: by a path or a dataset, or as a scan.
 
-A `CallSource` is what reading calls get, `open_scan` opens a scan that was planned, and `open_all` all rows of a
-dataset.
+A `CallSource` is what reading calls get, and `open_scan` opens a scan that was planned.
 
 Tests: tests/read/test_scan.py and tests/read/test_sources.py.
 """
@@ -17,7 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, StorageOptions
 from tfrecord_io.read.call_options import AnyOptions, datasets_in, pace_options, refuse_options
-from tfrecord_io.read.dataset_splits import find_sources, resolve_sources
+from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.index_search import open_indexed, use_index
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
@@ -182,28 +181,6 @@ def _open_files(files: Files[ScanOptions], *, whole: bool, with_index: bool) -> 
         planned.close()
         raise
     return Reader(planned)
-
-
-def open_all(scan: Scan, *, with_index: bool = False, **changes: Any) -> Reader:
-    """Open all rows of a dataset, under the types that all of them have; of a selection, under the dataset's schema.
-
-    `changes`: options of `ScanOptions` instead of those of the dataset, such as the size of batches.
-    """
-    if _has_open_types(scan):  # the read is planned again, by all rows
-        options = scan.stated.changed(**changes)
-        files = Files(tuple(find_sources(list(scan.sources), options)), options)
-        return open_scan(files, whole=True, with_index=with_index)
-    scan = scan.with_options(**changes) if changes else scan
-    return open_scan(scan, whole=True, with_index=with_index, warns=True)
-
-
-def _has_open_types(scan: Scan) -> bool:
-    """True if a dataset that nothing is selected of has no schema yet, or one that only its first rows have shown.
-
-    A selection has the schema of its dataset, even where that is of the first rows only.
-    """
-    is_all = scan.is_as_stated and not scan.chooses_rows and not scan.chooses_columns
-    return is_all and (not scan.has_schema or scan.is_of_first_rows)
 
 
 def read_scan(scan: Scan, *, warns: bool = False) -> pa.Table:

@@ -14,7 +14,7 @@ from tfrecord_io.base import MIB, ArrayOptions, RepresentationOptions, check_key
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Dense, Ragged, RowFault, empty_batch
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read import CallSource, Reader, RowFaultPolicy, Scan, open_all, options_from_call
+from tfrecord_io.read import CallSource, LazyScan, Reader, RowFaultPolicy, options_from_call
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation
 from tfrecord_io.typing import (
@@ -152,10 +152,10 @@ def read_arrays(
         return arrays_of(reader, options)
 
 
-def scan_arrays(scan: Scan, **representation: Any) -> dict[str, npt.NDArray[Any]]:
+def scan_arrays(scan: LazyScan, **representation: Any) -> dict[str, npt.NDArray[Any]]:
     """All rows of a scan; `representation` are keywords of `RepresentationOptions`, see `read_arrays`."""
     options = RepresentationOptions.from_scan(scan.options, **representation)
-    with open_all(scan, batch_bytes=_BATCH_BYTES) as reader:
+    with scan.open_all(batch_bytes=_BATCH_BYTES) as reader:
         return arrays_of(reader, options)
 
 
