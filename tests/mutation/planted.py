@@ -309,7 +309,7 @@ SECOND_FAULTS = [  # planted later, at random functions
         ":",
     ),
     Fault(
-        "apps/tools/salvage_writer.py",
+        "write/salvage_writer.py",
         "whether the first record was lost is forgotten at the next frames",
         "self.lost_first |= not",
         "self.lost_first = not",

@@ -27,7 +27,7 @@ from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import chunk_batches, leave_out
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
-from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
+from tfrecord_io.read.report import ReadReport, RowOrigins
 from tfrecord_io.read.scan import EarlyFilter, Scan
 from tfrecord_io.store import Source
 from tfrecord_io.typing import DtypeBackend
@@ -366,7 +366,7 @@ class Reader(BatchStream):
         self._close_files()
         if isinstance(error, TFRecordError):
             error.records_intact = self.report.records
-        self.report.stopped = end_read(error, self.scan.options.on_error)
+        self.report.stopped = self.scan.options.damage.end_read(error)
         self._warn_of_left_out()
 
     def _join_batches(self) -> Generator[pa.RecordBatch]:

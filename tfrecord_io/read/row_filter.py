@@ -206,19 +206,34 @@ class RowFilter:
                 return {sources[0].partitions}
             return set().union(*(self._possible_folders([source], partitions) for source in sources))
 
+    @classmethod
+    def files_in_folders(cls, filters: Any, sources: Sequence[Source]) -> set[str]:
+        """Select the paths of files of a manifest in the folders that meet a condition on partition columns.
 
-def add_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> tuple[str, ...] | None:
-    """The ``columns=`` that selects the columns of a filter, too.
+        Raises
+        ------
+        FeatureNotFoundError
+            The condition names another column.
+        """
+        if not sources:
+            return set()
+        columns = PartitionColumns.from_folders(sources)
+        condition = cls.for_schema(filters, pa.schema(columns.fields))
+        return {source.path for source in condition.possible(sources, columns)}
 
-    >>> add_filter_columns(["!image", "!id"], ["id"])
-    ('*', '!image', 'id')
-    """
-    if any(name.startswith("!") for name in filter_columns):  # which no entry selects
-        return None
-    entries = Projection.entries(columns)
-    kept = [entry for entry in entries if entry.removeprefix("!") not in filter_columns]
-    only_excludes = bool(entries) and all(entry.startswith("!") for entry in entries)
-    return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
+    @staticmethod
+    def add_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> tuple[str, ...] | None:
+        """The ``columns=`` that selects the columns of a filter, too.
+
+        >>> RowFilter.add_columns(["!image", "!id"], ["id"])
+        ('*', '!image', 'id')
+        """
+        if any(name.startswith("!") for name in filter_columns):  # which no entry selects
+            return None
+        entries = Projection.entries(columns)
+        kept = [entry for entry in entries if entry.removeprefix("!") not in filter_columns]
+        only_excludes = bool(entries) and all(entry.startswith("!") for entry in entries)
+        return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
 
 
 def _restrict(condition: Condition, names: Collection[str]) -> Condition | None:
@@ -283,18 +298,3 @@ def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
     ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0)), dtype=np.int64)
     counts = np.diff(np.concatenate(([0], np.cumsum(hits)))[np.concatenate(([0], ends))])
     return pa.array(counts > 0, mask=np.asarray(lists.is_null()))
-
-
-def files_in_folders(filters: Any, sources: Sequence[Source]) -> set[str]:
-    """Select the paths of files of a manifest in the folders that meet a condition on partition columns.
-
-    Raises
-    ------
-    FeatureNotFoundError
-        The condition names another column.
-    """
-    if not sources:
-        return set()
-    columns = PartitionColumns.from_folders(sources)
-    condition = RowFilter.for_schema(filters, pa.schema(columns.fields))
-    return {source.path for source in condition.possible(sources, columns)}
