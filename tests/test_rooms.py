@@ -1,16 +1,25 @@
-"""The rooms of the package: other rooms import a room's door, never a module behind it."""
+"""The rooms of the package: other rooms import a room's door, never a module behind it.
+
+What is outside the rooms imports the kit: folders that do so already are in `CONVERTED`.
+"""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import importlib.util
+import inspect
 import re
 import runpy
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io import errors, kit, typing
 
 _SPEC = importlib.util.find_spec("tfrecord_io")
 assert _SPEC is not None
@@ -19,7 +28,7 @@ PACKAGE = Path(_SPEC.origin).parent
 STUBS = Path(__file__).parents[1] / "docs" / "reference" / "stub.py"
 
 # The most names that a room's door may have: a name that is added to a full door belongs to a noun that is there.
-ROOMS = {"base": 129, "bytes": 164, "store": 158, "columns": 317, "read": 128, "write": 28, "rows": 31}
+ROOMS = {"base": 129, "bytes": 164, "store": 158, "columns": 317, "read": 128, "write": 28, "rows": 33}
 FILES = {path.relative_to(PACKAGE).with_suffix("").as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
@@ -42,13 +51,15 @@ def imports(file: str) -> Iterator[tuple[str, str, int]]:
 
 
 def crossing() -> Iterator[tuple[str, str, str, int]]:
-    """(file, module, name, line) of the imports of a room by what is not in it."""
+    """(file, module, name, line) of the imports of a room by what is not in it; the kit imports what it shows."""
+    yield from (("kit/__init__", home, name, 0) for name, home in KIT.items() if home in ROOMS)
     for file in FILES:
         for module, name, line in imports(file):
             if (room := room_of(module)) is not None and room != room_of(file):
                 yield file, module, name, line
 
 
+KIT: dict[str, str] = importlib.import_module("tfrecord_io.kit")._HOMES
 CROSSING = [*crossing()]
 
 
@@ -96,3 +107,122 @@ def test_a_door_is_narrow(room: str, most: int) -> None:
 def test_stubs_of_doors_are_as_written(room: str) -> None:
     expected = runpy.run_path(str(STUBS))["room_stub"](room)
     assert (PACKAGE / room / "__init__.pyi").read_text("utf-8") == expected, "run: python docs/reference/stub.py"
+
+
+# ---- the kit
+
+# Folders that import the kit and, inside functions, the package; to these, one that is converted is added.
+CONVERTED = ("plugins/engines",)
+MOST_NAMES = 60
+MOST_MEMBERS = 300
+PUBLIC = {"errors": set(errors.__all__), "typing": {*typing.__all__, *dir(typing)}}
+CLASSES = {name: item for name in kit.__all__ if isinstance(item := getattr(kit, name), type)}
+
+
+def members(item: type[Any]) -> Iterator[tuple[type[Any], str, Any]]:
+    """(class that defines it, name, value) of the public members of a class, without the fields of options."""
+    for owner in item.__mro__:
+        if not owner.__module__.startswith("tfrecord_io."):
+            continue
+        own_fields = {field.name for field in fields(owner)} if is_dataclass(owner) else set[str]()
+        is_options = hasattr(owner, "from_keywords")
+        for name in dict.fromkeys([*vars(owner), *getattr(owner, "__annotations__", ())]):
+            if not name.startswith("_") and not (is_options and name in own_fields):
+                yield owner, name, vars(owner).get(name)
+
+
+MEMBERS = {(owner, name): value for item in CLASSES.values() for owner, name, value in members(item)}
+
+
+def test_the_kit_is_small() -> None:
+    assert len(kit.__all__) <= MOST_NAMES
+    assert len(MEMBERS) <= MOST_MEMBERS
+
+
+def test_names_of_the_kit_are_explained() -> None:
+    text = (PACKAGE / "kit" / "__init__.py").read_text(encoding="utf-8")
+    lines = re.findall(r'^    "(\w+)": "[\w.]+",  # .+$', text, re.MULTILINE)
+    assert lines == kit.__all__, "say in one line what each is"
+    without = [
+        name for name in kit.__all__ if callable(item := getattr(kit, name)) and not (item.__doc__ or "").strip()
+    ]
+    assert without == []
+
+
+def is_documented(owner: type[Any], name: str, value: Any) -> bool:
+    """True if a method or property has a docstring, and a docstring or a comment says what an attribute is."""
+    function = getattr(value, "func", getattr(value, "fget", getattr(value, "__func__", value)))
+    if inspect.isfunction(function):
+        bases = [vars(base)[name] for base in owner.__mro__[1:] if name in vars(base)]
+        return any((getattr(each, "__doc__", None) or "").strip() for each in (function, *bases))
+    bases = [base for base in owner.__mro__ if base.__module__.startswith("tfrecord_io.")]
+    comment = re.compile(rf"^    {name}\b.*  # |^    # .*\n    {name}\b", re.MULTILINE)
+    return any(
+        re.search(rf"\b{name}\b", base.__doc__ or "") or comment.search(inspect.getsource(base)) for base in bases
+    )
+
+
+def test_members_of_the_kit_are_documented() -> None:
+    without = [key for key, value in MEMBERS.items() if not is_documented(*key, value)]
+    assert [f"{owner.__qualname__}.{name}" for owner, name in without] == []
+
+
+def test_a_name_of_the_kit_is_of_a_room_or_a_facade() -> None:
+    for name, home in KIT.items():
+        is_facade = home.startswith("kit.") and getattr(kit, name).__module__ == f"tfrecord_io.{home}"
+        assert home in ROOMS or home == "errors" or is_facade, name
+
+
+@pytest.mark.parametrize("folder", CONVERTED)
+def test_converted_folders_import_the_kit_alone(folder: str) -> None:
+    files = [file for file in FILES if file.startswith(f"{folder}/")]
+    assert files
+    wrong = [
+        f"tfrecord_io/{file}.py:{line}: {module}.{name}"
+        for file in files
+        for module, name, line in imports(file)
+        if not is_public(folder, module, name)
+    ]
+    assert wrong == []
+
+
+def is_public(folder: str, module: str, name: str) -> bool:
+    """True for names of the kit, of `errors` and `typing`, for the package, and in the own folder."""
+    if module.replace(".", "/").startswith(folder):
+        return True
+    return (module == "kit" and name in KIT) or name in PUBLIC.get(module, ()) or (module == "" and name in dir(tfr))
+
+
+@pytest.mark.parametrize("folder", CONVERTED)
+def test_converted_folders_import_the_package_inside_functions(folder: str) -> None:
+    wrong = [
+        f"tfrecord_io/{file}.py:{node.lineno}"
+        for file in FILES
+        if file.startswith(f"{folder}/")
+        for node in ast.parse(FILES[file].read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Import) and any(alias.name == "tfrecord_io" for alias in node.names)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("folder", CONVERTED)
+def test_converted_folders_import_no_module_by_its_name(folder: str) -> None:
+    """A text with the name of a module below the package is only in rows, which are tables of such names."""
+    found = {
+        (file, node.value)
+        for file in FILES
+        if file.startswith(f"{folder}/")
+        for node in ast.walk(ast.parse(FILES[file].read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value.startswith("tfrecord_io.")
+        and node.value.strip(".").partition(".")[2].replace(".", "/") in {*FILES, *ROOMS}
+        and not node.value.startswith(f"tfrecord_io.{folder.replace('/', '.')}")
+    }
+    assert found == set()
+
+
+@pytest.mark.skipif(not STUBS.exists(), reason="the sources are not here")
+def test_the_stub_of_the_kit_is_as_written() -> None:
+    expected = runpy.run_path(str(STUBS))["kit_stub"]()
+    assert (PACKAGE / "kit" / "__init__.pyi").read_text("utf-8") == expected, "run: python docs/reference/stub.py"

@@ -80,7 +80,6 @@ _HOMES = {
     "receive_in_reader": "options.on_damage",  # Receive the regions of a reader, which are in its own report
     "takes_all": "options.on_damage",  # True for each ``on_error``
     "without_report": "options.on_damage",  # True for each ``on_error`` that needs no report
-    "BY_FUNCTION": "options.operators",  # Operators by the function of Arrow that evaluates each
     "BY_SYMBOL": "options.operators",  # Operators by their symbol in a condition
     "MIRRORED": "options.operators",  # The operator with swapped sides, as < for >
     "OPERATORS": "options.operators",  # The table of operators of conditions

@@ -74,7 +74,6 @@ from tfrecord_io.base.options.on_damage import on_damage as on_damage
 from tfrecord_io.base.options.on_damage import receive_in_reader as receive_in_reader
 from tfrecord_io.base.options.on_damage import takes_all as takes_all
 from tfrecord_io.base.options.on_damage import without_report as without_report
-from tfrecord_io.base.options.operators import BY_FUNCTION as BY_FUNCTION
 from tfrecord_io.base.options.operators import BY_SYMBOL as BY_SYMBOL
 from tfrecord_io.base.options.operators import MIRRORED as MIRRORED
 from tfrecord_io.base.options.operators import OPERATORS as OPERATORS
@@ -138,7 +137,6 @@ __all__ = [
     "AnnotationOptions",
     "ArrayOptions",
     "BYTES_PER_CELL",
-    "BY_FUNCTION",
     "BY_SYMBOL",
     "BackgroundThread",
     "COMMANDS",

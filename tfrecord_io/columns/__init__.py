@@ -36,7 +36,6 @@ _HOMES = {
     "plain_layout": "arrow.casts",  # The array without views and run-ends, for which Arrow (26.0) has few functions
     "BatchBuilder": "arrow.decode.batch_builder",  # Makes record batches of one schema
     "Columns": "arrow.decode.batch_builder",  # Arrow arrays of columns, by name
-    "batch_of": "arrow.decode.batch_builder",  # The batch of so many rows, also without a column to count them by
     "to_table": "arrow.decode.batch_builder",  # The table of batches of `schema`
     "other_part": "arrow.decode.decode_plan",  # Columns for what the declared `schema` has under the names of
     "plan_columns": "arrow.decode.decode_plan",  # Compile a declared schema
@@ -62,7 +61,6 @@ _HOMES = {
     "plan_writing": "arrow.encode.encode_plan",  # Decide how each column of the batches to come is written
     "TensorEncoding": "arrow.encodings.tensor_encoding",  # A tensor encoding
     "tensor_encoding": "arrow.encodings.tensor_encoding",  # Find an encoding by its name
-    "COMPARISONS": "arrow.evaluate_condition",  # Functions of Arrow that compare a column with a literal
     "cast_comparable_columns": "arrow.evaluate_condition",  # Turn columns of float16 into float32
     "is_compared_as_storage": "arrow.evaluate_condition",  # True for an extension type of single values that Arrow
     "type_literals": "arrow.evaluate_condition",  # Give literals the type of the column that they are compared with

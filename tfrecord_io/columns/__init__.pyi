@@ -30,7 +30,6 @@ from tfrecord_io.columns.arrow.casts import one_dictionary as one_dictionary
 from tfrecord_io.columns.arrow.casts import plain_layout as plain_layout
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder as BatchBuilder
 from tfrecord_io.columns.arrow.decode.batch_builder import Columns as Columns
-from tfrecord_io.columns.arrow.decode.batch_builder import batch_of as batch_of
 from tfrecord_io.columns.arrow.decode.batch_builder import to_table as to_table
 from tfrecord_io.columns.arrow.decode.decode_plan import other_part as other_part
 from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns as plan_columns
@@ -56,7 +55,6 @@ from tfrecord_io.columns.arrow.encode.encode_plan import WritePlan as WritePlan
 from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing as plan_writing
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding as TensorEncoding
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import tensor_encoding as tensor_encoding
-from tfrecord_io.columns.arrow.evaluate_condition import COMPARISONS as COMPARISONS
 from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns as cast_comparable_columns
 from tfrecord_io.columns.arrow.evaluate_condition import is_compared_as_storage as is_compared_as_storage
 from tfrecord_io.columns.arrow.evaluate_condition import type_literals as type_literals
@@ -330,7 +328,6 @@ __all__ = [
     "CHANNELS",
     "CHW",
     "COLOUR_TYPES",
-    "COMPARISONS",
     "COMPOSITE_KEY",
     "CONTAIN",
     "CONTEXT",
@@ -433,7 +430,6 @@ __all__ = [
     "as_stored",
     "attributes_of",
     "axes_of",
-    "batch_of",
     "bits_of",
     "bytes_rows",
     "can_unify",

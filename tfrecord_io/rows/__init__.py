@@ -20,8 +20,10 @@ _HOMES = {
     "pad_value": "arrays.representation",  # Convert a padding value to a dtype
     "slice_columns": "arrays.representation",  # The arrays of the rows [begin, end) of all columns
     "varies": "arrays.representation",  # True if rows may have different shapes
-    "ArraysByNumber": "arrays.rows_by_number",  # Rows by number as arrays
     "ScanLookup": "arrays.rows_by_number",  # The rows of a scan by number
+    "RowLookup": "arrays.row_lookup",  # Rows by number
+    "row_lookup": "arrays.row_lookup",  # Look up rows of a scan
+    "ArraysByNumber": "arrays.rows_by_number",  # Rows by number as arrays
     "BatchesByNumber": "training.batches_by_number",  # Batches of a source by number
     "open_by_number": "training.batches_by_number",  # Give access by number
     "workers_in_state": "training.checkpoint",  # Number of workers among which the rows were split when a state was

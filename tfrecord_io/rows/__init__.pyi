@@ -14,6 +14,8 @@ from tfrecord_io.rows.arrays.representation import TableRepresentation as TableR
 from tfrecord_io.rows.arrays.representation import pad_value as pad_value
 from tfrecord_io.rows.arrays.representation import slice_columns as slice_columns
 from tfrecord_io.rows.arrays.representation import varies as varies
+from tfrecord_io.rows.arrays.row_lookup import RowLookup as RowLookup
+from tfrecord_io.rows.arrays.row_lookup import row_lookup as row_lookup
 from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber as ArraysByNumber
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup as ScanLookup
 from tfrecord_io.rows.training.batches_by_number import BatchesByNumber as BatchesByNumber
@@ -45,6 +47,7 @@ __all__ = [
     "MixedEpochs",
     "Mixture",
     "PixelReader",
+    "RowLookup",
     "RowSource",
     "ScanLookup",
     "SequenceEpochs",
@@ -57,6 +60,7 @@ __all__ = [
     "open_by_number",
     "pad_value",
     "read_arrays",
+    "row_lookup",
     "same_columns",
     "scan_arrays",
     "shares",

@@ -17,7 +17,6 @@ _HOMES = {
     "DistributedWriter": "distributed",  # One writing of a sharded dataset by several processes
     "OpenPart": "distributed",  # An attempt at a task, to which tables are written one by one
     "WrittenPart": "distributed",  # The result of an attempt at a task
-    "check_distributed": "distributed",  # The path of a dataset that several processes write
     "FrameSink": "frame_sink",  # Writes framed records, through a compressor if any
     "PayloadSink": "frame_sink",  # Keeps the payloads of records, for an array of them
     "Piece": "frame_sink",  # Complete frames, and what a sink needs to know about them
@@ -32,7 +31,6 @@ _HOMES = {
     "Spool": "sharded_sink",  # Keeps bytes by number until they are read once
     "WriteReport": "writer",  # Report of a writing
     "Writer": "writer",  # Writes tables to one file or to the shards of a dataset
-    "check_columns": "writer",  # Raise the errors of a `Writer` with these options for columns of these types
     "write": "writer",  # Write one table
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -11,7 +11,6 @@ from tfrecord_io.write.deleting import delete_rows as delete_rows
 from tfrecord_io.write.distributed import DistributedWriter as DistributedWriter
 from tfrecord_io.write.distributed import OpenPart as OpenPart
 from tfrecord_io.write.distributed import WrittenPart as WrittenPart
-from tfrecord_io.write.distributed import check_distributed as check_distributed
 from tfrecord_io.write.frame_sink import FrameSink as FrameSink
 from tfrecord_io.write.frame_sink import PayloadSink as PayloadSink
 from tfrecord_io.write.frame_sink import Piece as Piece
@@ -26,7 +25,6 @@ from tfrecord_io.write.sharded_sink import SchemaUnion as SchemaUnion
 from tfrecord_io.write.sharded_sink import Spool as Spool
 from tfrecord_io.write.writer import Writer as Writer
 from tfrecord_io.write.writer import WriteReport as WriteReport
-from tfrecord_io.write.writer import check_columns as check_columns
 from tfrecord_io.write.writer import write as write
 
 __all__ = [
@@ -49,8 +47,6 @@ __all__ = [
     "WrittenFile",
     "WrittenPart",
     "adopt_files",
-    "check_columns",
-    "check_distributed",
     "compact_shards",
     "delete_rows",
     "record_outputs",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from tfrecord_io.base import BY_FUNCTION, WAIT_SECONDS, Condition, LateTypes, ReadOptions, check_keywords, condition_of
+from tfrecord_io.base import WAIT_SECONDS, Condition, LateTypes, ReadOptions, check_keywords, condition_of
 from tfrecord_io.bytes import FORMATS
 from tfrecord_io.columns import (
     LIST,
@@ -331,7 +331,7 @@ def _is_before_2() -> bool:
 def _include_nan(part: Condition) -> Condition:
     """Include rows of NaN, which DuckDB sorts as the greatest number but leaves out of conditions before version 2."""
     part = part.replace_arguments([_include_nan(argument) for argument in part.arguments])
-    operator = BY_FUNCTION.get(part.name)
+    operator = part.operator
     if operator is None or not operator.finds_nan:
         return part
     field, bound = part.arguments
