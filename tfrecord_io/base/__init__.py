@@ -49,7 +49,6 @@ _HOMES = {
     "ColumnLayout": "options.arrays",  # How the lists of one column are represented
     "IterOptions": "options.arrays",  # Keywords of `tfrecord_io.iter_arrays`
     "RepresentationOptions": "options.arrays",  # Keywords of the representation of columns as arrays
-    "refuse_matrices": "options.arrays",  # Raise ValueError for matrices of scipy.sparse, which a library does not take
     "Condition": "options.condition",  # A condition on rows, or a part of one
     "parse_filters": "options.condition_text",  # The terms of a condition
     "OF_PLAIN_FILES": "options.dataset_keywords",  # Calls whose files have no compression keyword

@@ -42,7 +42,6 @@ from tfrecord_io.base.options.arrays import ArrayOptions as ArrayOptions
 from tfrecord_io.base.options.arrays import ColumnLayout as ColumnLayout
 from tfrecord_io.base.options.arrays import IterOptions as IterOptions
 from tfrecord_io.base.options.arrays import RepresentationOptions as RepresentationOptions
-from tfrecord_io.base.options.arrays import refuse_matrices as refuse_matrices
 from tfrecord_io.base.options.call_errors import check_keywords as check_keywords
 from tfrecord_io.base.options.condition import Condition as Condition
 from tfrecord_io.base.options.condition_text import parse_filters as parse_filters
@@ -245,7 +244,6 @@ __all__ = [
     "raise_error",
     "ranges",
     "receive_in_reader",
-    "refuse_matrices",
     "separate_filesystem",
     "shape_ranges",
     "short",

@@ -19,12 +19,35 @@ _HOMES = {
     "OPERATORS": "base",  # The operators of conditions, and their names in other libraries
     "Operator": "base",  # A row of this table
     "condition_of": "kit.scan_facade",  # The condition of ``filters=`` or of an expression, checked against a schema
+    "RowLookup": "rows",  # Rows by number, of `Scan.lookup`
+    # ---- files
+    "Files": "kit.files_facade",  # The files that a path means
+    "File": "kit.files_facade",  # One of them
+    "filesystem_of": "kit.files_facade",  # The fsspec filesystem of a URL
+    "without_compression": "store",  # A path in lower case, without the suffix of a compression
     # ---- columns
     "Column": "kit.column_facade",  # Answers questions about a column or a type
     "RowFault": "columns",  # Raise it for a row whose value does not fit: the caller knows file and record
     "Dtype": "bytes",  # A row of the table of dtypes of tensors
     "empty_batch": "columns",  # A batch without rows, of any types
     "to_pandas": "columns",  # The DataFrame of a table, with the dtypes and the index that were written
+    "extension_of": "bytes",  # The row of a dtype of ml_dtypes, of an array of any library
+    "feature_descriptions": "columns",  # The features that Hugging Face datasets describe in a schema
+    "refuse_duckdb_types": "columns",  # Refuse columns of DuckDB whose values would change in Arrow
+    # ---- arrays
+    "Rows": "kit.rows_facade",  # Rows for training, of datasets, mixtures and windows
+    "ArraysByNumber": "rows",  # Rows by number as arrays
+    "BatchesByNumber": "rows",  # Batches by number, of ``bucket_by=`` or ``pack=``
+    "RepresentationOptions": "base",  # Keywords of the representation of columns as arrays, checked
+    "ColumnLayout": "base",  # How the lists of one column are represented
+    "TableRepresentation": "rows",  # How the columns of a schema become arrays
+    "ColumnRepresentation": "rows",  # How one of them does
+    "BatchForm": "rows",  # The form of the rows of a batch, where it is not a row for each
+    "slice_columns": "rows",  # The arrays of some rows of all columns
+    "cut_lists": "rows",  # Truncate and pad the lists of an Arrow column
+    "ImageColumns": "rows",  # The columns of images in tables, and their pixels
+    "ImageDecoder": "rows",  # Decodes one of them
+    "workers_in_state": "rows",  # Among how many workers the rows were split when the state of an iterator was saved
     # ---- write
     "WriteOptions": "base",  # Keywords of writing, checked
     "DistributedWriter": "write",  # One dataset written by several processes, and published once
@@ -36,7 +59,9 @@ _HOMES = {
     "needs": "errors",  # Turns a failed import in its block into an error that names the extra
     "check_keywords": "base",  # Decorates a public call: an error for an unknown keyword names the one that is meant
     "check_integer": "base",  # A keyword as an int within bounds
+    "FORMATS": "bytes",  # The file formats, by name
     # ---- words
+    "counted": "base",  # A number and its noun
     "printable": "errors",  # A text without secrets of URLs and control characters, and not too long
     "warn": "errors",  # Warn at the line of the user's code
 }

@@ -11,16 +11,14 @@ _HOMES = {
     "PixelReader": "arrays.image_decoding",  # Decodes images of a column
     "check_pixel_count": "arrays.image_decoding",  # Raise DecodeError for more pixels than `PixelReader` decodes
     "check_pixels": "arrays.image_decoding",  # Decode all pixels of an image, in whatever mode they are
+    "cut_lists": "arrays.list_layout",  # Truncate lists, and pad them if the layout has a length
     "read_arrays": "arrays.read_arrays",  # Read TFRecord files of tf.train.Example into NumPy arrays, one per column
     "scan_arrays": "arrays.read_arrays",  # All rows of a scan
     "BatchForm": "arrays.representation",  # Form of the rows of a batch, where it is not a row for each
     "ColumnRepresentation": "arrays.representation",  # How one column is represented
-    "MASK": "arrays.representation",  # of the arrays ``<name>/mask``
     "TableRepresentation": "arrays.representation",  # How the columns of a schema are represented
-    "pad_value": "arrays.representation",  # Convert a padding value to a dtype
     "slice_columns": "arrays.representation",  # The arrays of the rows [begin, end) of all columns
     "varies": "arrays.representation",  # True if rows may have different shapes
-    "ScanLookup": "arrays.rows_by_number",  # The rows of a scan by number
     "RowLookup": "arrays.row_lookup",  # Rows by number
     "row_lookup": "arrays.row_lookup",  # Look up rows of a scan
     "ArraysByNumber": "arrays.rows_by_number",  # Rows by number as arrays

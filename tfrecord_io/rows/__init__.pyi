@@ -5,19 +5,17 @@ from tfrecord_io.rows.arrays.image_decoding import ImageDecoder as ImageDecoder
 from tfrecord_io.rows.arrays.image_decoding import PixelReader as PixelReader
 from tfrecord_io.rows.arrays.image_decoding import check_pixel_count as check_pixel_count
 from tfrecord_io.rows.arrays.image_decoding import check_pixels as check_pixels
+from tfrecord_io.rows.arrays.list_layout import cut_lists as cut_lists
 from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
 from tfrecord_io.rows.arrays.read_arrays import scan_arrays as scan_arrays
-from tfrecord_io.rows.arrays.representation import MASK as MASK
 from tfrecord_io.rows.arrays.representation import BatchForm as BatchForm
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation as ColumnRepresentation
 from tfrecord_io.rows.arrays.representation import TableRepresentation as TableRepresentation
-from tfrecord_io.rows.arrays.representation import pad_value as pad_value
 from tfrecord_io.rows.arrays.representation import slice_columns as slice_columns
 from tfrecord_io.rows.arrays.representation import varies as varies
 from tfrecord_io.rows.arrays.row_lookup import RowLookup as RowLookup
 from tfrecord_io.rows.arrays.row_lookup import row_lookup as row_lookup
 from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber as ArraysByNumber
-from tfrecord_io.rows.arrays.rows_by_number import ScanLookup as ScanLookup
 from tfrecord_io.rows.training.batches_by_number import BatchesByNumber as BatchesByNumber
 from tfrecord_io.rows.training.batches_by_number import open_by_number as open_by_number
 from tfrecord_io.rows.training.checkpoint import workers_in_state as workers_in_state
@@ -43,22 +41,20 @@ __all__ = [
     "ColumnRepresentation",
     "ImageColumns",
     "ImageDecoder",
-    "MASK",
     "MixedEpochs",
     "Mixture",
     "PixelReader",
     "RowLookup",
     "RowSource",
-    "ScanLookup",
     "SequenceEpochs",
     "TableRepresentation",
     "WindowForm",
     "Windows",
     "check_pixel_count",
     "check_pixels",
+    "cut_lists",
     "iterate",
     "open_by_number",
-    "pad_value",
     "read_arrays",
     "row_lookup",
     "same_columns",

@@ -11,40 +11,21 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import (
-    BY_SYMBOL,
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.kit import (
     OPERATORS,
+    Column,
     Condition,
     LateTypes,
-    Operand,
+    LiveScan,
     Operator,
-    ReadOptions,
+    Scan,
     check_keywords,
     condition_of,
-)
-from tfrecord_io.columns import (
     empty_batch,
-    is_bytes,
-    is_text,
-    map_fields,
-    refuse_nuls,
-    short_type_name,
-    types_within,
-    unknown_dtype,
+    needs,
 )
-from tfrecord_io.errors import SchemaError, needs
-from tfrecord_io.read import (
-    LiveScan,
-    RowFilter,
-    Scan,
-    ScanHolder,
-    exclude_rows,
-    open_scan,
-    options_from_call,
-    plan_dataset,
-    unwrap_scans,
-)
-from tfrecord_io.typing import FilesLike, StorageLike
+from tfrecord_io.typing import FilesLike, OpenedDataset, StorageLike
 
 if TYPE_CHECKING:
     import polars as pl
@@ -87,14 +68,14 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `tfrecord_io.dataset`.
     """
-    scan = plan_dataset(source, options_from_call(ReadOptions, scan_polars, source, storage_options=storage_options))
-    return _lazy_frame(scan, LiveScan(scan))
+    scan = Scan.of(source, storage_options=storage_options)
+    return _lazy_frame(scan, scan.live())
 
 
 @check_keywords
-def to_polars(dataset: ScanHolder) -> pl.LazyFrame:
+def to_polars(dataset: OpenedDataset) -> pl.LazyFrame:
     """A polars LazyFrame of this version of the files; see `tfrecord_io.scan_polars`, which looks them up again."""
-    scan: Scan = unwrap_scans(dataset)
+    scan = Scan.of(dataset)
     return _lazy_frame(scan, scan)
 
 
@@ -102,7 +83,7 @@ def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
     with needs("polars"):
         import polars as pl
         from polars.io.plugins import register_io_source
-    refuse_nuls(scan.schema)
+    scan.check_names()
     absent = [field.name for field in scan.schema if _is_absent(field)]
     present = [field for field in scan.schema if field.name not in absent]
     empty = empty_batch(pa.schema([field.with_type(_widen_decimals(field.type)) for field in present]))
@@ -113,7 +94,7 @@ def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
 
 def _is_absent(field: pa.Field) -> bool:
     """True if polars has no such type, or panics at its values: a query that uses the column fails."""
-    return unknown_dtype(field) is not None or any(
+    return Column(field).unknown_dtype is not None or any(
         t.is_interval(part)
         or t.is_union(part)
         or t.is_decimal256(part)
@@ -122,7 +103,7 @@ def _is_absent(field: pa.Field) -> bool:
         or (t.is_fixed_size_binary(part) and not part.byte_width)
         or (isinstance(part, pa.BaseExtensionType) and _widen_decimals(part.storage_type) != part.storage_type)
         or (t.is_timestamp(part) and part.tz is not None and not _has_zone(part.tz))
-        for part in types_within(field.type, storage=True)
+        for part in Column(field).walk(storage=True)
     )
 
 
@@ -132,7 +113,7 @@ def _widen_decimals(type_: pa.DataType) -> pa.DataType:
         return pa.decimal128(type_.precision, type_.scale)
     if t.is_dictionary(type_):
         return pa.dictionary(type_.index_type, _widen_decimals(type_.value_type), type_.ordered)
-    return map_fields(type_, lambda field: field.with_type(_widen_decimals(field.type)))
+    return Column(type_).map_fields(lambda field: field.with_type(_widen_decimals(field.type)))
 
 
 def _has_zone(name: str) -> bool:
@@ -160,7 +141,7 @@ def _frames(
     if columns is not None:
         scan = scan.only(columns)
     if (absent := next(filter(_is_absent, scan.schema), None)) is not None:
-        type_name = short_type_name(absent.type, absent.metadata)
+        type_name = Column(absent).type_name
         advice = "leave it out of the query"
         advice_cli = "leave it out of the query"
         if t.is_timestamp(absent.type):
@@ -168,14 +149,14 @@ def _frames(
             advice_cli += ", or declare it in UTC by --type"
         reason = f"polars has no type for this column of {type_name}"
         raise SchemaError(reason, feature=absent.name, got=type_name, hint=advice, hint_cli=advice_cli)
-    if predicate is not None and rows is None and scan.selection.limit is None:
+    if predicate is not None and rows is None and scan.limit is None:
         condition = _translate_predicate(predicate, scan.schema)
-        scan = scan if condition is None else exclude_rows(scan, condition)
+        scan = scan if condition is None else scan.exclude(condition)
     if rows is not None:
         scan = scan.limit_rows(rows)
         size = max(1, min(scan.options.batch_size, batch_size or rows, rows))
         scan = scan.with_options(batch_size=size)
-    with open_scan(scan, whole=rows is None) as reader:
+    with scan.open(whole=rows is None) as reader:
         wide = pa.schema([field.with_type(_widen_decimals(field.type)) for field in scan.schema])
         is_wide = wide.equals(scan.schema)
         for batch in reader:
@@ -201,11 +182,9 @@ def _translate_predicate(predicate: pl.Expr, schema: pa.Schema) -> Condition | N
         return None
     try:
         node = json.loads(predicate.meta.serialize(format="json"))
-        condition = _condition(node, schema)
-        RowFilter.for_schema(condition, schema)
+        return condition_of(_condition(node, schema), schema)
     except (_Untranslated, SchemaError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RecursionError):
         return None  # also if another version of polars writes its expressions in another form
-    return condition
 
 
 def _condition(node: Any, schema: pa.Schema) -> Condition:
@@ -224,7 +203,10 @@ def _condition(node: Any, schema: pa.Schema) -> Condition:
         return Condition.any_of([_condition(left, schema), _condition(right, schema)])
     operator = _operator(op)
     if _only(left)[0] == "Literal":
-        left, right, operator = right, left, BY_SYMBOL[operator.mirrored or ""]
+        left, right, mirror = right, left, operator.mirror()
+        if mirror is None:
+            raise _Untranslated
+        operator = mirror
     return _operation(operator, [left, right], schema)
 
 
@@ -262,8 +244,8 @@ _SCALARS: dict[str, Callable[[pa.DataType], bool]] = {
     **{f"UInt{bits}": partial(eq, getattr(pa, f"uint{bits}")()) for bits in (8, 16, 32, 64)},
     "Float32": t.is_float32,
     "Float64": t.is_float64,
-    "String": is_text,
-    "Binary": is_bytes,
+    "String": lambda type_: Column(type_).is_text,
+    "Binary": lambda type_: Column(type_).is_bytes,
     "Boolean": t.is_boolean,
 }
 
@@ -279,7 +261,7 @@ def _operation(operator: Operator, inputs: list[Any], schema: pa.Schema) -> Cond
     literals = [_literal(node, schema.field(name).type) for node in inputs[1:]]
     if operator.mirrored != operator.symbol and any(t.is_boolean(literal.type) for literal in literals):
         raise _Untranslated
-    operand = literals if operator.operand is Operand.PAIR else next(iter(literals), None)
+    operand = literals if operator.takes_pair else next(iter(literals), None)
     condition = condition_of([(name, operator.symbol, operand)])
     if not operator.finds_nan or not t.is_floating(schema.field(name).type):
         return condition

@@ -7,38 +7,40 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
-from tfrecord_io.base import ColumnLayout, LateTypes, check_keywords, refuse_matrices
-from tfrecord_io.bytes import Array, extension_of, is_text_dtype
-from tfrecord_io.columns import (
-    axes_of,
-    declared_shape,
-    is_bytes,
-    is_list_like,
-    is_text_or_bytes,
-    is_variable_shape_tensor,
-    leaf_fields,
-    offsets_of,
+from tfrecord_io.errors import DecodeError, SchemaError
+from tfrecord_io.kit import (
+    BatchForm,
+    Column,
+    ColumnLayout,
+    ColumnRepresentation,
+    ImageDecoder,
+    LateTypes,
+    RepresentationOptions,
+    Rows,
+    check_keywords,
+    extension_of,
+    needs,
 )
-from tfrecord_io.errors import DecodeError, SchemaError, needs
-from tfrecord_io.read import ScanHolder
-from tfrecord_io.rows import ArrayIterator, BatchForm, ColumnRepresentation, ImageDecoder, RowSource, iterate, varies
-from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
+from tfrecord_io.typing import ArrayIterator, ArrayLayout, Lengths, Missing, OpenedDataset, UnevenParts
 
 if TYPE_CHECKING:
     import tensorflow as tf
 else:
     tf = LateTypes("tensorflow")
+Array = npt.NDArray[Any]
+
 _SEED_BITS = 48
 _NO_VALUE = "a record has no value, and a tensor cannot mark missing values"
 
 
 @check_keywords
 def to_tf(
-    dataset: ScanHolder | RowSource,
+    dataset: OpenedDataset | Rows,
     *,
     batch_size: int,
     shuffle_buffer: int | None = None,
@@ -85,11 +87,10 @@ def to_tf(
     TypeError, ValueError
         A keyword does not exist, or its value is invalid.
     """
-    refuse_matrices(ragged, "TensorFlow")
+    RepresentationOptions.refuse_matrices(ragged, "TensorFlow")
     with needs("tf"):
         import tensorflow as tf
-    iteration = iterate(
-        dataset,
+    iteration = Rows.of(dataset).iterate(
         batch_size=batch_size,
         shuffle_buffer=shuffle_buffer,
         seed=seed,
@@ -142,7 +143,7 @@ class _Columns:
         self.spec: dict[str, Any] = {}  # tf.TypeSpec by name
         self._text: set[str] = set()
         self._ragged: dict[str, np.dtype[Any]] = {}
-        for field in leaf_fields(iteration.schema):
+        for field in Column.leaves(iteration.schema):
             column = ColumnRepresentation(field, options, False, iteration.lengths.get(field.name))
             empty = column.represent([pa.nulls(0, field.type)], None)
             no_rows = np.empty(0, np.int64)
@@ -154,15 +155,15 @@ class _Columns:
         import tensorflow as tf
 
         if isinstance(array, tuple):
-            is_bytes_list = is_bytes(field.type.value_type)
+            is_bytes_list = Column(field.type.value_type).is_bytes
             self._add_ragged(name, array[0] if is_bytes_list or array[0].dtype.kind != "O" else _list_values(field))
             return
-        is_padded = name == field.name and layout.ragged == "pad" and (decoder is not None or varies(field.type))
+        is_padded = name == field.name and layout.ragged == "pad" and (decoder is not None or Column(field).varies)
         inner = array.shape[1:]
         if is_padded:
             inner = _padded_shape(array, field, layout) if decoder is None else decoder.padded_shape(layout.length)
-        type_ = field.type.value_type if array.ndim > 1 and is_list_like(field.type) else field.type
-        if is_text_dtype(array.dtype) or (decoder is None and array.dtype.kind == "O" and is_bytes(type_)):
+        type_ = field.type.value_type if array.ndim > 1 and Column(field).is_list else field.type
+        if array.dtype.kind == "T" or (decoder is None and array.dtype.kind == "O" and Column(type_).is_bytes):
             self._text.add(name)
             self.spec[name] = tf.TensorSpec((self._rows, *inner), tf.string)
         elif array.dtype.kind == "O":
@@ -231,7 +232,7 @@ class _Columns:
         present = [cell for cell in array if cell is not None]
         values = np.concatenate(present) if present else np.empty(0, self._ragged[name])
         lengths = np.array([0 if cell is None else len(cell) for cell in array], np.int64)
-        return tf.RaggedTensor.from_row_splits(_numbers(values), offsets_of(lengths))
+        return tf.RaggedTensor.from_row_splits(_numbers(values), np.append(0, np.cumsum(lengths)))
 
 
 def _cells(array: Array) -> tuple[Array, Array]:
@@ -246,8 +247,8 @@ def _list_values(field: pa.Field) -> Array:
     array = None if values is None else pa.nulls(0, values).to_numpy(zero_copy_only=False)
     if array is None or array.dtype.kind == "O":
         reason = f"TensorFlow has no tensor for rows of {field.type}"
-        has_strings = values is not None and (t.is_dictionary(values) or is_text_or_bytes(values))
-        is_padded = has_strings or is_variable_shape_tensor(field.type)
+        has_strings = values is not None and (t.is_dictionary(values) or Column(values).is_text_or_bytes)
+        is_padded = has_strings or Column(field).is_variable_tensor
         advice = 'exclude it, or pass ragged="pad"' if is_padded else "exclude it"
         raise SchemaError(reason, feature=field.name, got=str(field.type), hint=advice)
     return array
@@ -269,10 +270,10 @@ def _image_values(decoder: ImageDecoder) -> Array:
 
 def _padded_shape(array: Array, field: pa.Field, layout: ColumnLayout) -> tuple[int | None, ...]:
     """Shape of padded rows; None for a length that depends on the longest row of a batch, or on the bucket."""
-    if is_variable_shape_tensor(field.type):
-        declared: Sequence[int | None] = axes_of(field.type)
+    if Column(field).is_variable_tensor:
+        declared: Sequence[int | None] = Column(field).axes
     else:
-        declared = declared_shape(field) or (None, *array.shape[2:])
+        declared = Column(field).list_shape or (None, *array.shape[2:])
     return (None if layout.bucketed else layout.length, *declared[1:])
 
 

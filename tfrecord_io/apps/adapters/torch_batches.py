@@ -14,10 +14,13 @@ from types import FrameType, NoneType
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
-from tfrecord_io.bytes import Array, extension_of
+from tfrecord_io.kit import extension_of
+
+Array = npt.NDArray[Any]
 
 _ALIGNMENT = 64
 # Without shared memory, torch sends batches of more bytes in less time.

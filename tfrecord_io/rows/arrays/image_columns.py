@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import ColumnLayout
+from tfrecord_io.base import ColumnLayout, ScanOptions
 from tfrecord_io.columns import CHW, Dense, Ragged, RowFault, faults_of_lists, list_lengths, offsets_of
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read import fitting_parts
+from tfrecord_io.read import Reader, end_read, fitting_parts
 from tfrecord_io.rows.arrays.image_decoding import NO_COMMON_TYPE, ImageDecoder, RawImageDecoder, image_decoder
 
 Passes = Callable[[RowFault], bool]  # whether the row of a fault may be left out
@@ -52,6 +53,28 @@ class ImageColumns:
             pixels = self._pixels(table.column(at).combine_chunks(), decoder)
             table = table.set_column(at, pa.field(table.schema.field(at).name, pixels.type), pixels)
         return table
+
+    def decode_all(self, tables: Iterator[pa.Table], batches: Any, options: ScanOptions) -> Iterator[pa.Table]:
+        """Decode the tables of a read, which are made of `batches`; those of a `Reader` have its ``on_error``."""
+        reader = batches if isinstance(batches, Reader) else None
+        if reader is not None:
+            reader.warns_of_damage = False
+        begin = 0
+        for table in tables:
+
+            def passes(fault: RowFault, begin: int = begin) -> bool:
+                return reader is not None and reader.goes_on and reader.leave_out(fault.renumber(begin + fault.row))
+
+            for part in self.parts(table, passes):
+                if isinstance(part, RowFault):
+                    fault = part.renumber(begin + part.row)
+                    error = fault.to_error(None, None) if reader is None else reader.row_error(fault)
+                    end_read(error, options.on_error)
+                    return
+                yield part
+            begin += len(table)
+        if reader is not None:
+            reader.report.skipped.warn()
 
     def parts(self, table: pa.Table, passes: Passes) -> Iterator[pa.Table | RowFault]:
         """The decoded table in parts, without the rows whose fault `passes`; one that does not is the last item."""
