@@ -120,14 +120,13 @@ CLASSES = {name: item for name in kit.__all__ if isinstance(item := getattr(kit,
 
 
 def members(item: type[Any]) -> Iterator[tuple[type[Any], str, Any]]:
-    """(class that defines it, name, value) of the public members of a class, without the fields of options."""
-    for owner in item.__mro__:
-        if not owner.__module__.startswith("tfrecord_io."):
-            continue
+    """(class, name, value) of the public members of a class, by the first base that has them; no fields of options."""
+    owners = [owner for owner in item.__mro__ if owner.__module__.startswith("tfrecord_io.")]
+    for at, owner in enumerate(owners):
         own_fields = {field.name for field in fields(owner)} if is_dataclass(owner) else set[str]()
-        is_options = hasattr(owner, "from_keywords")
+        keywords = own_fields if hasattr(owner, "from_keywords") else set()
         for name in dict.fromkeys([*vars(owner), *getattr(owner, "__annotations__", ())]):
-            if not name.startswith("_") and not (is_options and name in own_fields):
+            if not (name.startswith("_") or name in keywords or any(hasattr(base, name) for base in owners[at + 1 :])):
                 yield owner, name, vars(owner).get(name)
 
 
@@ -153,13 +152,9 @@ def is_documented(owner: type[Any], name: str, value: Any) -> bool:
     """True if a method or property has a docstring, and a docstring or a comment says what an attribute is."""
     function = getattr(value, "func", getattr(value, "fget", getattr(value, "__func__", value)))
     if inspect.isfunction(function):
-        bases = [vars(base)[name] for base in owner.__mro__[1:] if name in vars(base)]
-        return any((getattr(each, "__doc__", None) or "").strip() for each in (function, *bases))
-    bases = [base for base in owner.__mro__ if base.__module__.startswith("tfrecord_io.")]
+        return bool((function.__doc__ or "").strip())
     comment = re.compile(rf"^    {name}\b.*  # |^    # .*\n    {name}\b", re.MULTILINE)
-    return any(
-        re.search(rf"\b{name}\b", base.__doc__ or "") or comment.search(inspect.getsource(base)) for base in bases
-    )
+    return re.search(rf"\b{name}\b", owner.__doc__ or "") is not None or bool(comment.search(inspect.getsource(owner)))
 
 
 def test_members_of_the_kit_are_documented() -> None:

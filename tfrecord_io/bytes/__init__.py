@@ -14,6 +14,7 @@ _HOMES = {
     "get_codec": "compression",  # Find a codec by name or alias, in any case (TensorFlow has "GZIP", "ZLIB")
     "infer": "compression",  # Find the codec of a file to read
     "sniff": "compression",  # Find the codec of a file by its first bytes (`SNIFF_BYTES`, or all it has) alone
+    "Damage": "compression.codec",  # Data that cannot be decompressed
     "Codec": "compression.codec",  # A compression
     "Gap": "compression.recovering_stream",  # Bytes of a compressed file that are not read
     "RecoveringStream": "compression.recovering_stream",  # The uncompressed bytes of a file that can be read
@@ -94,7 +95,6 @@ _HOMES = {
     "dtype_name": "format.dtypes",  # The table's name of a NumPy dtype, of either byte order
     "element": "format.dtypes",  # The Arrow type of a dtype's elements
     "element_of": "format.dtypes",  # The element of a tensor column
-    "extension_of": "format.dtypes",  # The row of a dtype of ml_dtypes, of an array of any library
     "find_element": "format.dtypes",  # Look up a dtype by its name, None if it is not in the table
     "is_text_dtype": "format.dtypes",  # True if `dtype` is a `text_dtype`
     "row_of_name": "format.dtypes",  # The row of a dtype, also if its library is not installed

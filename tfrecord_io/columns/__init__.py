@@ -59,6 +59,7 @@ _HOMES = {
     "Rounding": "arrow.encode.encode_plan",  # Counts, over all batches of a write
     "WritePlan": "arrow.encode.encode_plan",  # A schema compiled for writing
     "plan_writing": "arrow.encode.encode_plan",  # Decide how each column of the batches to come is written
+    "DecodedCells": "arrow.encodings.tensor_encoding",  # Cells of a column, decoded
     "TensorEncoding": "arrow.encodings.tensor_encoding",  # A tensor encoding
     "tensor_encoding": "arrow.encodings.tensor_encoding",  # Find an encoding by its name
     "cast_comparable_columns": "arrow.evaluate_condition",  # Turn columns of float16 into float32

@@ -53,6 +53,7 @@ from tfrecord_io.columns.arrow.encode.encode_columns import encode_columns as en
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding as Rounding
 from tfrecord_io.columns.arrow.encode.encode_plan import WritePlan as WritePlan
 from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing as plan_writing
+from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells as DecodedCells
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding as TensorEncoding
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import tensor_encoding as tensor_encoding
 from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns as cast_comparable_columns
@@ -339,6 +340,7 @@ __all__ = [
     "Composite",
     "DEPTH",
     "DTYPES",
+    "DecodedCells",
     "Dense",
     "ENCODING_KEY",
     "EXIF_FIRST",

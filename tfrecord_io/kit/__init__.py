@@ -31,7 +31,6 @@ _HOMES = {
     "Dtype": "bytes",  # A row of the table of dtypes of tensors
     "empty_batch": "columns",  # A batch without rows, of any types
     "to_pandas": "columns",  # The DataFrame of a table, with the dtypes and the index that were written
-    "extension_of": "bytes",  # The row of a dtype of ml_dtypes, of an array of any library
     "feature_descriptions": "columns",  # The features that Hugging Face datasets describe in a schema
     "refuse_duckdb_types": "columns",  # Refuse columns of DuckDB whose values would change in Arrow
     # ---- arrays
@@ -53,13 +52,20 @@ _HOMES = {
     "DistributedWriter": "write",  # One dataset written by several processes, and published once
     "WrittenPart": "write",  # The result of a task of it
     "OpenPart": "write",  # A task of it to which tables are written one by one
-    # ---- add a library
+    # ---- add a library or a format
     "Adapter": "base",  # A row: a library, and the methods that it adds to datasets
     "LateTypes": "base",  # Types of a library in annotations, which is imported when an annotation is evaluated
     "needs": "errors",  # Turns a failed import in its block into an error that names the extra
     "check_keywords": "base",  # Decorates a public call: an error for an unknown keyword names the one that is meant
     "check_integer": "base",  # A keyword as an int within bounds
     "FORMATS": "bytes",  # The file formats, by name
+    "Format": "bytes",  # A row: a file format, and how it is read and written
+    "format_option": "bytes",  # A keyword of a format, which is an option of ``tfr convert``
+    # ---- add a compression or an encoding
+    "Codec": "bytes",  # A compression
+    "Damage": "bytes",  # Raised by a codec for data that cannot be decompressed
+    "TensorEncoding": "columns",  # A way to store the cells of a column of tensors
+    "DecodedCells": "columns",  # What it decodes cells to
     # ---- words
     "counted": "base",  # A number and its noun
     "printable": "errors",  # A text without secrets of URLs and control characters, and not too long

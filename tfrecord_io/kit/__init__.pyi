@@ -13,9 +13,14 @@ from tfrecord_io.base import check_integer as check_integer
 from tfrecord_io.base import check_keywords as check_keywords
 from tfrecord_io.base import counted as counted
 from tfrecord_io.bytes import FORMATS as FORMATS
+from tfrecord_io.bytes import Codec as Codec
+from tfrecord_io.bytes import Damage as Damage
 from tfrecord_io.bytes import Dtype as Dtype
-from tfrecord_io.bytes import extension_of as extension_of
+from tfrecord_io.bytes import Format as Format
+from tfrecord_io.bytes import format_option as format_option
+from tfrecord_io.columns import DecodedCells as DecodedCells
 from tfrecord_io.columns import RowFault as RowFault
+from tfrecord_io.columns import TensorEncoding as TensorEncoding
 from tfrecord_io.columns import empty_batch as empty_batch
 from tfrecord_io.columns import feature_descriptions as feature_descriptions
 from tfrecord_io.columns import refuse_duckdb_types as refuse_duckdb_types
@@ -52,15 +57,19 @@ __all__ = [
     "ArraysByNumber",
     "BatchForm",
     "BatchesByNumber",
+    "Codec",
     "Column",
     "ColumnLayout",
     "ColumnRepresentation",
     "Condition",
+    "Damage",
+    "DecodedCells",
     "DistributedWriter",
     "Dtype",
     "FORMATS",
     "File",
     "Files",
+    "Format",
     "ImageColumns",
     "ImageDecoder",
     "LateTypes",
@@ -75,6 +84,7 @@ __all__ = [
     "Rows",
     "Scan",
     "TableRepresentation",
+    "TensorEncoding",
     "WriteOptions",
     "WrittenPart",
     "check_integer",
@@ -83,9 +93,9 @@ __all__ = [
     "counted",
     "cut_lists",
     "empty_batch",
-    "extension_of",
     "feature_descriptions",
     "filesystem_of",
+    "format_option",
     "needs",
     "printable",
     "refuse_duckdb_types",

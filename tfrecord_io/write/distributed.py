@@ -228,7 +228,7 @@ class DistributedWriter:
         if finds_types and self.options.schema is None:
             tables = _add_types(iter(tables))
         open_part = OpenPart(self, task)
-        part = open_part.write_all(tables)
+        part = open_part._write_all(tables)
         open_part.commit()
         return part
 
@@ -239,7 +239,7 @@ class DistributedWriter:
     def begin_part(self, task: int, tables: Iterable[Any]) -> tuple[WrittenPart, OutputFile]:
         """Write the tables of a task to one shard, as `write_part`, whose file is complete, and appears by `commit`."""
         open_part = OpenPart(self, task)
-        part = open_part.write_all(tables)
+        part = open_part._write_all(tables)
         assert open_part.output is not None
         return part, open_part.output
 
@@ -360,7 +360,7 @@ class OpenPart:
         """Append rows, each a dict by column."""
         self.write(table_of_rows(rows))
 
-    def write_all(self, tables: Iterable[Any]) -> WrittenPart:
+    def _write_all(self, tables: Iterable[Any]) -> WrittenPart:
         """Append all rows of the tables, and close; after an error, nothing is left."""
         with self._writer:
             for table in tables:

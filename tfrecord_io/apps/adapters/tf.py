@@ -18,12 +18,12 @@ from tfrecord_io.kit import (
     Column,
     ColumnLayout,
     ColumnRepresentation,
+    Dtype,
     ImageDecoder,
     LateTypes,
     RepresentationOptions,
     Rows,
     check_keywords,
-    extension_of,
     needs,
 )
 from tfrecord_io.typing import ArrayIterator, ArrayLayout, Lengths, Missing, OpenedDataset, UnevenParts
@@ -280,7 +280,7 @@ def _padded_shape(array: Array, field: pa.Field, layout: ColumnLayout) -> tuple[
 def _dtype(name: str, array: Array) -> Any:
     import tensorflow as tf
 
-    row = extension_of(array.dtype)
+    row = Dtype.find_extension(array.dtype)
     if row is not None and not row.is_in_tf_data:
         raise SchemaError(f"tf.data has no {row.name}", feature=name, got=row.name, hint="leave it out by select")
     return tf.as_dtype(_numbers(array[:0]).dtype)

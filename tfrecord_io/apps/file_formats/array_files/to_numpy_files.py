@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions, check_keywords
-from tfrecord_io.bytes import Array, extension_of, header, is_text_dtype
+from tfrecord_io.bytes import Array, Dtype, header, is_text_dtype
 from tfrecord_io.columns import (
     RECORD,
     TYPE,
@@ -402,7 +402,7 @@ def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group:
             reason, feature=column, record=_record(reader, row + missing), hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI
         )
     rows = to_rows(array, field)
-    if rows.values.dtype.kind == "V" or extension_of(rows.values.dtype) is not None:
+    if rows.values.dtype.kind == "V" or Dtype.find_extension(rows.values.dtype) is not None:
         reason = f"the file format has no {rows.values.dtype}: NumPy would store it as bytes of no type"
         raise EncodeError(reason, feature=column, hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI)
     if rows.values.dtype.kind == "O" and not (group and is_bytes(field.type)):
