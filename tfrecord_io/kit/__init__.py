@@ -66,6 +66,10 @@ _HOMES = {
     "Damage": "bytes",  # Raised by a codec for data that cannot be decompressed
     "TensorEncoding": "columns",  # A way to store the cells of a column of tensors
     "DecodedCells": "columns",  # What it decodes cells to
+    # ---- results
+    "open_output": "store",  # A file that appears complete, or not at all
+    "Report": "base",  # Base of results that print as a line and a table
+    "Summary": "base",  # What a report shows
     # ---- words
     "counted": "base",  # A number and its noun
     "printable": "errors",  # A text without secrets of URLs and control characters, and not too long

@@ -7,7 +7,9 @@ from tfrecord_io.base import Condition as Condition
 from tfrecord_io.base import LateTypes as LateTypes
 from tfrecord_io.base import Operator as Operator
 from tfrecord_io.base import ReadOptions as ReadOptions
+from tfrecord_io.base import Report as Report
 from tfrecord_io.base import RepresentationOptions as RepresentationOptions
+from tfrecord_io.base import Summary as Summary
 from tfrecord_io.base import WriteOptions as WriteOptions
 from tfrecord_io.base import check_integer as check_integer
 from tfrecord_io.base import check_keywords as check_keywords
@@ -47,6 +49,7 @@ from tfrecord_io.rows import TableRepresentation as TableRepresentation
 from tfrecord_io.rows import cut_lists as cut_lists
 from tfrecord_io.rows import slice_columns as slice_columns
 from tfrecord_io.rows import workers_in_state as workers_in_state
+from tfrecord_io.store import open_output as open_output
 from tfrecord_io.store import without_compression as without_compression
 from tfrecord_io.write import DistributedWriter as DistributedWriter
 from tfrecord_io.write import OpenPart as OpenPart
@@ -78,11 +81,13 @@ __all__ = [
     "OpenPart",
     "Operator",
     "ReadOptions",
+    "Report",
     "RepresentationOptions",
     "RowFault",
     "RowLookup",
     "Rows",
     "Scan",
+    "Summary",
     "TableRepresentation",
     "TensorEncoding",
     "WriteOptions",
@@ -97,6 +102,7 @@ __all__ = [
     "filesystem_of",
     "format_option",
     "needs",
+    "open_output",
     "printable",
     "refuse_duckdb_types",
     "slice_columns",
