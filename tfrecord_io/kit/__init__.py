@@ -41,11 +41,9 @@ _HOMES = {
     "ColumnLayout": "base",  # How the lists of one column are represented
     "TableRepresentation": "rows",  # How the columns of a schema become arrays
     "ColumnRepresentation": "rows",  # How one of them does
-    "BatchForm": "rows",  # The form of the rows of a batch, where it is not a row for each
     "slice_columns": "rows",  # The arrays of some rows of all columns
     "cut_lists": "rows",  # Truncate and pad the lists of an Arrow column
     "ImageColumns": "rows",  # The columns of images in tables, and their pixels
-    "ImageDecoder": "rows",  # Decodes one of them
     "workers_in_state": "rows",  # Among how many workers the rows were split when the state of an iterator was saved
     # ---- write
     "WriteOptions": "base",  # Keywords of writing, checked

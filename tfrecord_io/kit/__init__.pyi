@@ -40,10 +40,8 @@ from tfrecord_io.kit.scan_facade import Scan as Scan
 from tfrecord_io.kit.scan_facade import condition_of as condition_of
 from tfrecord_io.rows import ArraysByNumber as ArraysByNumber
 from tfrecord_io.rows import BatchesByNumber as BatchesByNumber
-from tfrecord_io.rows import BatchForm as BatchForm
 from tfrecord_io.rows import ColumnRepresentation as ColumnRepresentation
 from tfrecord_io.rows import ImageColumns as ImageColumns
-from tfrecord_io.rows import ImageDecoder as ImageDecoder
 from tfrecord_io.rows import RowLookup as RowLookup
 from tfrecord_io.rows import TableRepresentation as TableRepresentation
 from tfrecord_io.rows import cut_lists as cut_lists
@@ -58,7 +56,6 @@ from tfrecord_io.write import WrittenPart as WrittenPart
 __all__ = [
     "Adapter",
     "ArraysByNumber",
-    "BatchForm",
     "BatchesByNumber",
     "Codec",
     "Column",
@@ -74,7 +71,6 @@ __all__ = [
     "Files",
     "Format",
     "ImageColumns",
-    "ImageDecoder",
     "LateTypes",
     "LiveScan",
     "OPERATORS",

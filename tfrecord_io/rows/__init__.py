@@ -7,14 +7,12 @@ from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
     "ImageColumns": "arrays.image_columns",  # The columns of images in tables of a schema
-    "ImageDecoder": "arrays.image_decoding",  # Decodes a column of images, or of lists of images
     "PixelReader": "arrays.image_decoding",  # Decodes images of a column
     "check_pixel_count": "arrays.image_decoding",  # Raise DecodeError for more pixels than `PixelReader` decodes
     "check_pixels": "arrays.image_decoding",  # Decode all pixels of an image, in whatever mode they are
     "cut_lists": "arrays.list_layout",  # Truncate lists, and pad them if the layout has a length
     "read_arrays": "arrays.read_arrays",  # Read TFRecord files of tf.train.Example into NumPy arrays, one per column
     "scan_arrays": "arrays.read_arrays",  # All rows of a scan
-    "BatchForm": "arrays.representation",  # Form of the rows of a batch, where it is not a row for each
     "ColumnRepresentation": "arrays.representation",  # How one column is represented
     "TableRepresentation": "arrays.representation",  # How the columns of a schema are represented
     "slice_columns": "arrays.representation",  # The arrays of the rows [begin, end) of all columns

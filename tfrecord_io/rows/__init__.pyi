@@ -1,14 +1,12 @@
 # Written by docs/reference/stub.py.
 
 from tfrecord_io.rows.arrays.image_columns import ImageColumns as ImageColumns
-from tfrecord_io.rows.arrays.image_decoding import ImageDecoder as ImageDecoder
 from tfrecord_io.rows.arrays.image_decoding import PixelReader as PixelReader
 from tfrecord_io.rows.arrays.image_decoding import check_pixel_count as check_pixel_count
 from tfrecord_io.rows.arrays.image_decoding import check_pixels as check_pixels
 from tfrecord_io.rows.arrays.list_layout import cut_lists as cut_lists
 from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
 from tfrecord_io.rows.arrays.read_arrays import scan_arrays as scan_arrays
-from tfrecord_io.rows.arrays.representation import BatchForm as BatchForm
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation as ColumnRepresentation
 from tfrecord_io.rows.arrays.representation import TableRepresentation as TableRepresentation
 from tfrecord_io.rows.arrays.representation import slice_columns as slice_columns
@@ -36,11 +34,9 @@ __all__ = [
     "ArrayIterator",
     "ArraysByNumber",
     "BalancedEpochs",
-    "BatchForm",
     "BatchesByNumber",
     "ColumnRepresentation",
     "ImageColumns",
-    "ImageDecoder",
     "MixedEpochs",
     "Mixture",
     "PixelReader",

@@ -14,12 +14,10 @@ from pyarrow import types as t
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.kit import (
-    BatchForm,
     Column,
     ColumnLayout,
     ColumnRepresentation,
     Dtype,
-    ImageDecoder,
     LateTypes,
     RepresentationOptions,
     Rows,
@@ -145,12 +143,10 @@ class _Columns:
         self._ragged: dict[str, np.dtype[Any]] = {}
         for field in Column.leaves(iteration.schema):
             column = ColumnRepresentation(field, options, False, iteration.lengths.get(field.name))
-            empty = column.represent([pa.nulls(0, field.type)], None)
-            no_rows = np.empty(0, np.int64)
-            for name, array in empty.slice(0, 0, BatchForm(bins=no_rows, segments=no_rows)).items():
-                self._add(name, array, field=field, layout=options.layout_of(field.name), decoder=column.decoder)
+            for name, array in column.empty_arrays().items():
+                self._add(name, array, column=column, field=field, layout=options.layout_of(field.name))
 
-    def _add(self, name: str, array: Any, field: pa.Field, layout: ColumnLayout, decoder: ImageDecoder | None) -> None:
+    def _add(self, name: str, array: Any, column: ColumnRepresentation, field: pa.Field, layout: ColumnLayout) -> None:
         """Describe the tensors of an array, of which `array` has no rows."""
         import tensorflow as tf
 
@@ -158,16 +154,17 @@ class _Columns:
             is_bytes_list = Column(field.type.value_type).is_bytes
             self._add_ragged(name, array[0] if is_bytes_list or array[0].dtype.kind != "O" else _list_values(field))
             return
-        is_padded = name == field.name and layout.ragged == "pad" and (decoder is not None or Column(field).varies)
+        is_padded = name == field.name and layout.ragged == "pad" and (column.is_image or Column(field).varies)
         inner = array.shape[1:]
         if is_padded:
-            inner = _padded_shape(array, field, layout) if decoder is None else decoder.padded_shape(layout.length)
+            is_image = column.is_image
+            inner = column.padded_image_shape(layout.length) if is_image else _padded_shape(array, field, layout)
         type_ = field.type.value_type if array.ndim > 1 and Column(field).is_list else field.type
-        if array.dtype.kind == "T" or (decoder is None and array.dtype.kind == "O" and Column(type_).is_bytes):
+        if array.dtype.kind == "T" or (not column.is_image and array.dtype.kind == "O" and Column(type_).is_bytes):
             self._text.add(name)
             self.spec[name] = tf.TensorSpec((self._rows, *inner), tf.string)
         elif array.dtype.kind == "O":
-            self._add_ragged(name, _list_values(field) if decoder is None else _image_values(decoder))
+            self._add_ragged(name, _image_values(column, field.name) if column.is_image else _list_values(field))
         else:
             self.spec[name] = tf.TensorSpec((self._rows, *inner), _dtype(name, array))
         if self._masks:
@@ -254,17 +251,14 @@ def _list_values(field: pa.Field) -> Array:
     return array
 
 
-def _image_values(decoder: ImageDecoder) -> Array:
+def _image_values(column: ColumnRepresentation, name: str) -> Array:
     """Empty array with the shape of the images in lists; SchemaError if sizes vary, or images are not in lists."""
-    if decoder.in_lists and decoder.size is not None:
-        return np.empty((0, *decoder.size), decoder.dtype)
+    if (images := column.no_images()) is not None:
+        return images
     advice = 'declare tfr.image(resize=(height, width)), or its whole shape; or pass ragged="pad"'
     advice_cli = "its whole shape"
     raise SchemaError(
-        "images whose size varies are not a tensor of TensorFlow",
-        feature=decoder.feature,
-        hint=advice,
-        hint_cli=advice_cli,
+        "images whose size varies are not a tensor of TensorFlow", feature=name, hint=advice, hint_cli=advice_cli
     )
 
 
