@@ -25,7 +25,7 @@ class Column:
 
     >>> column = Column(pa.field("x", pa.list_(pa.string())))
     >>> column.is_list, Column(column.type.value_type).is_text, column.type_name
-    (True, True, 'list[string]')
+    (True, True, 'list<string>')
 
     Attributes
     ----------

@@ -44,6 +44,7 @@ _CHUNK_BYTES = 32 << 20  # what a runner may split off,
 _FIRST_CHUNKS = 2  # and what is read together at first: the runners of Flink and Spark do not split later
 _FORMS = ("batches", "rows", "pandas")
 _ROWS = 1024  # elements that are a row each are written together
+_LABEL = 10_000  # characters of a path in a label, as labels differ
 
 
 class RecordBatchCoder(Coder):  # type: ignore[misc]
@@ -110,7 +111,9 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]
     def __init__(self, source: Any, *, as_: str = "batches", **keywords: Any) -> None:
         super().__init__()
         scan = Scan.of(source, **keywords)
-        self._name = printable(os.fspath(source)) if isinstance(source, str | os.PathLike) else _name_of(scan.files)
+        self._name = (
+            printable(os.fspath(source), _LABEL) if isinstance(source, str | os.PathLike) else _name_of(scan.files)
+        )
         self._read = _Read(as_, scan.schema)
         self._runs = _runs_of_files(scan)
 
@@ -234,7 +237,7 @@ def _chunks(run: Scan) -> list[Scan]:
 
 
 def _name_of(paths: list[str]) -> str:
-    first = printable(paths[0]) if paths else "no files"
+    first = printable(paths[0], _LABEL) if paths else "no files"
     return first if len(paths) < 2 else f"{first}, {len(paths) - 1} more"
 
 
@@ -285,7 +288,7 @@ class WriteTable(beam.PTransform):  # type: ignore[misc]
         self._options = options if options.schema is None else _with_schema(options, options.schema)
 
     def default_label(self) -> str:
-        return f"WriteTable({printable(os.fspath(self._path))})"
+        return f"WriteTable({printable(os.fspath(self._path), _LABEL)})"
 
     def expand(self, pcoll: Any) -> Any:
         if not pcoll.is_bounded:
