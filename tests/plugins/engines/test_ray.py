@@ -194,23 +194,6 @@ def test_blocks_whose_column_is_null_throughout(tmp_path: Path, values: list[Any
     assert tfr.read_table(tmp_path / "one@*").to_pylist() == rows
 
 
-@pytest.mark.parametrize("order", [1, -1], ids=["first", "last"])
-def test_a_task_with_blocks_whose_column_is_null_throughout(tmp_path: Path, order: int) -> None:
-    """Ray has such blocks as Arrow tables and as DataFrames."""
-    pandas = pytest.importorskip("pandas")
-    from tfrecord_io.base.options.write import WriteOptions
-    from tfrecord_io.plugins.engines.ray import _add_types
-    from tfrecord_io.write.distributed import DistributedWriter
-
-    columns: list[dict[str, Any]] = [{"x": [None], "k": [1]}, {"x": [None], "k": [2]}, {"x": [[]], "k": [3]}]
-    columns = [*columns, {"x": [[1, 2]], "k": [4]}][::order]
-    for number, form in enumerate([pa.table, pandas.DataFrame]):
-        with DistributedWriter.begin(tmp_path / f"out{number}", WriteOptions()) as writer:
-            writer.commit([writer.write_part(0, _add_types(map(form, columns)))])
-        expected = [{"x": each["x"][0], "k": each["k"][0]} for each in columns]
-        assert tfr.read_table(tmp_path / f"out{number}@*").to_pylist() == expected
-
-
 class TestRayDistributed(DistributedSuite):
     def read(self, path: str, **keywords: Any) -> Any:
         return tfr.dataset(path, **keywords).to_ray(override_num_blocks=6)
