@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import BY_FUNCTION, MIRRORED, Condition, Operand, Operator
+from tfrecord_io.base import MIRRORED, Condition, Operand, Operator
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.type_names import short_type_name
 from tfrecord_io.columns.schema.types import EXTENSIONS, is_bytes, is_list_like, is_text, is_value_extension
@@ -35,8 +35,7 @@ _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
 _PLAIN = (pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary())  # compared as they are, as integers are
 
 _FORMS = {"date": "2024-01-31", "time": "12:30:00", "timestamp": "2024-01-31T12:30:00"}
-COMPARISONS = frozenset(MIRRORED)
-_FUNCTIONS = COMPARISONS | _OF_BOOLS | {"is_valid"}
+_FUNCTIONS = MIRRORED.keys() | _OF_BOOLS | {"is_valid"}
 
 
 class _NotSimple(Exception):
@@ -66,7 +65,7 @@ def _values(part: Condition, batch: pa.RecordBatch) -> Any:
         column = batch.column(part.path[0])
         return column.storage if is_compared_as_storage(column.type) else column
     arguments = [_values(argument, batch) for argument in part.arguments]
-    if part.name in COMPARISONS:
+    if part.is_comparison:
         arguments = _unify_argument_types(*arguments)
     elif part.name in _OF_BOOLS and not all(t.is_boolean(argument.type) for argument in arguments):
         raise _NotSimple
@@ -119,12 +118,12 @@ def type_literals(condition: Condition, schema: pa.Schema) -> Condition:
     if part.kind != "call":
         return part
     kinds = [argument.kind for argument in arguments]
-    if part.name in COMPARISONS and kinds == ["literal", "field"]:
+    if part.is_comparison and kinds == ["literal", "field"]:
         mirrored = Condition("call", MIRRORED[part.name], arguments=arguments[::-1])
         typed = type_literals(mirrored, schema)
         return part if typed is mirrored else typed
     field = _field(arguments[0], schema) if kinds[:1] == ["field"] else None
-    operator = BY_FUNCTION.get(part.name)
+    operator = part.operator
     if operator is not None and field is not None and _family(field.type) not in operator.types.families:
         _check_family(part, field, operator)
     if operator is not None and operator.comparisons is not None:
@@ -134,7 +133,7 @@ def type_literals(condition: Condition, schema: pa.Schema) -> Condition:
         literals = ((function, Condition("literal", value=value)) for function, value in compared)
         parts = [Condition("call", function, arguments=(column, literal)) for function, literal in literals]
         return type_literals(Condition.all_of(parts), schema)
-    if field is not None and part.name in COMPARISONS and kinds == ["field", "literal"]:
+    if field is not None and part.is_comparison and kinds == ["field", "literal"]:
         return _typed_comparison(part, field)
     if field is not None and part.name == "is_in" and kinds == ["field"]:
         return _typed_members(part, field)

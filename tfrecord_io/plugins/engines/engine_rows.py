@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfrecord_io.base import Adapter
+from tfrecord_io.kit import Adapter
 
 _CODE = "tfrecord_io.plugins.engines."
 
