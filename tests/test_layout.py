@@ -37,7 +37,7 @@ FLOORS = {
             "read",
             "write",
             "api arrays tf_compat file_formats",
-            "training tools",
+            "training tools views",
             "adapters",
             "lazy_dataset",
             "__init__ __main__ cli formats io train beam",

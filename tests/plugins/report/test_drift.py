@@ -16,7 +16,8 @@ import tfrecord_io as tfr
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.plugins.report.dataset_statistics import dataset_statistics
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts, jensen_shannon, l_infinity
-from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics, SampleLimits
+from tfrecord_io.plugins.report.report_sample import SampleLimits
+from tfrecord_io.views.number_statistics import NumberAccumulator, NumberStatistics
 
 NUMBERS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30)
 COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 9), min_size=1)

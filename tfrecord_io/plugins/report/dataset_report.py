@@ -16,13 +16,14 @@ from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
-from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
-from tfrecord_io.plugins.report.report_html import document, number, percent
+from tfrecord_io.plugins.report.report_html import document
+from tfrecord_io.plugins.report.report_sample import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.sources import as_list, paths_of
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, OutputPath, ProgressLike, StorageLike, Unset
+from tfrecord_io.views.elements import number, percent
 
 _FRAME_HEIGHT = 700  # pixels, in a notebook
 

@@ -20,8 +20,7 @@ from tfrecord_io.options import MIB, ReadOptions, ScanOptions, Selection
 from tfrecord_io.options.dataset_keywords import OF_SELECTION
 from tfrecord_io.options.record_types import MessageType, plain_record_type
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
-from tfrecord_io.plugins.report.media import Gallery, Row, galleries
-from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
+from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.progress import ProgressMeter
 from tfrecord_io.read.call_options import datasets_in, refuse_options
 from tfrecord_io.read.chunks.block_walker import RecordFile
@@ -34,6 +33,7 @@ from tfrecord_io.schema.tensor_types import JSON, encoding_rules, is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_text, kind_of, value_type
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.verify import check_files
+from tfrecord_io.views.media import Gallery, Row, galleries
 
 SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
 FIRST_ROWS = 10

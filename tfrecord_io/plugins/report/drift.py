@@ -11,7 +11,7 @@ import numpy as np
 from tfrecord_io.arrow.output.to_python import json_value
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, convert_to_one_unit
-from tfrecord_io.plugins.report.number_statistics import NumberStatistics, edges_of, histogram
+from tfrecord_io.views.number_statistics import NumberStatistics, edges_of, histogram
 
 BINS = 20  # of the histograms that are compared
 NEW_VALUES = 10

@@ -19,9 +19,9 @@ from tfrecord_io.arrow.output.column_statistics import (
     times_to_integers,
 )
 from tfrecord_io.arrow.output.to_python import json_value, python_values
-from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
+from tfrecord_io.views.number_statistics import NumberAccumulator, NumberStatistics
 
 CATEGORIES = 20  # integers with at most so many distinct values are compared as categories
 MOST_DISTINCT = 10_000  # beyond it, rare values are forgotten

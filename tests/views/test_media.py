@@ -16,10 +16,10 @@ import tfrecord_io as tfr
 from tfrecord_io.arrays.image_decoding import PixelReader
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.plugins.report.dataset_statistics import dataset_statistics
-from tfrecord_io.plugins.report.media import SIDE, Box, Gallery, audio_mime, png_of, thumbnail
-from tfrecord_io.plugins.report.number_statistics import SampleLimits
+from tfrecord_io.plugins.report.report_sample import SampleLimits
 from tfrecord_io.schema.field import BOXES_KEY
 from tfrecord_io.schema.image_form import ImageForm
+from tfrecord_io.views.media import SIDE, Box, Gallery, audio_mime, png_of, thumbnail
 
 Image = pytest.importorskip("PIL.Image")
 ImageOps = pytest.importorskip("PIL.ImageOps")
