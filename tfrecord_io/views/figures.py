@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import base64
+import io
+import wave
 
+import numpy as np
+
+from tfrecord_io.arrow.raw_images import encode_png
+from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import printable
 from tfrecord_io.views.elements import element, text
 from tfrecord_io.views.media import MediaSample
 
 
-def figure(sample: MediaSample, kind: str) -> str:
-    """An image or a sound with its captions; the reason where it cannot be shown."""
-    if sample.data is None:
+def figure(sample: MediaSample, kind: str, source: str | None = None) -> str:
+    """An image or a sound with its captions; the reason where it cannot be shown. `source`: the URL of a sound."""
+    if sample.data is None and (source is None or kind != "audio"):
         content = element("div", text(sample.problem or "no data", 300), class_="broken")
     elif kind == "image":
         content = picture(sample)
     else:
-        content = f'<audio controls preload="metadata" src="{data_url(sample.mime, sample.data)}"></audio>'
+        content = f'<audio controls preload="metadata" src="{source or data_url(sample.mime, sample.data)}"></audio>'
     captions = [element("b", text(value, 80), title=printable(name)) for name, value in sample.captions]
     note = [element("span", text(sample.note, 120))] if sample.note else []
     return element("figure", element("div", content, class_="frame") + element("figcaption", "".join(captions + note)))
@@ -32,6 +38,9 @@ def picture(sample: MediaSample) -> str:
         f'height="{box.ymax - box.ymin:.4f}"><title>{text(box.label or "box", 60)}</title></rect>'
         for box in sample.boxes
     )
+    rects += "".join(f'<path class="point" d="M{x:.4f} {y:.4f}h0"/>' for x, y in sample.points)
+    if sample.mask is not None:
+        image += f'<img class="mask" src="{data_url("image/png", sample.mask)}" alt="">'
     if rects:  # in the unit square that is stretched over the image
         image += element("svg", rects, viewBox="0 0 1 1", preserveAspectRatio="none", role="img", aria_label="Boxes")
     return element("div", image, class_="picture")
@@ -40,3 +49,76 @@ def picture(sample: MediaSample) -> str:
 def data_url(mime: str, data: bytes | None) -> str:
     """The URL of bytes that stand in the page itself."""
     return f"data:{mime};base64,{base64.b64encode(data or b'').decode()}"
+
+
+_LINE_POINTS = 120
+_LINE_HEIGHT = 24.0
+_COLD, _WARM = np.array([68, 1, 84.0]), np.array([253, 231, 37.0])  # the ends of viridis
+_MIDDLE = np.array([33, 145, 140.0])
+
+
+def line(values: Array, label: str = "Values in their order") -> str:
+    """Numbers as a line, of many the mean of each part; empty where there are not two finite ones.
+
+    >>> line(np.array([1.0])), "<path" in line(np.arange(5))
+    ('', True)
+    """
+    finite = np.asarray(values, np.float64).reshape(-1)
+    finite = finite[np.isfinite(finite)]
+    if len(finite) < 2:
+        return ""
+    if len(finite) > _LINE_POINTS:
+        bounds = np.linspace(0, len(finite), _LINE_POINTS + 1).astype(int)
+        finite = np.add.reduceat(finite, bounds[:-1]) / np.diff(bounds)
+    low, high = float(finite.min()), float(finite.max())
+    heights = (finite - low) / (high - low) if high > low else np.full(len(finite), 0.5)
+    ys = _LINE_HEIGHT - 1 - heights * (_LINE_HEIGHT - 2)
+    xs = np.linspace(0, 100, len(finite))
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs, ys, strict=True))
+    return _drawing(f'<path d="M{path}"/>', "line", label)
+
+
+def waveform(sound: bytes) -> str:
+    """The loudness of a WAV file over its time; empty for another one."""
+    try:
+        with wave.open(io.BytesIO(sound)) as file:
+            width, channels = file.getsampwidth(), file.getnchannels()
+            data = file.readframes(file.getnframes())
+    except (wave.Error, EOFError, ValueError):
+        return ""
+    dtype = {1: np.uint8, 2: np.dtype("<i2"), 4: np.dtype("<i4")}.get(width)
+    if dtype is None or len(data) < 2 * width * channels:
+        return ""
+    samples = np.frombuffer(data, dtype, len(data) // width)[::channels].astype(np.float64)
+    samples = np.abs(samples - (128 if width == 1 else 0)) / 256.0**width * 2
+    parts = np.maximum.reduceat(samples, np.linspace(0, len(samples), _LINE_POINTS + 1).astype(int)[:-1].clip(0))
+    half = _LINE_HEIGHT / 2
+    bars = "".join(
+        f"M{100 * at / len(parts):.1f} {half - peak * half:.1f}v{max(0.4, 2 * peak * half):.1f}"
+        for at, peak in enumerate(parts.clip(0, 1))
+    )
+    return _drawing(f'<path d="{bars}"/>', "line wave", "Waveform")
+
+
+def _drawing(content: str, kind: str, label: str) -> str:
+    box = {"viewBox": f"0 0 100 {_LINE_HEIGHT:g}", "preserveAspectRatio": "none"}
+    return element("svg", content, **box, class_=kind, role="img", aria_label=label)
+
+
+def heat_map(values: Array, side: int) -> bytes | None:
+    """Numbers of two dimensions or more as a PNG from dark (the least) to bright; None if they are none.
+
+    >>> heat_map(np.arange(6).reshape(2, 3), 32)[:8]
+    b'\\x89PNG\\r\\n\\x1a\\n'
+    """
+    if values.ndim < 2 or not values.size or values.dtype.kind not in "biuf":
+        return None
+    flat = values.reshape(values.shape[0], -1)
+    rows, columns = (-(-length // side) for length in flat.shape)
+    flat = flat[::rows, ::columns].astype(np.float64)
+    finite = flat[np.isfinite(flat)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
+    share = np.nan_to_num((flat - low) / ((high - low) or 1.0), nan=0.0, posinf=1.0, neginf=0.0).clip(0, 1)[..., None]
+    below = _COLD + (_MIDDLE - _COLD) * share * 2
+    above = _MIDDLE + (_WARM - _MIDDLE) * (share * 2 - 1)
+    return encode_png(np.where(share < 0.5, below, above).astype(np.uint8))
