@@ -68,6 +68,7 @@ WHEN_NEEDED = {  # inside functions only
         "yaml",
         "scipy",
         "xarray",
+        "uvicorn",
     )
 }
 # Adapters alone import these, each the one that its extra installs: inside functions, or in a module that is itself

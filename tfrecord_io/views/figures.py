@@ -15,7 +15,7 @@ from tfrecord_io.views.elements import element, text
 from tfrecord_io.views.media import MediaSample
 
 
-def figure(sample: MediaSample, kind: str, source: str | None = None) -> str:
+def figure(sample: MediaSample, kind: str, source: str | None = None, *, caption: bool = True) -> str:
     """An image or a sound with its captions; the reason where it cannot be shown. `source`: the URL of a sound."""
     if sample.data is None and (source is None or kind != "audio"):
         content = element("div", text(sample.problem or "no data", 300), class_="broken")
@@ -23,9 +23,12 @@ def figure(sample: MediaSample, kind: str, source: str | None = None) -> str:
         content = picture(sample)
     else:
         content = f'<audio controls preload="metadata" src="{source or data_url(sample.mime, sample.data)}"></audio>'
+    framed = element("div", content, class_="frame")
+    if not caption:
+        return element("figure", framed)
     captions = [element("b", text(value, 80), title=printable(name)) for name, value in sample.captions]
     note = [element("span", text(sample.note, 120))] if sample.note else []
-    return element("figure", element("div", content, class_="frame") + element("figcaption", "".join(captions + note)))
+    return element("figure", framed + element("figcaption", "".join(captions + note)))
 
 
 def picture(sample: MediaSample) -> str:
@@ -86,9 +89,9 @@ def waveform(sound: bytes) -> str:
             data = file.readframes(file.getnframes())
     except (wave.Error, EOFError, ValueError):
         return ""
-    dtype = {1: np.uint8, 2: np.dtype("<i2"), 4: np.dtype("<i4")}.get(width)
-    if dtype is None or len(data) < 2 * width * channels:
+    if width not in (1, 2, 4) or len(data) < 2 * width * channels:
         return ""
+    dtype = np.dtype("u1" if width == 1 else f"<i{width}")
     samples = np.frombuffer(data, dtype, len(data) // width)[::channels].astype(np.float64)
     samples = np.abs(samples - (128 if width == 1 else 0)) / 256.0**width * 2
     parts = np.maximum.reduceat(samples, np.linspace(0, len(samples), _LINE_POINTS + 1).astype(int)[:-1].clip(0))

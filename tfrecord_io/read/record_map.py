@@ -14,7 +14,6 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from threading import Event, RLock, Thread
@@ -22,29 +21,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfrecord_io.plugins.browse.core_names import (
-    FRAME_BYTES,
-    Array,
-    Checks,
-    FaultCode,
-    HeaderScanner,
+from tfrecord_io.display import byte_size
+from tfrecord_io.engine.contract import Array, Checks, FaultCode
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import TFRecordError, printable
+from tfrecord_io.format.framing import FRAME_BYTES
+from tfrecord_io.index.find_index import find_indexes, read_index, unless_stale
+from tfrecord_io.index.record_index import HeaderScanner
+from tfrecord_io.options import ScanOptions
+from tfrecord_io.read.chunks.recovery import recovery_of
+from tfrecord_io.read.plan_random_access import index_around_damage
+from tfrecord_io.storage.read.open_stream import open_source
+from tfrecord_io.storage.read.random_access_file import (
     LocalRandomAccessFile,
     RandomAccessFile,
-    ScanOptions,
-    Source,
-    TFRecordError,
-    byte_size,
     codec_of,
-    find_indexes,
-    get_engine,
-    index_around_damage,
     open_random_access,
-    open_source,
-    printable,
-    read_index,
-    recovery_of,
-    unless_stale,
 )
+from tfrecord_io.storage.read.source import Source
 
 _CELL = 64 << 10  # bytes, in each of which the first record has its offset noted
 _EVERY = 256  # records, of which one has
@@ -118,7 +112,9 @@ class FileMap:
                 self.is_complete, self.done, self._steps = True, 1.0, None
             except (TFRecordError, OSError, ValueError) as error:
                 size = self.source.size or self.end
-                self._note_damage(Damage(self.end, max(self.end, size), printable(getattr(error, "detail", error), 500)))
+                self._note_damage(
+                    Damage(self.end, max(self.end, size), printable(getattr(error, "detail", error), 500))
+                )
                 self.is_complete, self.done, self._steps = True, 1.0, None
             return not self.is_complete
 
@@ -136,8 +132,9 @@ class FileMap:
         if self.is_compressed:
             yield from self._find_decompressed()
             return
-        is_worth = self.source.remote is not None or (self._index is not None and self._index.size or 0) * 64 < file.size
-        if self._index is not None and is_worth:
+        # The headers of small records on a disk are followed in less time than the text of their index is read.
+        index_bytes = 0 if self._index is None else self._index.size or 0
+        if self._index is not None and (self.source.remote is not None or index_bytes * 64 < file.size):
             index, _ = unless_stale(partial(read_index, self._index, self.source, file, Checks.LENGTHS))
             if index is not None:
                 self._note(index.sizes)
@@ -370,10 +367,9 @@ class RecordMap:
     def address(self, number: int) -> int:
         """The address of the record with a number; IndexError if it is not known."""
         if number >= self.total:
-            for file in self.files:  # those at the start of a file are found at once
-                if file.count is None:
-                    file.find(number - self._count()[-1] + file.records)
-                    break
+            first = next((file for file in self.files if file.count is None), None)
+            if first is not None:  # its first records are found at once
+                first.find(number - self._count()[-1] + first.records)
         firsts = self._firsts[0] if self._firsts[1] else self._count()
         if not 0 <= number < firsts[-1]:
             raise IndexError(f"record {number} is not known")

@@ -1,0 +1,176 @@
+"""The page of a record, with what is stored of it, and the values of a column, as HTML."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset, Summary
+from tfrecord_io.plugins.browse.core_names import (
+    FOOTER_BYTES,
+    HEADER_BYTES,
+    Damage,
+    Row,
+    byte_size,
+    bytes_cell,
+    counted,
+    crc32c,
+    element,
+    embedded_content,
+    histogram_chart,
+    number,
+    text,
+    text_if_any,
+    value_bars,
+    value_cell,
+    value_text,
+)
+
+Url = Callable[[str], str]  # of the whole value of a column
+
+
+def record_page(dataset: BrowsedDataset, address: int, row: Row | Damage, url: Url, forms: dict[str, str]) -> str:
+    """A record: where it is, its values, and its features as they are stored."""
+    file, record = dataset.map.place(address)
+    begin, end = dataset.map.extent(address)
+    shard = dataset.map.number(address)
+    facts = [("File", text(dataset.map.sources[file].path, 300)), ("Record", f"{record:,}")]
+    facts += [] if shard is None else [("Row", f"{shard:,}")]
+    facts += [("Bytes", f"{begin:,} to {end:,}"), ("Size", byte_size(end - begin))]
+    if isinstance(row, Damage):
+        facts.append(("Problem", element("span", text(row.reason, 1000), class_="broken")))
+    frame = dataset.map.frame(address) if dataset.map.damage(address) is None else None
+    stored = "" if frame is None else _stored(frame.tobytes(), facts)
+    values = (
+        "" if isinstance(row, Damage) else "".join(_entry(dataset, row, name, forms, url) for name in dataset.names)
+    )
+    table = "".join(element("div", element("dt", name) + element("dd", value)) for name, value in facts)
+    return element("dl", table, class_="facts") + element("div", values, class_="entries") + stored
+
+
+def _entry(dataset: BrowsedDataset, row: Row, name: str, forms: dict[str, str], url: Url) -> str:
+    field = dataset.schema.field(name)
+    heading = element("h2", text(name, 300) or "(empty name)") + element(
+        "span", text(dataset.scan.shown_type(field), 120), class_="badge"
+    )
+    return element("section", element("header", heading) + value_cell(row, field, forms, url, large=True))
+
+
+def _stored(frame: bytes, facts: list[tuple[str, str]]) -> str:
+    """The features of a record in the order of the file, and fields that no message has."""
+    payload, stated = frame[HEADER_BYTES:-FOOTER_BYTES], int.from_bytes(frame[-FOOTER_BYTES:], "little")
+    crc = crc32c(payload)
+    masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    verdict = "good" if masked == stated else f"does not match: the payload has {masked:08x}"
+    facts.append(("Checksum", f"{stated:08x}, {verdict}"))
+    schema = embedded_content(frame, check_crc=False)
+    facts += [] if schema is None else [("Embedded schema", byte_size(len(schema)))]
+    try:
+        rows = list(_features(payload))
+    except (ValueError, IndexError):
+        rows = []
+    if not rows:
+        return element("details", element("summary", "The record's bytes") + bytes_cell(payload, "", large=True))
+    cells = "".join(element("tr", "".join(element("td", cell) for cell in row)) for row in rows)
+    head = "".join(element("th", name, scope="col") for name in ("Feature", "Kind", "Values", "Bytes"))
+    body = element("table", f"<thead><tr>{head}</tr></thead><tbody>{cells}</tbody>")
+    return element("details", element("summary", f"As stored: {counted(len(rows), 'feature')}") + body)
+
+
+_KINDS = {1: "bytes", 2: "float", 3: "int64"}
+_MESSAGES = {1: "features", 2: "feature lists"}
+
+
+def _features(payload: bytes) -> list[list[str]]:
+    """A row for each feature of an Example or a SequenceExample, and for each field of another number."""
+    rows = []
+    for field, value in _fields(payload):
+        if field not in _MESSAGES or not isinstance(value, bytes):
+            rows.append([f"field {field}", "unknown field", "", _extent(value)])
+            continue
+        for _, entry in _fields(value):
+            parts = dict(_fields(entry)) if isinstance(entry, bytes) else {}
+            name, feature = parts.get(1, b""), parts.get(2, b"")
+            steps = [step for _, step in _fields(feature)] if field == 2 else [feature]
+            kinds = Counter(_KINDS.get(kind, f"field {kind}") for step in steps for kind, _ in _fields(step))
+            counts = [_count(values, kind) for step in steps for kind, values in _fields(step)]
+            words = counted(len(steps), "step") if field == 2 else f"{sum(counts):,}" if counts else "none"
+            rows.append([text(name, 200) or "(empty)", ", ".join(kinds) or "no kind", words, _extent(feature)])
+    return rows
+
+
+def _extent(value: Any) -> str:
+    return f"{len(value):,}" if isinstance(value, bytes) else ""
+
+
+def _count(values: Any, kind: int) -> int:
+    fields = _fields(values)
+    if kind == 1:
+        return len(fields)
+    size = sum(len(part) for _, part in fields if isinstance(part, bytes))
+    unpacked = sum(not isinstance(part, bytes) for _, part in fields)
+    if kind == 2:
+        return unpacked + size // 4
+    return unpacked + sum(byte < 128 for _, part in fields if isinstance(part, bytes) for byte in part)
+
+
+def _fields(message: Any) -> list[tuple[int, Any]]:
+    """Field numbers and values of a protobuf message; bytes for what has a length. ValueError if it is none."""
+    fields, at = [], 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+            if shift > 63:
+                raise ValueError("a varint of more than 10 bytes")
+
+    while at < len(message):
+        key = varint()
+        kind: Any = key & 7
+        value: Any
+        if kind == 0:
+            value = varint()
+        elif kind in (1, 2, 5):
+            size = {1: 8, 2: 0, 5: 4}[kind] or varint()
+            if at + size > len(message):
+                raise ValueError("a field beyond the end")
+            value = message[at : at + size] if kind == 2 else int.from_bytes(message[at : at + size], "little")
+            at += size
+        else:
+            raise ValueError(f"wire type {kind}")
+        fields.append((key >> 3, value))
+    return fields
+
+
+# ---- the values of a column
+
+
+def summary_page(job: Summary) -> str:
+    """The values of a column: how many there are, and a histogram or the most frequent ones."""
+    if job.error:
+        return element("p", text(job.error, 500), class_="broken")
+    parts = [element("p", f"Of {job.words or f'{job.rows:,} rows so far'}.", class_="note")]
+    if job.nulls:
+        parts.append(element("p", f"{job.nulls:,} of {job.rows:,} are null."))
+    if job.has_numbers:
+        numbers = job.numbers.result()
+        drawn = numbers.histogram
+        if drawn is not None:
+            parts.append(histogram_chart([drawn], numbers.maximum or 0.0))
+            named = [("mean", numbers.mean), ("deviation", numbers.deviation), ("zeros", numbers.zeros)]
+            parts.append(element("p", ", ".join(f"{name} {number(value)}" for name, value in named), class_="note"))
+    if job.values and not (job.has_numbers and len(job.values) > 12):
+        total = sum(job.values.values())
+        top = job.values.most_common(12)
+        parts.append(value_bars([(value_text(text_if_any(v)), [(count, count / total)]) for v, count in top]))
+        distinct = f"{'more than ' if job.has_more else ''}{len(job.values):,} distinct values"
+        parts.append(element("p", distinct, class_="note"))
+    return "".join(parts)
