@@ -106,7 +106,7 @@ def _value(value: Any, url: str, *, large: bool) -> str:
         return element("span", str(bool(value)).lower(), class_="word")
     if isinstance(value, int | float | np.number) and not isinstance(value, np.timedelta64):
         plain = value.item() if isinstance(value, np.number) else value
-        return element("span", text(plain) if large or abs(plain) < 1e15 else number(plain), class_="num")
+        return element("span", text(plain if large else short(plain)), class_="num")
     if isinstance(value, str):
         return _text(value, url, large=large)
     if isinstance(value, bytes):
@@ -130,7 +130,7 @@ def _text(value: str, url: str, *, large: bool) -> str:
         return element("span", text(value.partition("\n")[0], _WIDTH), class_="text")
     lines = "\n".join(printable(part, _LONG) for part in value[:_LONG].split("\n"))
     more = _whole(url, f"all {len(value):,} characters") if len(value) > _LONG else ""
-    return element("pre", text_of_lines(lines)) + more
+    return element("pre", text_of_lines(lines), tabindex=0) + more
 
 
 def text_of_lines(lines: str) -> str:
@@ -157,7 +157,7 @@ def bytes_cell(value: bytes, url: str, *, large: bool) -> str:
         part = value[at : at + 16]
         plain = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
         lines.append(f"{at:08x}  {part.hex(' '):<47}  {plain}")
-    return element("pre", text_of_lines("\n".join(lines)), class_="hex") + note + _whole(url, "save all bytes")
+    return element("pre", text_of_lines("\n".join(lines)), class_="hex", tabindex=0) + note + _whole(url, "save all bytes")
 
 
 def _array(value: Array, url: str, *, large: bool) -> str:

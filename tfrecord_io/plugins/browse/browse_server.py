@@ -78,7 +78,7 @@ class Pages:
         sizes = [source.size for source in dataset.map.sources]
         size = "" if None in sizes else f", {byte_size(sum(s for s in sizes if s is not None))}"
         return {
-            "title": dataset.labels[0] if len(dataset.labels) == 1 else f"{dataset.labels[0]} and more",
+            "title": _title(dataset),
             "files": f"{counted(len(sizes), 'file')}{size}, schema {dataset.scan.schema_source}",
             "names": [text(name, 120) or "(empty)" for name in dataset.names],
             "plain": [*dataset.names],
@@ -322,6 +322,12 @@ def _paths_of(dataset: BrowsedDataset) -> list[str]:
     if all(isinstance(part, str | os.PathLike) for part in parts):
         return [os.fspath(part) for part in parts]
     return list(dataset.scan.files)
+
+
+def _title(dataset: BrowsedDataset) -> str:
+    paths = _paths_of(dataset)
+    name = os.path.basename(paths[0].rstrip("/")) if paths else "no files"
+    return name if len(paths) < 2 else f"{name} and {counted(len(paths) - 1, 'more path')}"
 
 
 def _has_duckdb() -> bool:

@@ -72,6 +72,7 @@ function layout() {
 function resize() {
   space.style.height = `${Math.min(TALLEST, rows() * rowHeight()) + 2}px`
   space.style.width = `${layout().whole}px`
+  scroller.classList.toggle("tall", rowHeight() > 40)
   scroller.setAttribute("aria-rowcount", state.status.complete ? rows() + 1 : -1)
   scroller.setAttribute("aria-colcount", state.shown.length + 1)
   state.top = Math.min(state.top, most())
@@ -523,13 +524,13 @@ function open(title, ...content) {
 const button = (text, act) => make("button", {type: "button", onclick: act}, text)
 
 $("columns").addEventListener("click", () => {
-  const box = make("input", {type: "search", placeholder: "Search columns", "aria-label": "Search columns"})
+  const box = make("input", {type: "search", name: "names", placeholder: "Search columns", "aria-label": "Search columns"})
   const items = make("ul", {class: "columns"}), note = make("p", {class: "note"})
   const fill = () => {
     const word = box.value.toLowerCase()
     const found = state.info.plain.map((name, at) => [name, at]).filter(([name]) => name.toLowerCase().includes(word))
     items.replaceChildren(...found.slice(0, 200).map(([name, at]) => {
-      const shows = make("input", {type: "checkbox", checked: state.shown.includes(at), onchange: event => {
+      const shows = make("input", {type: "checkbox", name: `column-${at}`, checked: state.shown.includes(at), onchange: event => {
         choose(event.target.checked ? [...state.shown, at].sort((a, b) => a - b) : state.shown.filter(n => n !== at))
       }})
       const pin = make("button", {type: "button", "aria-pressed": String(state.pinned.includes(at)),
@@ -592,7 +593,7 @@ $("take").addEventListener("click", async () => {
 })
 
 $("sql").addEventListener("click", () => {
-  const query = make("textarea", {rows: 4, "aria-label": "SQL", spellcheck: "false"}, "SELECT count(*) FROM data")
+  const query = make("textarea", {name: "query", rows: 4, "aria-label": "SQL", spellcheck: "false"}, "SELECT count(*) FROM data")
   const answer = make("div", {class: "answer", tabindex: 0, role: "region", "aria-label": "Answer"})
   const run = async () => {
     answer.textContent = "…"
