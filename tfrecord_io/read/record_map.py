@@ -46,6 +46,9 @@ _SPOOLED = 8 << 20  # bytes of a compressed file that are decompressed at a time
 _OPEN_FILES = 64
 _UNASKED = 256 << 20  # bytes of files in a bucket, without an index, that are read before anyone asks for more
 _THREADS = 8  # that read indexes from a bucket
+_PATIENCE = 1.0  # seconds
+_INDEXED = 4 << 30  # bytes of a file on a disk, from which on its index is read
+_NOTED = 1 << 18  # records whose offsets are looked at together
 _FILE = 40  # bits of an address that are the record index
 
 
@@ -68,14 +71,24 @@ class FileMap:
         self._numbers, self._offsets = array("q"), array("q")  # of the records whose offset is noted
         self._blocks: OrderedDict[int, Array] = OrderedDict()  # the offsets of all records from a noted one on
         self.damage: dict[int, Damage] = {}
-        self.records = self.end = 0
+        self._known = 0, 0  # records, and where they end: set at once, as other threads read both
         self.is_complete = False
         self.done = 0.0  # share of the file that has been looked through
         self.is_compressed = False
         self._spool: Source | None = None
         self._file: RandomAccessFile | None = None
         self._steps: Iterator[None] | None = None
-        self.lock = RLock()
+        self._lock, self._blocks_lock = RLock(), RLock()
+
+    @property
+    def records(self) -> int:
+        """The number of records found so far."""
+        return self._known[0]
+
+    @property
+    def end(self) -> int:
+        """Where the records found so far end."""
+        return self._known[1]
 
     @property
     def count(self) -> int | None:
@@ -101,7 +114,7 @@ class FileMap:
 
     def advance(self) -> bool:
         """Look through some more of the file; False at its end."""
-        with self.lock:
+        with self._lock:
             if self.is_complete:
                 return False
             if self._steps is None:
@@ -132,9 +145,8 @@ class FileMap:
         if self.is_compressed:
             yield from self._find_decompressed()
             return
-        # The headers of small records on a disk are followed in less time than the text of their index is read.
-        index_bytes = 0 if self._index is None else self._index.size or 0
-        if self._index is not None and (self.source.remote is not None or index_bytes * 64 < file.size):
+        # On a disk, headers are followed in less time and memory than an index of many records takes.
+        if self._index is not None and (self.source.remote is not None or file.size > _INDEXED):
             index, _ = unless_stale(partial(read_index, self._index, self.source, file, Checks.LENGTHS))
             if index is not None:
                 self._note(index.sizes)
@@ -199,8 +211,10 @@ class FileMap:
 
     def _note(self, sizes: Array) -> None:
         """Add records of these sizes in bytes."""
-        if not len(sizes):
-            return
+        for begin in range(0, len(sizes), _NOTED):
+            self._note_some(sizes[begin : begin + _NOTED])
+
+    def _note_some(self, sizes: Array) -> None:
         ends = self.end + np.cumsum(sizes, dtype=np.int64)
         starts = np.concatenate([np.array([self.end], np.int64), ends[:-1]])
         numbers = np.arange(self.records, self.records + len(sizes))
@@ -210,38 +224,38 @@ class FileMap:
             chosen = np.union1d(chosen, [0])
         self._offsets.frombytes(starts[chosen].tobytes())
         self._numbers.frombytes(numbers[chosen].astype(np.int64).tobytes())
-        self.end, self.records = int(ends[-1]), self.records + len(sizes)
+        self._known = self.records + len(sizes), int(ends[-1])
 
     def _note_damage(self, damage: Damage) -> None:
-        self._numbers.append(self.records)
-        self._offsets.append(damage.begin)
         self.damage[self.records] = damage
-        self.end, self.records = damage.end, self.records + 1
+        self._offsets.append(damage.begin)
+        self._numbers.append(self.records)
+        self._known = self.records + 1, damage.end
 
     def bounds(self, begin: int, end: int) -> Array:
         """The offsets of the records [begin, end), and where the last one ends; IndexError if there are not so many."""
         self.find(end - 1)
         if end > self.records:
             raise IndexError(f"{printable(self.path)} has {self.records} records")
-        with self.lock:
-            parts = [np.empty(0, np.int64)]
-            at = begin
-            while at < end:
-                block = bisect_right(self._numbers, at) - 1
-                first, offsets = self._numbers[block], self._block(block)
-                stop = min(end, first + len(offsets) - 1)
-                parts.append(offsets[at - first : stop - first])
-                last = int(offsets[stop - first])
-                at = stop
-            return np.concatenate([*parts, np.array([last])])
+        parts = [np.empty(0, np.int64)]
+        at = begin
+        while at < end:
+            first, offsets = self._block(bisect_right(self._numbers, at) - 1)
+            stop = min(end, first + len(offsets) - 1)
+            parts.append(offsets[at - first : stop - first])
+            last = int(offsets[stop - first])
+            at = stop
+        return np.concatenate([*parts, np.array([last])])
 
-    def _block(self, block: int) -> Array:
-        """The offsets of the records from a noted one to the next one."""
-        last = block + 1 == len(self._numbers)
-        count = (self.records if last else self._numbers[block + 1]) - self._numbers[block]
-        begin, end = self._offsets[block], self.end if last else self._offsets[block + 1]
+    def _block(self, block: int) -> tuple[int, Array]:
+        """The number of a record that is noted, and the offsets of the records from it to the next one."""
+        records, end = self._known  # before the notes, to which others are added meanwhile
+        first, begin = self._numbers[block], self._offsets[block]
+        if block + 1 < len(self._numbers):
+            records, end = self._numbers[block + 1], self._offsets[block + 1]
+        count = records - first
         if count == 1:
-            return np.array([begin, end])
+            return first, np.array([begin, end])
         known = self._blocks.get(block)
         if known is None or len(known) != count + 1:
             data = self.open().read(begin, min(end, begin + _CELL))
@@ -252,10 +266,11 @@ class FileMap:
             if len(sizes) < count - 1:
                 raise OSError(f"{printable(self.path)} was changed since it was opened: load the page again")
             known = np.concatenate([[begin], begin + np.cumsum(sizes), [end]]).astype(np.int64)
-            self._blocks[block] = known
-            if len(self._blocks) > _EVERY:
-                self._blocks.popitem(last=False)
-        return known
+            with self._blocks_lock:
+                self._blocks[block] = known
+                if len(self._blocks) > _EVERY:
+                    self._blocks.popitem(last=False)
+        return first, known
 
 
 class RecordMap:
@@ -273,7 +288,7 @@ class RecordMap:
         self._recent: OrderedDict[int, None] = OrderedDict()  # files that may be open
         self._state = [self._version(source) for source in self.sources]
         self._firsts: tuple[list[int], bool] = ([0], False)
-        self._stop, self.may_read_all = Event(), False
+        self._stop, self._is_read, self.may_read_all = Event(), Event(), False
         self._thread: Thread | None = None
         self._local = all(source.remote is None for source in self.sources)
         self._count()
@@ -301,6 +316,7 @@ class RecordMap:
         self._thread.start()
 
     def _find_all(self) -> None:
+        self._is_read.wait(_PATIENCE)  # the first rows are shown first
         budget = _UNASKED
         waiting = [file for file in self.files if file.count is None or self._local]
         if not self._local:
@@ -364,12 +380,17 @@ class RecordMap:
 
     # Rows ---------------------------------------------------------------------------------------------------------
 
+    def find(self, rows: int) -> int:
+        """Look for the first rows, until there are so many, or those of a file end; the number of those known."""
+        if rows > self.total:
+            first = next((file for file in self.files if file.count is None), None)
+            if first is not None:
+                first.find(rows - 1 - self._count()[-1] + first.records)
+        return self.total
+
     def address(self, number: int) -> int:
         """The address of the record with a number; IndexError if it is not known."""
-        if number >= self.total:
-            first = next((file for file in self.files if file.count is None), None)
-            if first is not None:  # its first records are found at once
-                first.find(number - self._count()[-1] + first.records)
+        self.find(number + 1)
         firsts = self._firsts[0] if self._firsts[1] else self._count()
         if not 0 <= number < firsts[-1]:
             raise IndexError(f"record {number} is not known")
@@ -458,11 +479,13 @@ class RecordMap:
             bounds = self._opened(file).bounds(begin, end)
             parts.append(self.files[file].open().read(int(bounds[0]), int(bounds[-1])))
             sizes.append(np.diff(bounds))
+        self._is_read.set()
         return np.concatenate(parts), np.cumsum(np.concatenate(sizes))
 
     def close(self) -> None:
         """End the thread, close the files, and remove the decompressed copies."""
         self._stop.set()
+        self._is_read.set()
         if self._thread is not None:
             self._thread.join(5)
         for file in self.files:

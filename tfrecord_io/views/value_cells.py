@@ -157,7 +157,9 @@ def bytes_cell(value: bytes, url: str, *, large: bool) -> str:
         part = value[at : at + 16]
         plain = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
         lines.append(f"{at:08x}  {part.hex(' '):<47}  {plain}")
-    return element("pre", text_of_lines("\n".join(lines)), class_="hex", tabindex=0) + note + _whole(url, "save all bytes")
+    return (
+        element("pre", text_of_lines("\n".join(lines)), class_="hex", tabindex=0) + note + _whole(url, "save all bytes")
+    )
 
 
 def _array(value: Array, url: str, *, large: bool) -> str:

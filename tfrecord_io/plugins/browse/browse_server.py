@@ -25,6 +25,7 @@ from tfrecord_io.plugins.browse.core_names import (
     Damage,
     FilesLike,
     ReadOptions,
+    Row,
     StorageLike,
     TFRecordError,
     as_list,
@@ -73,8 +74,6 @@ class Pages:
         """The columns and the files."""
         dataset = self.dataset
         schema = dataset.schema
-        kinds = [_kind(dataset, name) for name in dataset.names[:_MOST_COLUMNS]]
-        kinds += ["text"] * (len(dataset.names) - len(kinds))
         sizes = [source.size for source in dataset.map.sources]
         size = "" if None in sizes else f", {byte_size(sum(s for s in sizes if s is not None))}"
         return {
@@ -83,7 +82,7 @@ class Pages:
             "names": [text(name, 120) or "(empty)" for name in dataset.names],
             "plain": [*dataset.names],
             "types": [text(dataset.scan.shown_type(field), 80) for field in schema],
-            "kinds": kinds,
+            "kinds": _kinds(dataset),
             "problem": text(dataset.problem, 1000),
             "compare": self.other is not None,
             "filtered": dataset.is_filtered,
@@ -275,25 +274,31 @@ class Pages:
             dataset.close()
 
 
-def _kind(dataset: BrowsedDataset, name: str) -> str:
-    """ "image", "audio", "number" or "text": how wide and high cells of a column are."""
-    field = dataset.schema.field(name)
-    if may_be_image(field):
-        try:
-            addresses = [dataset.map.address(number) for number in range(3)]
-        except IndexError:
-            addresses = []
-        for _, row in dataset.rows(addresses, [name]):
-            value = None if isinstance(row, Damage) else row[name]
-            if isinstance(value, bytes) and value_mime(value).startswith("video/"):
-                return "image"
-            found = None if value is None or isinstance(row, Damage) else media_of(row, field, {}, 16)
-            if found is not None:
-                return found[0]
-            if getattr(value, "ndim", 0) > 1:
-                return "image"
-    type_ = str(field.type)
-    return "number" if re.fullmatch(r"u?int\d+|float|double|halffloat|bool", type_) else "text"
+def _kinds(dataset: BrowsedDataset) -> list[str]:
+    """For each column "image", "audio", "number" or "text": how wide and high its cells are."""
+    names = [name for name in dataset.names[:_MOST_COLUMNS] if may_be_image(dataset.schema.field(name))]
+    addresses = [dataset.map.address(number) for number in range(min(3, dataset.map.find(3)))]
+    rows = [row for _, row in dataset.rows(addresses, names)] if names else []
+    found = {
+        name: kind
+        for row in rows
+        if not isinstance(row, Damage)
+        for name in names
+        if (kind := _media(row, name, dataset))
+    }
+    numbers = re.compile(r"u?int\d+|float|double|halffloat|bool")
+    return [
+        found.get(field.name) or ("number" if numbers.fullmatch(str(field.type)) else "text")
+        for field in dataset.schema
+    ]
+
+
+def _media(row: Row, name: str, dataset: BrowsedDataset) -> str | None:
+    """ "image" or "audio" for a value that is shown as one."""
+    value = row[name]
+    is_shown = getattr(value, "ndim", 0) > 1 or (isinstance(value, bytes) and value_mime(value).startswith("video/"))
+    shown = None if value is None or is_shown else media_of(row, dataset.schema.field(name), {}, 16)
+    return "image" if is_shown else None if shown is None else shown[0]
 
 
 def _value_url(dataset: BrowsedDataset, address: int, *, is_other: bool = False) -> Callable[[str], str]:

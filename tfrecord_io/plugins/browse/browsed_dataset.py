@@ -30,6 +30,9 @@ from tfrecord_io.plugins.browse.core_names import (
     TFRecordError,
     byte_size,
     cell,
+    is_bytes,
+    is_text,
+    number_view,
     open_scan,
     plan_dataset,
     recovery_of,
@@ -304,10 +307,9 @@ class BrowsedDataset:
             return
         for numbers, batch, wrong in self.batches(plain, names):
             for at, address in enumerate(numbers):
-                yield (
-                    address,
-                    {name: cell(batch.column(i), at, self.schema.field(name)) for i, name in enumerate(names)},
-                )
+                fields = map(self.schema.field, names)
+                values = [_value(column, at, field) for column, field in zip(batch.columns, fields, strict=True)]
+                yield address, dict(zip(names, values, strict=True))
             for address, reason in wrong.items():
                 yield address, Damage(*self.map.extent(address), reason)
 
@@ -381,6 +383,21 @@ class BrowsedDataset:
     def is_filtered(self) -> bool:
         """True if the dataset has a filter of its own."""
         return self.scan.row_filter is not None
+
+
+def _value(column: pa.Array, at: int, field: pa.Field) -> Any:
+    """A value as of `cell`; of text, bytes and lists without an import of pandas, which takes longer than a screen."""
+    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    if is_text(column.type) or is_bytes(column.type):
+        return column[at].as_py()
+    items = column[at].values if is_list and column[at].is_valid else None
+    if items is None:
+        return cell(column, at, field)
+    if is_text(items.type) or is_bytes(items.type):
+        return np.fromiter(items.to_pylist(), object, len(items))
+    if (pa.types.is_integer(items.type) or pa.types.is_floating(items.type)) and not items.null_count:
+        return number_view(items).copy()
+    return cell(column, at, field)
 
 
 def _short_names(paths: Sequence[str]) -> list[str]:
