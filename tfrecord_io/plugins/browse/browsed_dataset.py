@@ -214,26 +214,36 @@ class BrowsedDataset:
         self._open()
 
     def _open(self) -> None:
-        with warnings.catch_warnings(action="ignore"):
-            scan: Scan = plan_dataset(self.source, self._options)
-            self.problem = ""
+        problem = ""
+        as_bytes = {"record_type": "bytes", "schema": None}  # for records of another kind
+        for changes in ({}, {"on_error": "skip"}, as_bytes):
+            self.problem = problem if changes is as_bytes else ""
             try:
-                scan.schema  # noqa: B018
-            except TFRecordError as error:  # records of another kind are shown as bytes
-                self.problem = str(error)
-                scan = plan_dataset(self.source, self._options.changed(record_type="bytes", schema=None))
-                scan.schema  # noqa: B018
-        if scan.selection.is_range:
-            raise ValueError("browse shows all rows of files: pass the dataset without limit() and offset()")
-        self.scan = scan
-        self.schema = scan.schema
-        self.names: list[str] = list(scan.schema.names)
-        self.map = RecordMap(scan.sources, scan.options)
+                self._plan(self._options.changed(**changes))
+            except TFRecordError as error:
+                if changes is as_bytes:
+                    raise
+                problem = problem or str(error)
+                continue
+            first = next(self.rows([self.map.address(0)], [])) if not self.names and self.map.find(1) else None
+            if first is None or not isinstance(first[1], Damage):
+                break
+            problem = problem or first[1].reason
+            self.map.close()
         self.labels = _short_names([source.path for source in self.map.sources])
         self._by_label = {label: file for file, label in enumerate(self.labels)}
         self._files = {source.path: file for file, source in enumerate(self.map.sources)}
-        self._accesses: OrderedDict[tuple[str, ...], RandomAccess] = OrderedDict()
         self.map.begin()
+
+    def _plan(self, options: ReadOptions) -> None:
+        with warnings.catch_warnings(action="ignore"):
+            self.scan: Scan = plan_dataset(self.source, options)
+            self.schema = self.scan.schema
+        if self.scan.selection.is_range:
+            raise ValueError("browse shows all rows of files: pass the dataset without limit() and offset()")
+        self.names: list[str] = list(self.schema.names)
+        self._accesses: OrderedDict[tuple[str, ...], RandomAccess] = OrderedDict()
+        self.map = RecordMap(self.scan.sources, self.scan.options)
 
     def reload(self) -> None:
         """Open the files again if one of them was written to, or replaced."""

@@ -42,7 +42,7 @@ function say(text, id = "message") {
 }
 
 const count = number => number.toLocaleString("en")
-const isSearch = () => state.where !== "" || state.info.filtered
+const isSearch = () => state.where !== "" || Boolean(state.info?.filtered)
 const rows = () => isSearch() ? state.found?.count ?? 0 : state.status.total
 const isKind = kind => state.shown.some(at => state.info.kinds[at] === kind)
 const rowHeight = () => (isKind("image") ? 116 : isKind("audio") ? 84 : 36) * (state.info.compare ? 2 : 1)
@@ -307,10 +307,13 @@ async function openRow(row) {
   await showRecord(at, row)
 }
 
+let asked = 0 // records so far: an answer that another one has overtaken is not shown
 async function showRecord(at, row = null) {
+  const number = ++asked
   try {
     const answer = await ask("record", {at})
-    state.record = row ?? answer.n ?? 0
+    if (number !== asked) return
+    state.record = state.row = row ?? answer.n ?? 0
     $("content").innerHTML = answer.html
     $("place").textContent = answer.at
     document.title = `${answer.at} – ${state.info.title}`
@@ -329,18 +332,18 @@ async function showRecord(at, row = null) {
 }
 
 function step(by) {
-  const row = state.record + by
+  const row = state.row + by
   if (row >= 0 && row < rows()) openRow(row)
 }
 
 function close() {
   if (state.record === null) return
-  state.row = state.record
   history.pushState({}, "", location.pathname)
   hideRecord()
 }
 
 function hideRecord() {
+  asked++
   state.record = null
   $("content").replaceChildren()
   $("record").hidden = true
