@@ -246,7 +246,9 @@ def test_two_datasets_are_shown_where_they_differ(client: Any, tmp_path: Path, k
 
 def test_features_of_sequences_have_their_steps(client: Any, tmp_path: Path) -> None:
     schema = {"x": "int64", "frames": tfr.sequence("int64")}
-    tfr.write_tfrecord({"x": [1], "frames": [[1, 2, 3]]}, tmp_path / "a.tfrecord", schema=schema, record_type="sequence_example")
+    tfr.write_tfrecord(
+        {"x": [1], "frames": [[1, 2, 3]]}, tmp_path / "a.tfrecord", schema=schema, record_type="sequence_example"
+    )
     page = client(tmp_path / "a.tfrecord").ask("record", at="a:0")["html"]
     assert "3 steps" in page
 

@@ -145,6 +145,7 @@ def test_any_row_of_many_is_a_scroll_a_key_or_a_number_away(page: Any, browse: A
     (tmp_path / "many.tfrecord").write_bytes((tmp_path / "ten").read_bytes() * (MANY // 10))
     page.open(browse(tmp_path / "many.tfrecord"), 1280)
     wait(page, f"$('count').textContent == '{MANY:,} rows'", 60)
+    wait(page, f"{SHOWN}.length > 5")
     assert numbers(page)[:3] == [0, 1, 2]
     page.evaluate("scroller.focus()")
     press(page, "End", control=True)

@@ -50,6 +50,7 @@ _PACKAGE = "tfrecord_io.plugins.browse.page"
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _ANY = {"0.0.0.0", "::", ""}
 _MOST_ROWS, _MOST_COLUMNS = 200, 100  # of an answer
+_MOST_ENTRIES = 500  # columns on the page of a record
 _SQL_ROWS, _SQL_SECONDS = 1000, 120
 _CLOSED_SECONDS = 3.0  # without a page, after which a server that was opened for one ends
 _FRAME_HEIGHT = 640  # pixels, in a notebook
@@ -130,8 +131,7 @@ class Pages:
 
     def _cells(self, dataset: BrowsedDataset, addresses: Sequence[int], names: Sequence[str]) -> dict[int, Any]:
         """The HTML of values by address; of a record that is damaged, why."""
-        beside = {name: companions(name, dataset.names) for name in names if may_be_image(dataset.schema.field(name))}
-        decoded = list(dict.fromkeys([*names, *(name for others in beside.values() for name in others)]))
+        decoded = _with_companions(dataset, names)
         forms = box_forms_of(dataset.schema)
         cells: dict[int, Any] = {}
         for address, row in dataset.rows(addresses, decoded[: 4 * _MOST_COLUMNS]):
@@ -172,9 +172,18 @@ class Pages:
         """The page of a record."""
         dataset = self.dataset
         address = dataset.find(query["at"])
-        ((_, row),) = dataset.rows([address], dataset.names, most=2**62)
+        names = [dataset.names[int(at)] for at in query.get("columns", "").split(",") if at] or dataset.names
+        names = names[:_MOST_ENTRIES]
+        beside = [
+            other
+            for name in names
+            if may_be_image(dataset.schema.field(name))
+            for other in companions(name, dataset.names)
+        ]
+        decoded = list(dict.fromkeys([*names, *beside]))[: 2 * _MOST_ENTRIES]
+        ((_, row),) = dataset.rows([address], decoded, most=2**62)
         url = _value_url(dataset, address)
-        page = record_page(dataset, address, row, url, box_forms_of(dataset.schema))
+        page = record_page(dataset, address, row, names, url, box_forms_of(dataset.schema))
         number = dataset.map.number(address)
         return {"html": page, "at": dataset.label(address), "n": number, "total": dataset.map.total}
 
@@ -272,6 +281,13 @@ class Pages:
         """Close the files."""
         for dataset in filter(None, (self.dataset, self.other)):
             dataset.close()
+
+
+def _with_companions(dataset: BrowsedDataset, names: Sequence[str]) -> list[str]:
+    """The columns, and those that are drawn over the images in them."""
+    images = [name for name in names if may_be_image(dataset.schema.field(name))]
+    beside = [other for name in images for other in companions(name, dataset.names)]
+    return list(dict.fromkeys([*names, *beside]))
 
 
 def _kinds(dataset: BrowsedDataset) -> list[str]:

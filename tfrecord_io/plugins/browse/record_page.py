@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset, Summary
 from tfrecord_io.plugins.browse.core_names import (
     FOOTER_BYTES,
     HEADER_BYTES,
+    Array,
     Damage,
     Row,
     byte_size,
@@ -30,8 +31,10 @@ from tfrecord_io.plugins.browse.core_names import (
 Url = Callable[[str], str]  # of the whole value of a column
 
 
-def record_page(dataset: BrowsedDataset, address: int, row: Row | Damage, url: Url, forms: dict[str, str]) -> str:
-    """A record: where it is, its values, and its features as they are stored."""
+def record_page(
+    dataset: BrowsedDataset, address: int, row: Row | Damage, names: Sequence[str], url: Url, forms: dict[str, str]
+) -> str:
+    """A record: where it is, the values of columns, and its features as they are stored."""
     file, record = dataset.map.place(address)
     begin, end = dataset.map.extent(address)
     shard = dataset.map.number(address)
@@ -41,12 +44,13 @@ def record_page(dataset: BrowsedDataset, address: int, row: Row | Damage, url: U
     if isinstance(row, Damage):
         facts.append(("Problem", element("span", text(row.reason, 1000), class_="broken")))
     frame = dataset.map.frame(address) if dataset.map.damage(address) is None else None
-    stored = "" if frame is None else _stored(frame.tobytes(), facts)
-    values = (
-        "" if isinstance(row, Damage) else "".join(_entry(dataset, row, name, forms, url) for name in dataset.names)
-    )
+    stored = "" if frame is None else _stored(frame, facts)
+    entries = [] if isinstance(row, Damage) else [_entry(dataset, row, name, forms, url) for name in names]
+    more = len(dataset.names) - len(names)
+    if entries and more:
+        entries.append(element("p", f"{more:,} more columns are not shown here", class_="note"))
     table = "".join(element("div", element("dt", name) + element("dd", value)) for name, value in facts)
-    return element("dl", table, class_="facts") + element("div", values, class_="entries") + stored
+    return element("dl", table, class_="facts") + element("div", "".join(entries), class_="entries") + stored
 
 
 def _entry(dataset: BrowsedDataset, row: Row, name: str, forms: dict[str, str], url: Url) -> str:
@@ -57,9 +61,9 @@ def _entry(dataset: BrowsedDataset, row: Row, name: str, forms: dict[str, str], 
     return element("section", element("header", heading) + value_cell(row, field, forms, url, large=True))
 
 
-def _stored(frame: bytes, facts: list[tuple[str, str]]) -> str:
+def _stored(frame: Array, facts: list[tuple[str, str]]) -> str:
     """The features of a record in the order of the file, and fields that no message has."""
-    payload, stated = frame[HEADER_BYTES:-FOOTER_BYTES], int.from_bytes(frame[-FOOTER_BYTES:], "little")
+    payload, stated = frame.data[HEADER_BYTES:-FOOTER_BYTES], int.from_bytes(frame[-FOOTER_BYTES:].tobytes(), "little")
     crc = crc32c(payload)
     masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
     verdict = "good" if masked == stated else f"does not match: the payload has {masked:08x}"
@@ -71,52 +75,54 @@ def _stored(frame: bytes, facts: list[tuple[str, str]]) -> str:
     except (ValueError, IndexError):
         rows = []
     if not rows:
-        return element("details", element("summary", "The record's bytes") + bytes_cell(payload, "", large=True))
-    cells = "".join(element("tr", "".join(element("td", cell) for cell in row)) for row in rows)
+        start = bytes(payload[:_HEAD])
+        return element("details", element("summary", "The record's bytes") + bytes_cell(start, "", large=True))
+    cells = "".join(element("tr", "".join(element("td", cell) for cell in row)) for row in rows[:_MOST_FEATURES])
     head = "".join(element("th", name, scope="col") for name in ("Feature", "Kind", "Values", "Bytes"))
     body = element("table", f"<thead><tr>{head}</tr></thead><tbody>{cells}</tbody>")
     return element("details", element("summary", f"As stored: {counted(len(rows), 'feature')}") + body)
 
 
+_MOST_FEATURES, _HEAD = 1000, 4096  # features, and bytes of a record that has none, that are shown
 _KINDS = {1: "bytes", 2: "float", 3: "int64"}
 _MESSAGES = {1: "features", 2: "feature lists"}
 
 
-def _features(payload: bytes) -> list[list[str]]:
+def _features(payload: memoryview) -> list[list[str]]:
     """A row for each feature of an Example or a SequenceExample, and for each field of another number."""
     rows = []
     for field, value in _fields(payload):
-        if field not in _MESSAGES or not isinstance(value, bytes):
+        if field not in _MESSAGES or not isinstance(value, memoryview):
             rows.append([f"field {field}", "unknown field", "", _extent(value)])
             continue
         for _, entry in _fields(value):
-            parts = dict(_fields(entry)) if isinstance(entry, bytes) else {}
+            parts = dict(_fields(entry)) if isinstance(entry, memoryview) else {}
             name, feature = parts.get(1, b""), parts.get(2, b"")
             steps = [step for _, step in _fields(feature)] if field == 2 else [feature]
             kinds = Counter(_KINDS.get(kind, f"field {kind}") for step in steps for kind, _ in _fields(step))
             counts = [_count(values, kind) for step in steps for kind, values in _fields(step)]
             words = counted(len(steps), "step") if field == 2 else f"{sum(counts):,}" if counts else "none"
-            rows.append([text(name, 200) or "(empty)", ", ".join(kinds) or "no kind", words, _extent(feature)])
+            rows.append([text(bytes(name), 200) or "(empty)", ", ".join(kinds) or "no kind", words, _extent(feature)])
     return rows
 
 
 def _extent(value: Any) -> str:
-    return f"{len(value):,}" if isinstance(value, bytes) else ""
+    return f"{len(value):,}" if isinstance(value, memoryview) else ""
 
 
 def _count(values: Any, kind: int) -> int:
     fields = _fields(values)
     if kind == 1:
         return len(fields)
-    size = sum(len(part) for _, part in fields if isinstance(part, bytes))
-    unpacked = sum(not isinstance(part, bytes) for _, part in fields)
+    size = sum(len(part) for _, part in fields if isinstance(part, memoryview))
+    unpacked = sum(not isinstance(part, memoryview) for _, part in fields)
     if kind == 2:
         return unpacked + size // 4
-    return unpacked + sum(byte < 128 for _, part in fields if isinstance(part, bytes) for byte in part)
+    return unpacked + sum(byte < 128 for _, part in fields if isinstance(part, memoryview) for byte in part)
 
 
 def _fields(message: Any) -> list[tuple[int, Any]]:
-    """Field numbers and values of a protobuf message; bytes for what has a length. ValueError if it is none."""
+    """Field numbers and values of a protobuf message; views of what has a length. ValueError if it is none."""
     fields, at = [], 0
 
     def varint() -> int:

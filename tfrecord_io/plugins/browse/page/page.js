@@ -311,7 +311,9 @@ let asked = 0 // records so far: an answer that another one has overtaken is not
 async function showRecord(at, row = null) {
   const number = ++asked
   try {
-    const answer = await ask("record", {at})
+    const chosen = list()
+    const columns = chosen.length < Math.min(500, state.info.plain.length) ? chosen.join(",") : ""
+    const answer = await ask("record", {at, columns})
     if (number !== asked) return
     state.record = state.row = row ?? answer.n ?? 0
     $("content").innerHTML = answer.html
