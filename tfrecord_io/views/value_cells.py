@@ -21,7 +21,7 @@ from tfrecord_io.views.media import MediaSample, Row, audio_mime, image_mime, me
 _THUMBNAIL, _LARGE = 144, 640  # pixels of the longer side
 _WIDTH, _LONG = 140, 20_000  # characters of a text in a table, and on the page of a record
 _ITEMS, _MOST_ITEMS = 8, 500
-_STRIP, _LONG_STRIP = 4, 60  # images of a list
+_STRIP, _LONG_STRIP = 6, 120  # images of a list
 _HEX = 512  # bytes
 _JSON = re.compile(r"\s*[\[{]")
 _VIDEO = {b"ftyp": "video/mp4", b"\x1a\x45\xdf\xa3": "video/webm"}
@@ -78,7 +78,7 @@ def _media(row: Row, field: pa.Field, forms: Mapping[str, str], url: Url, *, lar
             return None
         more = element("span", f"{len(value):,} images", class_="note")
         return element(
-            "div", "".join(_figure("image", sample, None, large) for sample in images) + more, class_="strip"
+            "div", "".join(figure(sample, "image", caption=False) for sample in images) + more, class_="strip"
         )
     found_one = media_of(row, field, forms, side)
     if found_one is not None:
@@ -151,7 +151,9 @@ def bytes_cell(value: bytes, url: str, *, large: bool) -> str:
     if is_text:
         return element("span", note, class_="kind") + _text(decoded, url, large=large)
     if not large:
-        return element("code", value[:16].hex(" ") + (" …" if len(value) > 16 else "")) + " " + note
+        return element("span", note, class_="kind") + element(
+            "code", value[:16].hex(" ") + (" …" if len(value) > 16 else "")
+        )
     lines = []
     for at in range(0, min(len(value), _HEX), 16):
         part = value[at : at + 16]

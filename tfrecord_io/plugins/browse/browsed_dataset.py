@@ -284,14 +284,14 @@ class BrowsedDataset:
                     left.pop(address, None)
         except TFRecordError as error:
             if len(addresses) == 1:
-                yield [], self._no_rows(names), {addresses[0]: str(error)}
+                yield [], self._no_rows(names), {addresses[0]: error.detail}
                 return
         for address in left:
             try:
                 for numbers, batch in access.batches(np.array([address])):
                     yield numbers.tolist(), batch, {}
             except TFRecordError as error:
-                yield [], self._no_rows(names), {address: str(error)}
+                yield [], self._no_rows(names), {address: error.detail}
 
     def _no_rows(self, names: Sequence[str]) -> pa.RecordBatch:
         schema = pa.schema([self.schema.field(name) for name in names])

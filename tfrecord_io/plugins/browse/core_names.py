@@ -9,6 +9,7 @@ from tfrecord_io.display import short as short
 from tfrecord_io.engine.contract import Array as Array
 from tfrecord_io.errors import TFRecordError as TFRecordError
 from tfrecord_io.errors import needs as needs
+from tfrecord_io.errors import printable as printable
 from tfrecord_io.format.framing import FOOTER_BYTES as FOOTER_BYTES
 from tfrecord_io.format.framing import HEADER_BYTES as HEADER_BYTES
 from tfrecord_io.format.framing import crc32c as crc32c

@@ -36,9 +36,10 @@ function make(tag, attributes = {}, ...children) {
   return element
 }
 
-function say(text, id = "message") {
-  $(id).textContent = text
-  $(id).hidden = !text
+// What is wrong; by default, what is with all records.
+function say(text) {
+  $("message").textContent = text || state.info?.problem || ""
+  $("message").hidden = !$("message").textContent
 }
 
 const count = number => number.toLocaleString("en")
@@ -667,7 +668,6 @@ async function begin() {
   state.status.total = (await ask("rows", {first: 0, count: CHUNK})).total
   refresh()
   follow()
-  if (state.info.problem) $("message").innerHTML = state.info.problem, $("message").hidden = false
   if (isSearch()) search("")
   const at = decodeURIComponent(location.hash.slice(1))
   if (at) showRecord(at)
