@@ -22,6 +22,7 @@ from tfrecord_io.lazy_dataset import dataset as dataset
 from tfrecord_io.lazy_dataset import mix as mix
 from tfrecord_io.lazy_dataset import windows as windows
 from tfrecord_io.options.limits import Limits as Limits
+from tfrecord_io.plugins.browse.browse_server import browse as browse
 from tfrecord_io.plugins.engines.spark import register_spark as register_spark
 from tfrecord_io.plugins.report.dataset_report import report as report
 from tfrecord_io.read.explode import explode as explode
@@ -66,6 +67,7 @@ __all__ = [
     "Schema",
     "TFRecordError",
     "adopt",
+    "browse",
     "build_index",
     "compact",
     "convert",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tfrecord_io.lazy_dataset import DatasetPiece as DatasetPiece
     from tfrecord_io.lazy_dataset import MixedDataset as MixedDataset
     from tfrecord_io.lazy_dataset import WindowedDataset as WindowedDataset
+    from tfrecord_io.plugins.browse.browse_server import BrowseServer as BrowseServer
     from tfrecord_io.plugins.report.dataset_report import DatasetReport as DatasetReport
     from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
     from tfrecord_io.read.explanation import Explanation as Explanation
@@ -48,6 +49,7 @@ __all__ = [
     "ArrowSchema",
     "ArrowStream",
     "ArrowTable",
+    "BrowseServer",
     "BytesLike",
     "Compression",
     "DatasetPiece",

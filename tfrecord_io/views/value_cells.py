@@ -22,6 +22,7 @@ _THUMBNAIL, _LARGE = 144, 640  # pixels of the longer side
 _WIDTH, _LONG = 140, 20_000  # characters of a text in a table, and on the page of a record
 _ITEMS, _MOST_ITEMS = 8, 500
 _STRIP, _LONG_STRIP = 6, 120  # images of a list
+_FEW = 5  # numbers, which are read as quickly as a line
 _HEX = 512  # bytes
 _JSON = re.compile(r"\s*[\[{]")
 _VIDEO = {b"ftyp": "video/mp4", b"\x1a\x45\xdf\xa3": "video/webm"}
@@ -180,7 +181,7 @@ def _array(value: Array, url: str, *, large: bool) -> str:
     if value.dtype.kind in "iuf" and len(value) > 1:
         first = ", ".join(text(number(item)) for item in value[:_ITEMS].tolist())
         more = ", …" if len(value) > _ITEMS else ""
-        drawn = line(value) if len(value) > 2 else ""
+        drawn = line(value) if len(value) > _FEW else ""
         return drawn + element("span", first + more, class_="text") + note + (_values(value, url) if large else "")
     items = value.tolist()
     shown = ", ".join(value_text(text_if_any(item), 24) for item in items[: _MOST_ITEMS if large else _ITEMS])
