@@ -119,6 +119,10 @@ _OTHERS = """
     report none out.html
     report empty.tfrecord out.html
     report messages.tfrecord out.html
+    browse none
+    browse --key x a.tfrecord
+    browse --compare a.tfrecord --key z a.tfrecord
+    browse --no-open --host nowhere.invalid a.tfrecord
     sql "select * from 'none.tfrecord'"
     sql "select * from 'damaged.tfrecord'"
     sql "select y from 'a.tfrecord'"

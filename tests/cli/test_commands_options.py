@@ -64,7 +64,12 @@ def test_the_program_names_no_option_that_does_not_exist() -> None:
             assert option in known, f"{file.name} names {option}"
 
 
-@pytest.mark.parametrize("command", group.commands.values(), ids=lambda command: command.name)
+SHOWS_DAMAGE = "browse"  # and goes on until it is ended
+
+
+@pytest.mark.parametrize(
+    "command", [each for name, each in group.commands.items() if name != SHOWS_DAMAGE], ids=lambda command: command.name
+)
 def test_a_damaged_file_says_how_to_go_on(run: Any, tmp_path: Path, command: Any) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": [1, 2, 3]}, path)

@@ -114,7 +114,11 @@ def media_of(
     raw = RawImages.from_field(column)
     value, note = _first(row.get(column.name), raw)
     kind = None if value is None else "image" if raw is not None else _kind(column, [value])
-    return None if kind is None else (kind, _sample(kind, column, raw, box_forms, row, value, note, side))
+    return (
+        None
+        if kind is None
+        else (kind, _sample(kind, column, raw, box_forms, row=row, value=value, note=note, side=side))
+    )
 
 
 def _sample(
@@ -130,7 +134,7 @@ def _sample(
     if kind == "audio":
         return _sound(row, column.name, value, note)
     form = ImageForm.from_metadata(column.metadata, column.name) or ImageForm()
-    return _image(row, column.name, value, note, orient=form.orient, box_forms=box_forms, raw=raw, side=side)
+    return _image(row, column.name, value=value, note=note, orient=form.orient, box_forms=box_forms, raw=raw, side=side)
 
 
 def _first(value: Any, raw: RawImages | None = None) -> tuple[Any, str]:
@@ -422,7 +426,7 @@ def thumbnail(
         if len(data) <= MOST_BYTES and mime != _TIFF:
             return Thumbnail(data, mime)
         return Thumbnail(None, problem=f"{byte_size(len(data))}: thumbnails need the package pillow")
-    return _thumbnail_by_pillow(PIL.Image, data, orient, stated_size, side)
+    return _thumbnail_by_pillow(PIL.Image, data, orient=orient, stated_size=stated_size, side=side)
 
 
 def _thumbnail_by_pillow(pillow: Any, data: bytes, orient: bool, stated_size: tuple[Any, Any], side: int) -> Thumbnail:

@@ -268,7 +268,7 @@ def test_a_server_runs_until_it_is_closed(words: Path) -> None:
 
 
 def test_a_column_for_keys_has_to_exist(client: Any, words: Path) -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(tfr.errors.FeatureNotFoundError):
         client(words, words, key="nothing")
 
 

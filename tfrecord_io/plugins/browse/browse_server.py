@@ -16,7 +16,7 @@ import sys
 import webbrowser
 from collections.abc import AsyncIterator, Callable, Sequence
 from importlib import resources
-from threading import Thread, Timer, current_thread, main_thread
+from threading import Thread, current_thread, main_thread
 from typing import Any
 
 from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset, Search
@@ -40,6 +40,7 @@ from tfrecord_io.plugins.browse.core_names import (
     needs,
     options_from_call,
     printable,
+    query_rows,
     short,
     text,
     value_cell,
@@ -184,7 +185,7 @@ class Pages:
         decoded = list(dict.fromkeys([*names, *beside]))[: 2 * _MOST_ENTRIES]
         ((_, row),) = dataset.rows([address], decoded, most=2**62)
         url = _value_url(dataset, address)
-        page = record_page(dataset, address, row, names, url, box_forms_of(dataset.schema))
+        page = record_page(dataset, address, row, names=names, url=url, forms=box_forms_of(dataset.schema))
         number = dataset.map.number(address)
         return {"html": page, "at": dataset.label(address), "n": number, "total": dataset.map.total}
 
@@ -234,30 +235,8 @@ class Pages:
 
     def sql(self, query: Any) -> dict[str, Any]:
         """The first rows of a query, whose table is ``data``."""
-        with needs("duckdb"):
-            import duckdb
-        from tfrecord_io import register_duckdb
-
-        with duckdb.connect() as connection:
-            register_duckdb(connection, self.dataset.source, name="data")
-            settings = (
-                "python_enable_replacements = false",
-                "enable_external_access = false",
-                "memory_limit = '100MB'",
-            )
-            for setting in (*settings, "lock_configuration = true"):
-                connection.execute(f"SET {setting}")
-            timer = Timer(_SQL_SECONDS, connection.interrupt)
-            timer.start()
-            try:
-                answer = connection.execute(query["query"])
-                heads = [text(column[0], 120) for column in answer.description or ()]
-                rows = answer.fetchmany(_SQL_ROWS + 1)
-            except duckdb.Error as error:
-                raise ValueError(str(error)) from error
-            finally:
-                timer.cancel()
-        head = "".join(element("th", name, scope="col") for name in heads)
+        names, rows = query_rows(self.dataset.source, query["query"], limit=_SQL_ROWS + 1, seconds=_SQL_SECONDS)
+        head = "".join(element("th", text(name, 120), scope="col") for name in names)
         body = "".join(
             element("tr", "".join(element("td", NULL if v is None else text(short(v, 80), 120)) for v in row))
             for row in rows[:_SQL_ROWS]
@@ -563,7 +542,7 @@ def make_server(
     second = None if other is None else BrowsedDataset(other, options)
     for side in filter(None, (dataset, second)):
         if key is not None:
-            side.schema.field(key)
+            side.scan.select([key])  # FeatureNotFoundError
     if key is not None and second is not None:
         second.keys(key)
     return BrowseServer(Pages(dataset, second, key), host, port, is_framed=is_framed)
@@ -583,7 +562,6 @@ def browse(
     open_page: bool | None = None,
     host: str = "127.0.0.1",
     port: int = 0,
-    columns: Sequence[str] | str | None = None,
     storage_options: StorageLike | None = None,
 ) -> BrowseServer:
     """Look at records in a browser: any row of any number, images with their boxes, sounds, filters, damage.
@@ -613,7 +591,7 @@ def browse(
         files, over a connection that is not encrypted.
     port : int, default 0
         The port; 0 is any that is free.
-    columns, storage_options
+    storage_options
         As in `read_tfrecord`.
 
     Returns
@@ -631,7 +609,7 @@ def browse(
         The port is taken.
     """
     source, compare = as_list(source), as_list(compare)
-    options = options_from_call(ReadOptions, browse, source, columns=columns, storage_options=storage_options)
+    options = options_from_call(ReadOptions, browse, source, storage_options=storage_options)
     shown = is_notebook()
     server = make_server(source, options, compare, key=key, host=host, port=port, is_framed=shown)
     server.start()

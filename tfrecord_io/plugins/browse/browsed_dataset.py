@@ -27,6 +27,7 @@ from tfrecord_io.plugins.browse.core_names import (
     RecordMap,
     Row,
     Scan,
+    ShardName,
     TFRecordError,
     byte_size,
     cell,
@@ -418,8 +419,9 @@ def _short_names(paths: Sequence[str]) -> list[str]:
     """
 
     def shorten(name: str) -> str:
+        shard = ShardName.parse(name)
         stem, suffix = os.path.splitext(name)
-        return re.sub(r"-of-\d+$", "", stem if suffix in RECORD_SUFFIXES else name)
+        return f"{shard.base}-{shard.index:0{shard.width}}" if shard else stem if suffix in RECORD_SUFFIXES else name
 
     names = [os.path.basename(path.rstrip("/")) for path in paths]
     for form in (shorten, str):

@@ -1,5 +1,6 @@
 """The names of the core that the pages for browsing are made of; no other module of the plugin imports more of it."""
 
+from tfrecord_io.adapters.duckdb import query_rows as query_rows
 from tfrecord_io.arrow.buffers import number_view as number_view
 from tfrecord_io.arrow.output.to_python import cell as cell
 from tfrecord_io.call_errors import check_keywords as check_keywords
@@ -28,6 +29,7 @@ from tfrecord_io.registry import RECORD_SUFFIXES as RECORD_SUFFIXES
 from tfrecord_io.schema.embedded import embedded_content as embedded_content
 from tfrecord_io.schema.types import is_bytes as is_bytes
 from tfrecord_io.schema.types import is_text as is_text
+from tfrecord_io.storage.paths.file_names import ShardName as ShardName
 from tfrecord_io.typing import FilesLike as FilesLike
 from tfrecord_io.typing import StorageLike as StorageLike
 from tfrecord_io.views.charts import histogram_chart as histogram_chart

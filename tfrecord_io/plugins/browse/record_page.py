@@ -32,7 +32,7 @@ Url = Callable[[str], str]  # of the whole value of a column
 
 
 def record_page(
-    dataset: BrowsedDataset, address: int, row: Row | Damage, names: Sequence[str], url: Url, forms: dict[str, str]
+    dataset: BrowsedDataset, address: int, row: Row | Damage, *, names: Sequence[str], url: Url, forms: dict[str, str]
 ) -> str:
     """A record: where it is, the values of columns, and its features as they are stored."""
     file, record = dataset.map.place(address)
@@ -45,7 +45,7 @@ def record_page(
         facts.append(("Problem", element("span", text(row.reason, 1000), class_="broken")))
     frame = dataset.map.frame(address) if dataset.map.damage(address) is None else None
     stored = "" if frame is None else _stored(frame, facts)
-    entries = [] if isinstance(row, Damage) else [_entry(dataset, row, name, forms, url) for name in names]
+    entries = [] if isinstance(row, Damage) else [_entry(dataset, row, name, forms=forms, url=url) for name in names]
     more = len(dataset.names) - len(names)
     if entries and more:
         entries.append(element("p", f"{more:,} more columns are not shown here", class_="note"))
@@ -53,7 +53,7 @@ def record_page(
     return element("dl", table, class_="facts") + element("div", "".join(entries), class_="entries") + stored
 
 
-def _entry(dataset: BrowsedDataset, row: Row, name: str, forms: dict[str, str], url: Url) -> str:
+def _entry(dataset: BrowsedDataset, row: Row, name: str, *, forms: dict[str, str], url: Url) -> str:
     field = dataset.schema.field(name)
     heading = element("h2", text(name, 300) or "(empty name)") + element(
         "span", text(dataset.scan.shown_type(field), 120), class_="badge"
