@@ -39,6 +39,7 @@ NEEDS = {
 }
 # Pages that need a library: if it is too large for the test environment, they run by make test-adapters.
 LIBRARIES = {
+    "docs/howto/browse.md": "uvicorn",
     "docs/howto/pytorch.md": "torch",
     "docs/howto/kaggle.md": "torch",
     "docs/howto/distributed.md": "torch",
@@ -230,7 +231,7 @@ def locate(name: str) -> Path:
     return ROOT / name if top in ("tests", "docs", "dev", "benchmarks") else PACKAGE / name
 
 
-@pytest.mark.plugins("engines", "report", "tensorflow", "vision")
+@pytest.mark.plugins("browse", "engines", "report", "tensorflow", "vision")
 @pytest.mark.parametrize("page", INTERNALS)
 def test_named_files_exist(page: str) -> None:
     missing = {name for name in named_files(page) if not locate(name).exists()}

@@ -177,6 +177,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.convert("a.tfrecord", "t.parquet")
 
 
+@pytest.mark.plugins("browse")  # whose command is among them
 def test_each_failure_is_a_message(run: Any, broken: None) -> None:
     reported = 0
     for line in FAILURES:
