@@ -84,7 +84,7 @@ def test_compressed_files_are_decompressed_once_beside(tmp_path: Path) -> None:
     assert found.total == 2000
     assert found.frame(found.address(1999)).tobytes()[12:-4] == b"999"
     assert found.place(found.address(1999)) == (1, 999)
-    folder = Path(found._folder)
+    folder = Path(found._folder())
     assert [*folder.iterdir()]
     found.close()
     assert not folder.exists()

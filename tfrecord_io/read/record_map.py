@@ -12,7 +12,7 @@ import tempfile
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
@@ -63,7 +63,7 @@ class Damage(NamedTuple):
 class FileMap:
     """The records of one file, as far as they are known."""
 
-    def __init__(self, source: Source, index: Source | None, options: ScanOptions, folder: str) -> None:
+    def __init__(self, source: Source, index: Source | None, options: ScanOptions, folder: Callable[[], str]) -> None:
         self.source, self.path = source, source.path
         self._index, self._options, self._folder = index, options, folder
         stated = source.records if source.shard is None else source.shard.records
@@ -184,7 +184,8 @@ class FileMap:
 
     def _find_decompressed(self) -> Iterator[None]:
         """Decompress the file to a temporary one, and note its records meanwhile."""
-        handle, path = tempfile.mkstemp(dir=self._folder)
+        folder = self._folder()
+        handle, path = tempfile.mkstemp(dir=folder)
         stream = open_source(self.source, self._options.compression)
         buffer, size, error = memoryview(bytearray(_SPOOLED)), 0, None
         with open(handle, "wb", buffering=0) as copy:
@@ -199,7 +200,7 @@ class FileMap:
                 size += filled
                 is_last = filled < len(buffer)
                 self._spool, self._file = Source(path, size, True), None
-                if shutil.disk_usage(self._folder).free < 4 * _SPOOLED + (1 << 30):
+                if shutil.disk_usage(folder).free < 4 * _SPOOLED + (1 << 30):
                     raise OSError(f"no room on the disk for what follows {byte_size(size)} of the decompressed file")
                 yield from self._scan(self.open(), is_whole=is_last and error is None)
                 self.done = min(1.0, getattr(stream, "raw_offset", size) / max(1, self.source.size or size))
@@ -281,7 +282,7 @@ class RecordMap:
 
     def __init__(self, sources: Sequence[Source], options: ScanOptions) -> None:
         self.sources = [source.whole_file() for source in sources]
-        self._folder = tempfile.mkdtemp(prefix="tfr-browse-")
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
         indexes = find_indexes(self.sources)
         pairs = zip(self.sources, indexes, strict=True)
         self.files = [FileMap(source, index, options, self._folder) for source, index in pairs]
@@ -289,6 +290,7 @@ class RecordMap:
         self._state = [self._version(source) for source in self.sources]
         self._firsts: tuple[list[int], bool] = ([0], False)
         self._stop, self._is_read, self.may_read_all = Event(), Event(), False
+        self._lock = RLock()
         self._thread: Thread | None = None
         self._local = all(source.remote is None for source in self.sources)
         self._count()
@@ -302,6 +304,13 @@ class RecordMap:
         except OSError:
             return None
         return status.st_ino, status.st_size, status.st_mtime_ns
+
+    def _folder(self) -> str:
+        """The folder of decompressed copies, which is removed with this map."""
+        with self._lock:
+            if self._temporary is None:
+                self._temporary = tempfile.TemporaryDirectory(prefix="tfr-", ignore_cleanup_errors=True)
+            return self._temporary.name
 
     @property
     def is_stale(self) -> bool:
@@ -490,4 +499,5 @@ class RecordMap:
             self._thread.join(5)
         for file in self.files:
             file._file = None
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._temporary is not None:
+            self._temporary.cleanup()
