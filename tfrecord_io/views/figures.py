@@ -70,13 +70,13 @@ def line(values: Array, label: str = "Values in their order") -> str:
     finite = finite[np.isfinite(finite)]
     if len(finite) < 2:
         return ""
-    if len(finite) > _LINE_POINTS:
-        bounds = np.linspace(0, len(finite), _LINE_POINTS + 1).astype(int)
-        finite = np.add.reduceat(finite, bounds[:-1]) / np.diff(bounds)
-    low, high = float(finite.min()), float(finite.max())
-    heights = (finite - low) / (high - low) if high > low else np.full(len(finite), 0.5)
-    ys = _LINE_HEIGHT - 1 - heights * (_LINE_HEIGHT - 2)
-    xs = np.linspace(0, 100, len(finite))
+    low, high = float(finite.min() / 2), float(finite.max() / 2)  # the range itself may overflow
+    heights = (finite / 2 - low) / (high - low) if high > low else np.full(len(finite), 0.5)
+    if len(heights) > _LINE_POINTS:
+        bounds = np.linspace(0, len(heights), _LINE_POINTS + 1).astype(int)
+        heights = np.add.reduceat(heights, bounds[:-1]) / np.diff(bounds)
+    ys = _LINE_HEIGHT - 1 - heights.clip(0, 1) * (_LINE_HEIGHT - 2)
+    xs = np.linspace(0, 100, len(heights))
     path = "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs, ys, strict=True))
     return _drawing(f'<path d="M{path}"/>', "line", label)
 
@@ -118,7 +118,7 @@ def heat_map(values: Array, side: int) -> bytes | None:
         return None
     flat = values.reshape(values.shape[0], -1)
     rows, columns = (-(-length // side) for length in flat.shape)
-    flat = flat[::rows, ::columns].astype(np.float64)
+    flat = flat[::rows, ::columns].astype(np.float64) / 2
     finite = flat[np.isfinite(flat)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     share = np.nan_to_num((flat - low) / ((high - low) or 1.0), nan=0.0, posinf=1.0, neginf=0.0).clip(0, 1)[..., None]
