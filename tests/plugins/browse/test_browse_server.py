@@ -205,6 +205,8 @@ def test_whole_values_are_given_as_what_they_are(client: Any, tmp_path: Path) ->
     answer = served.get("value", address=0, column="b")
     assert answer.content == b"<html>" * 100
     assert answer.headers["content-type"] == "application/octet-stream"
+    part = served.get("value", {"range": "bytes=6-11"}, address=0, column="b")
+    assert (part.status_code, part.content, part.headers["content-range"]) == (206, b"<html>", "bytes 6-11/600")
     assert answer.headers["content-security-policy"] == "sandbox"
     assert served.get("value", address=0, column="s").headers["content-type"] == "text/plain; charset=utf-8"
     assert served.get("value", address=0, column="x").status_code == 400

@@ -263,3 +263,21 @@ def test_two_readers_have_filters_of_their_own(page: Any, browse: Any, tmp_path:
     rows = httpx.get(url + "rows", params={"first": 0, "count": 5, "columns": "0", "where": "x >= 990"}).json()["rows"]
     assert [row["n"] for row in rows] == [990, 991, 992, 993, 994]
     wait(page, "$('count').textContent == '10 of 1,000 rows'")
+
+
+def test_a_page_in_the_frame_of_a_notebook(
+    page: Any, browse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    tfr.write_tfrecord({"x": np.arange(7)}, tmp_path / "a.tfrecord")
+    server = tfr.browse(tmp_path / "a.tfrecord")
+    (tmp_path / "notebook.html").write_text(f"<!doctype html><meta charset=utf-8>{server._repr_html_()}", "utf-8")
+    page.open(tmp_path / "notebook.html", 900)
+    deadline = time.monotonic() + 20
+    while not server._readers:  # the frame is another process, whose requests this tab does not see
+        assert time.monotonic() < deadline, page.messages
+        page.evaluate("new Promise(done => setTimeout(done, 50))")
+    assert problems(page) == []
+    server.close()

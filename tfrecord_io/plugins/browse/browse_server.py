@@ -355,7 +355,8 @@ def application(pages: Pages, token: str, host: str, server: BrowseServer) -> An
             except _ERRORS as error:
                 return JSONResponse({"error": str(error) or type(error).__name__}, 400)
             if isinstance(content, tuple):
-                return Response(content[0], media_type=content[1], headers={"Content-Security-Policy": "sandbox"})
+                data, status, headers = _part(content[0], request.headers.get("range", ""))
+                return Response(data, status, headers, media_type=content[1])
             return JSONResponse(content)
 
         return respond
@@ -389,6 +390,20 @@ def application(pages: Pages, token: str, host: str, server: BrowseServer) -> An
         Route(f"/{token}/all", find_all, methods=["POST"]),
     ]
     return _Guard(Starlette(routes=routes), host, server)
+
+
+def _part(value: bytes, wanted: str) -> tuple[bytes, int, dict[str, str]]:
+    """The range of a value that a player asks for, or all of it; the status and headers of the answer.
+
+    >>> _part(b"abcdef", "bytes=2-3")[:2], _part(b"abcdef", "bytes=4-")[0], _part(b"abcdef", "")[:2]
+    ((b'cd', 206), b'ef', (b'abcdef', 200))
+    """
+    headers = {"Content-Security-Policy": "sandbox", "Accept-Ranges": "bytes"}
+    match = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted)
+    if match is None or int(match[1]) >= len(value):
+        return value, 200, headers
+    begin, end = int(match[1]), min(len(value), int(match[2] or len(value)) + 1)
+    return value[begin:end], 206, headers | {"Content-Range": f"bytes {begin}-{end - 1}/{len(value)}"}
 
 
 def _asset(name: str) -> str:
