@@ -111,6 +111,36 @@ def test_a_dataset_that_was_replaced_is_opened_again(browsed: Any, tmp_path: Pat
     assert rows(dataset, 2)[0] == {"y": "here"}
 
 
+def test_rows_that_were_appended_are_there_after_a_reload(browsed: Any, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "growing", mode="append")
+    dataset = browsed(f"{tmp_path}/growing/")
+    tfr.write_tfrecord({"x": [3]}, f"{tmp_path}/growing/", mode="append")
+    dataset.reload()
+    assert rows(dataset, 2)[0] == {"x": 3}
+
+
+def test_a_summary_counts_rows_behind_damage_once(browsed: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": np.arange(100)}, path, embed_schema=False)
+    data = bytearray(path.read_bytes())
+    data[-20] ^= 1
+    path.write_bytes(data)
+    summary = browsed(path).summary("x", "", all_rows=True)
+    summary.join()
+    assert (summary.rows, summary.error) == (99, "")
+
+
+def test_a_dataset_with_a_filter_shows_what_meets_it(browsed: Any, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": np.arange(100)}, tmp_path / "a.tfrecord")
+    dataset = browsed(tfr.dataset(tmp_path / "a.tfrecord").filter("x < 10"))
+    assert dataset.is_filtered
+    dataset.search("x > 5").join()
+    assert dataset.search("x > 5").found.tolist() == [6, 7, 8, 9]
+    summary = dataset.summary("x", "", all_rows=False)
+    summary.join()
+    assert summary.words == "all 10 rows that meet the condition"
+
+
 def test_a_part_of_the_rows_cannot_be_browsed(browsed: Any, tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
     with pytest.raises(ValueError, match="without limit"):

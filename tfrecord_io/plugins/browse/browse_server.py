@@ -61,6 +61,7 @@ _HEADERS = {
     "media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'",
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }

@@ -78,9 +78,13 @@ class Job(Thread):
         """Do it; raise what is shown as its error."""
         raise NotImplementedError
 
+    def restart(self) -> None:
+        """Forget what was found: all is read again."""
+
     def batches(self, scan: Scan) -> Iterator[tuple[Reader, pa.RecordBatch]]:
         """The batches of a scan, with its reader; those behind damage, too."""
         for on_error in ("raise", "skip"):  # column indexes are searched by the first alone
+            self.restart()
             try:
                 with open_scan(scan.with_options(on_error=on_error)) as reader:
                     for batch in reader:
@@ -102,21 +106,17 @@ class Search(Job):
         self._dataset = dataset
         self._scan = dataset.scan.filter(where) if where else dataset.scan
         self.found: Array = np.empty(0, np.int64)
-        self.count = 0
 
     def work(self) -> None:
-        shown, cost, reader, rows = 0.0, 0.0, None, 0
-        for reader, batch in self.batches(self._scan.drop_columns()):
-            rows = rows + len(batch) if reader.origins.rows > len(batch) else len(batch)
+        shown, cost, reader = 0.0, 0.0, None
+        for reader, _ in self.batches(self._scan.drop_columns()):
             begin = time.monotonic()
             if begin - shown > max(0.2, 10 * cost):
                 self.found = self._dataset.addresses_of(reader)
                 shown = time.monotonic()
                 cost = shown - begin
-            self.count = rows
         if reader is not None:
             self.found = self._dataset.addresses_of(reader)
-        self.count = len(self.found)
 
 
 class Keys(Job):
@@ -126,22 +126,25 @@ class Keys(Job):
         super().__init__()
         self._dataset, self._key = dataset, key
         self.addresses: dict[Any, int] = {}
+        self._values: list[Any] = []
 
     @property
     def is_unwanted(self) -> bool:
         return False
 
+    def restart(self) -> None:
+        self._values = []
+
     def work(self) -> None:
-        values: list[Any] = []
-        reader = None
-        for reader, batch in self.batches(self._dataset.scan.only([self._key])):
-            values = values if reader.origins.rows > len(batch) else []
-            values += batch.column(0).to_pylist()
-            if len(values) > _MOST_KEYS:
+        reader: Reader | None = None
+        for current, batch in self.batches(self._dataset.scan.only([self._key])):
+            reader = current
+            self._values += batch.column(0).to_pylist()
+            if len(self._values) > _MOST_KEYS:
                 raise ValueError(f"more than {_MOST_KEYS:,} keys: compare by row, or a part of the files")
         if reader is not None:
             addresses = self._dataset.addresses_of(reader).tolist()
-            self.addresses = dict(zip(values, addresses, strict=True))
+            self.addresses = dict(zip(self._values, addresses, strict=True))
 
 
 class Summary(Job):
@@ -152,22 +155,25 @@ class Summary(Job):
         self._dataset, self.name, self._all = dataset, name, all_rows
         scan = dataset.scan.filter(where) if where else dataset.scan
         self._scan = scan.only([name])
-        self._where = where
+        self._where, self.words = where, ""
+        self.restart()
+
+    def restart(self) -> None:
         self.rows = self.nulls = 0
         self.values: Counter[Any] = Counter()
         self.numbers = NumberAccumulator(np.random.default_rng(0))
         self.has_numbers = self.has_more = False
-        self.words = ""
 
     def work(self) -> None:
         total = self._dataset.map.total
-        if not self._all and not self._where and total > _SAMPLE_PLACES * _SAMPLE_RUN:
+        is_whole = not self._where and not self._dataset.is_filtered
+        if not self._all and is_whole and total > _SAMPLE_PLACES * _SAMPLE_RUN:
             self._sample(total)
             return
         limit = None if self._all else _SAMPLE_PLACES * _SAMPLE_RUN
         for _, batch in self.batches(self._scan if limit is None else self._scan.limit_rows(limit)):
             self._add(batch.column(0))
-        what = "rows that meet the condition" if self._where else "rows"
+        what = "rows" if is_whole else "rows that meet the condition"
         whole = limit is None or self.rows < limit
         self.words = f"all {self.rows:,} {what}" if whole else f"the first {self.rows:,} {what}"
 
@@ -247,10 +253,14 @@ class BrowsedDataset:
         self.map = RecordMap(self.scan.sources, self.scan.options)
 
     def reload(self) -> None:
-        """Open the files again if one of them was written to, or replaced."""
-        if self.map.is_stale:
+        """Open the files again if one of them was written to or replaced, or there are others now."""
+        if self.map.is_stale or self._list_files() != [(s.path, s.size) for s in self.scan.sources]:
             self.close()
             self._open()
+
+    def _list_files(self) -> list[tuple[str, int | None]]:
+        with warnings.catch_warnings(action="ignore"):
+            return [(source.path, source.size) for source in plan_dataset(self.source, self._options).sources]
 
     def close(self) -> None:
         """End all work, and close the files."""
