@@ -7,7 +7,7 @@ import re
 import time
 import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any, cast
@@ -428,14 +428,14 @@ def _short_names(paths: Sequence[str]) -> list[str]:
     ['train-00000', 'train-00001']
     """
 
-    def shorten(name: str) -> str:
-        shard = ShardName.parse(name)
-        stem, suffix = os.path.splitext(name)
+    def shorten(path: str) -> str:
+        name = os.path.basename(path)
+        shard, (stem, suffix) = ShardName.parse(name), os.path.splitext(name)
         return f"{shard.base}-{shard.index:0{shard.width}}" if shard else stem if suffix in RECORD_SUFFIXES else name
 
-    names = [os.path.basename(path.rstrip("/")) for path in paths]
-    for form in (shorten, str):
-        formed = list(map(form, names))
+    forms: tuple[Callable[[str], str], ...] = (shorten, os.path.basename, lambda path: "/".join(path.split("/")[-2:]))
+    for form in forms:
+        formed = [form(path) for path in paths]
         if len(set(formed)) == len(formed):
             return formed
-    return [f"{at}-{name}" for at, name in enumerate(names)]
+    return [f"{at}-{os.path.basename(path)}" for at, path in enumerate(paths)]
