@@ -224,7 +224,7 @@ class BrowsedDataset:
         problem = ""
         as_bytes = {"record_type": "bytes", "schema": None}  # for records of another kind
         for changes in ({}, {"on_error": "skip"}, as_bytes):
-            self.problem = problem if changes is as_bytes else ""
+            self.problem = f"The records are shown as bytes: {problem}" if changes is as_bytes else ""
             try:
                 self._plan(self._options.changed(**changes))
             except TFRecordError as error:
