@@ -468,6 +468,9 @@ class BrowseServer:
         self._pages, self._readers, self._ends_with_page = pages, 0, False
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family)
+        # Inherited by connections, for which asyncio sets it only where a socket names its protocol: else an answer
+        # waits 40 ms for the acknowledgement of its headers.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port: int = self._socket.getsockname()[1]
         token = secrets.token_urlsafe(24)
         shown = "127.0.0.1" if host in _ANY else f"[{host}]" if ":" in host else host

@@ -108,7 +108,7 @@ class Search(Job):
         self.found: Array = np.empty(0, np.int64)
 
     def work(self) -> None:
-        shown, cost, reader = 0.0, 0.0, None
+        shown, cost, reader = time.monotonic(), 0.0, None
         for reader, _ in self.batches(self._scan.drop_columns()):
             begin = time.monotonic()
             if begin - shown > max(0.2, 10 * cost):
