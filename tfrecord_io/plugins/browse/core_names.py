@@ -14,6 +14,7 @@ from tfrecord_io.errors import printable as printable
 from tfrecord_io.format.framing import FOOTER_BYTES as FOOTER_BYTES
 from tfrecord_io.format.framing import HEADER_BYTES as HEADER_BYTES
 from tfrecord_io.format.framing import crc32c as crc32c
+from tfrecord_io.format.wire_fields import fields_of as fields_of
 from tfrecord_io.options import ReadOptions as ReadOptions
 from tfrecord_io.read.call_options import options_from_call as options_from_call
 from tfrecord_io.read.chunks.recovery import recovery_of as recovery_of

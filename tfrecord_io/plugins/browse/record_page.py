@@ -19,6 +19,7 @@ from tfrecord_io.plugins.browse.core_names import (
     crc32c,
     element,
     embedded_content,
+    fields_of,
     histogram_chart,
     number,
     text,
@@ -91,16 +92,16 @@ _MESSAGES = {1: "features", 2: "feature lists"}
 def _features(payload: memoryview) -> list[list[str]]:
     """A row for each feature of an Example or a SequenceExample, and for each field of another number."""
     rows = []
-    for field, value in _fields(payload):
+    for field, value in fields_of(payload):
         if field not in _MESSAGES or not isinstance(value, memoryview):
             rows.append([f"field {field}", "unknown field", "", _extent(value)])
             continue
-        for _, entry in _fields(value):
-            parts = dict(_fields(entry)) if isinstance(entry, memoryview) else {}
+        for _, entry in fields_of(value):
+            parts = dict(fields_of(entry)) if isinstance(entry, memoryview) else {}
             name, feature = parts.get(1, b""), parts.get(2, b"")
-            steps = [step for _, step in _fields(feature)] if field == 2 else [feature]
-            kinds = Counter(_KINDS.get(kind, f"field {kind}") for step in steps for kind, _ in _fields(step))
-            counts = [_count(values, kind) for step in steps for kind, values in _fields(step)]
+            steps = [step for _, step in fields_of(feature)] if field == 2 else [feature]
+            kinds = Counter(_KINDS.get(kind, f"field {kind}") for step in steps for kind, _ in fields_of(step))
+            counts = [_count(values, kind) for step in steps for kind, values in fields_of(step)]
             words = counted(len(steps), "step") if field == 2 else f"{sum(counts):,}" if counts else "none"
             rows.append([text(bytes(name), 200) or "(empty)", ", ".join(kinds) or "no kind", words, _extent(feature)])
     return rows
@@ -111,7 +112,7 @@ def _extent(value: Any) -> str:
 
 
 def _count(values: Any, kind: int) -> int:
-    fields = _fields(values)
+    fields = fields_of(values)
     if kind == 1:
         return len(fields)
     size = sum(len(part) for _, part in fields if isinstance(part, memoryview))
@@ -119,41 +120,6 @@ def _count(values: Any, kind: int) -> int:
     if kind == 2:
         return unpacked + size // 4
     return unpacked + sum(byte < 128 for _, part in fields if isinstance(part, memoryview) for byte in part)
-
-
-def _fields(message: Any) -> list[tuple[int, Any]]:
-    """Field numbers and values of a protobuf message; views of what has a length. ValueError if it is none."""
-    fields, at = [], 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-            if shift > 63:
-                raise ValueError("a varint of more than 10 bytes")
-
-    while at < len(message):
-        key = varint()
-        kind: Any = key & 7
-        value: Any
-        if kind == 0:
-            value = varint()
-        elif kind in (1, 2, 5):
-            size = {1: 8, 2: 0, 5: 4}[kind] or varint()
-            if at + size > len(message):
-                raise ValueError("a field beyond the end")
-            value = message[at : at + size] if kind == 2 else int.from_bytes(message[at : at + size], "little")
-            at += size
-        else:
-            raise ValueError(f"wire type {kind}")
-        fields.append((key >> 3, value))
-    return fields
 
 
 # ---- the values of a column
