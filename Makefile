@@ -102,7 +102,7 @@ docs: .venv-docs/.installed $(TESTS) reference ## the site, in build/site; a bro
 
 reference: $(TESTS) ## generate the pages of the public interface and the type stub; DIAGRAMS=1: the pictures, too
 	$(BIN)/python docs/reference/api.py
-	$(if $(DIAGRAMS),for name in architecture performance casts; do $(BIN)/python docs/diagrams/$$name.py || exit 1; done)
+	$(if $(DIAGRAMS),for name in architecture performance casts browse; do $(BIN)/python docs/diagrams/$$name.py || exit 1; done)
 
 bench: $(KERNEL) .venv-$(if $(findstring --training,$(BENCH_ARGS)),training,bench)/.installed ## the benchmarks, BENCH_ARGS="--only read"
 	dev/bench .venv-$(if $(findstring --training,$(BENCH_ARGS)),training,bench) -m benchmarks $(BENCH_ARGS)

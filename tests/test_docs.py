@@ -39,6 +39,7 @@ NEEDS = {
 }
 # Pages that need a library: if it is too large for the test environment, they run by make test-adapters.
 LIBRARIES = {
+    "docs/howto/browse.md": "uvicorn",
     "docs/howto/pytorch.md": "torch",
     "docs/howto/kaggle.md": "torch",
     "docs/howto/distributed.md": "torch",
@@ -230,7 +231,7 @@ def locate(name: str) -> Path:
     return ROOT / name if top in ("tests", "docs", "dev", "benchmarks") else PACKAGE / name
 
 
-@pytest.mark.plugins("engines", "report", "tensorflow", "vision")
+@pytest.mark.plugins("browse", "engines", "report", "tensorflow", "vision")
 @pytest.mark.parametrize("page", INTERNALS)
 def test_named_files_exist(page: str) -> None:
     missing = {name for name in named_files(page) if not locate(name).exists()}
@@ -319,9 +320,12 @@ def test_code_fits_the_width_of_the_text() -> None:
 
 
 def test_the_site_is_short() -> None:
-    """Pages of docs/, without those that are made of docstrings and helps when the site is built."""
+    """Pages of docs/, without those that are made of docstrings and helps when the site is built.
+
+    45 and 40,300 since `tfr browse` has a page of its own, which people look for by that name.
+    """
     pages = [*(ROOT / "docs").rglob("*.md")]
-    assert len(pages) <= 44
-    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 40_000
+    assert len(pages) <= 45
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 40_300
     for name in ("performance", "reliability"):
         assert len((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").split()) <= 800, name

@@ -43,6 +43,7 @@ from tfrecord_io.columns.schema.field_makers import sequence as sequence
 from tfrecord_io.columns.schema.field_makers import tensor as tensor
 from tfrecord_io.columns.schema.schema import Schema as Schema
 from tfrecord_io.errors import TFRecordError as TFRecordError
+from tfrecord_io.plugins.browse.browse_server import browse as browse
 from tfrecord_io.plugins.engines.spark import register_spark as register_spark
 from tfrecord_io.plugins.report.dataset_report import report as report
 from tfrecord_io.read.counting import count as count
@@ -66,6 +67,7 @@ __all__ = [
     "Schema",
     "TFRecordError",
     "adopt",
+    "browse",
     "build_index",
     "compact",
     "convert",

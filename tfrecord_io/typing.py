@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tfrecord_io.apps.lazy_dataset import WindowedDataset as WindowedDataset
     from tfrecord_io.columns import Field as Field
     from tfrecord_io.columns import InferredSchema as InferredSchema
+    from tfrecord_io.plugins.browse.browse_server import BrowseServer as BrowseServer
     from tfrecord_io.plugins.report.dataset_report import DatasetReport as DatasetReport
     from tfrecord_io.read import Explanation as Explanation
     from tfrecord_io.read import FilePlan as FilePlan
@@ -48,6 +49,7 @@ __all__ = [
     "ArrowSchema",
     "ArrowStream",
     "ArrowTable",
+    "BrowseServer",
     "BytesLike",
     "Compression",
     "DatasetPiece",

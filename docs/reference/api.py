@@ -48,13 +48,13 @@ GROUPS = {
     "Other formats": "open_npy open_npz open_idx write_npy write_npz read_earth_engine write_earth_engine open_elwc "
     "write_elwc read_events write_tfds",
     "Copy records": "split merge shuffle sample dedupe join compact copy delete adopt",
-    "Inspect": "build_index count verify salvage describe report diff read_metadata show_versions",
+    "Inspect": "build_index count verify salvage describe browse report diff read_metadata show_versions",
     "Records of any content": "RecordReader RecordWriter",
     "Schemas": "Schema InferredSchema Field scalar list_ tensor sequence image",
     "Results": "Reader ReadReport SkippedRegion Suggestion Writer WriteReport Dataset DatasetPiece MixedDataset "
     "WindowedDataset "
-    "Explanation FilePlan FilterPlan ArrayIterator ArrayStream RandomAccess SelectedRecords DatasetReport DeleteReport "
-    "Progress",
+    "Explanation FilePlan FilterPlan ArrayIterator ArrayStream RandomAccess SelectedRecords DatasetReport BrowseServer "
+    "DeleteReport Progress",
     "Other libraries": "scan_polars register_duckdb register_pandas register_spark",
     "Single records and values, as in TensorFlow": "encode_example decode_example encode_examples decode_examples "
     "decode_json_example bytes_feature float_feature int64_feature serialize_tensor parse_tensor decode_raw "
@@ -87,6 +87,7 @@ METHODS = {
     "DatasetPiece": "schema files bytes read to_batches count_rows select filter",
     "ArrayIterator": "state restore close",
     "ArrayStream": "read_all read_next_batch close",
+    "BrowseServer": "wait close",
     "RandomAccess": "select close",
     "SelectedRecords": "to_table",
     "SparseTensor": "to_dense",

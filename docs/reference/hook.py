@@ -14,6 +14,7 @@ SITE = ROOT / "build" / "reference"
 BOOSTS = {
     "reference": 0.5,
     "cli.md": 0.3,
+    "howto/browse.md": 2,
     "howto/damaged-files.md": 4,
     "howto/kaggle.md": 2,
     "howto/report.md": 2,

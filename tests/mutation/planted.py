@@ -180,7 +180,7 @@ FAULTS = [
         "while sum(map(len, batches)) >= count and len(batches) > 1:",
     ),
     Fault(
-        "plugins/report/number_statistics.py",
+        "apps/views/number_statistics.py",
         "a value on an edge counts for the bin below it",
         'positions = np.searchsorted(kept, edges[1:-1], side="left")',
         'positions = np.searchsorted(kept, edges[1:-1], side="right")',

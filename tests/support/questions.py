@@ -4,7 +4,8 @@ from __future__ import annotations
 
 QUESTIONS = {
     "count records": "howto/report howto/filter-rows reference/inspect",
-    "see what is inside a file": "howto/report",
+    "see what is inside a file": "howto/report howto/browse",
+    "view records in a browser": "howto/browse",
     "convert tfrecord to csv": "howto/csv-and-json",
     "parquet to tfrecord": "howto/parquet-and-arrow",
     "read into pandas dataframe": "quickstart .",

@@ -29,8 +29,8 @@ ADAPTERS, COMMANDS, FORMATS, FRAMES, NAMES, SCHEMAS = (
     f"{PACKAGE}.{kind}" for kind in ("adapters", "commands", "formats", "frames", "names", "schemas")
 )
 
-_ENGINES, _REPORT, _TENSORFLOW, _VISION = (
-    f"{PACKAGE}.plugins.{plugin}" for plugin in ("engines", "report", "tensorflow", "vision")
+_BROWSE, _ENGINES, _REPORT, _TENSORFLOW, _VISION = (
+    f"{PACKAGE}.plugins.{plugin}" for plugin in ("browse", "engines", "report", "tensorflow", "vision")
 )
 OWN: dict[str, dict[str, str]] = {
     ADAPTERS: {
@@ -41,7 +41,7 @@ OWN: dict[str, dict[str, str]] = {
         "spark": f"{_ENGINES}.engine_rows:SPARK",
         "earth_engine": f"{_VISION}.vision_rows:EARTH_ENGINE",
     },
-    COMMANDS: {"report": f"{_REPORT}.report_command:report"},
+    COMMANDS: {"browse": f"{_BROWSE}.browse_command:browse", "report": f"{_REPORT}.report_command:report"},
     FORMATS: {
         "tar": f"{_VISION}.vision_rows:TAR",
         "coco": f"{_VISION}.vision_rows:COCO",
@@ -64,6 +64,8 @@ OWN: dict[str, dict[str, str]] = {
         "beam.ReadTable": f"{_ENGINES}.beam:ReadTable",
         "beam.ReadAllTables": f"{_ENGINES}.beam:ReadAllTables",
         "beam.WriteTable": f"{_ENGINES}.beam:WriteTable",
+        "browse": f"{_BROWSE}.browse_server:browse",
+        "typing.BrowseServer": f"{_BROWSE}.browse_server:BrowseServer",
         "report": f"{_REPORT}.dataset_report:report",
         "typing.DatasetReport": f"{_REPORT}.dataset_report:DatasetReport",
         "formats.open_coco": f"{_VISION}.coco:open_coco",

@@ -170,5 +170,6 @@ _HOMES = {
     "serialize_tensor": "format.serialized_tensor",  # Serialize an array as a TensorProto
     "delimited_field": "format.varint",  # A field of bytes or of a message
     "varint": "format.varint",  # The bytes of an unsigned varint
+    "fields_of": "format.wire_fields",  # Field numbers and values of a message in the order of its bytes
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

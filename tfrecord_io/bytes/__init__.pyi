@@ -164,6 +164,7 @@ from tfrecord_io.bytes.format.serialized_tensor import proto_prefix as proto_pre
 from tfrecord_io.bytes.format.serialized_tensor import serialize_tensor as serialize_tensor
 from tfrecord_io.bytes.format.varint import delimited_field as delimited_field
 from tfrecord_io.bytes.format.varint import varint as varint
+from tfrecord_io.bytes.format.wire_fields import fields_of as fields_of
 
 __all__ = [
     "ARROW",
@@ -275,6 +276,7 @@ __all__ = [
     "element_of",
     "facts_of",
     "feature_of_companion",
+    "fields_of",
     "find_element",
     "first_fit",
     "format_of_name",

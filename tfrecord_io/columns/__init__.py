@@ -16,6 +16,7 @@ _HOMES = {
     "int64_array": "arrow.buffers",  # An int64 array over `values`, without the import of pandas by ``pa.array``
     "list_array": "arrow.buffers",  # An array of list or large_list that cuts `values` into rows
     "list_lengths": "arrow.buffers",  # Number of values of each list, of any layout, 0 where it is null
+    "number_view": "arrow.buffers",  # The numbers of an integer, float, bool or temporal array
     "offset_view": "arrow.buffers",  # The offsets of a list or binary array, one more than it has slots
     "offsets_of": "arrow.buffers",  # Offsets from 0 on of runs of these lengths
     "refuse_nuls": "arrow.buffers",  # Refuse names with a NUL, which ends them in the C data interface of Arrow
@@ -73,6 +74,7 @@ _HOMES = {
     "json_value": "arrow.output.to_python",  # Convert a value to what JSON supports
     "record_dicts": "arrow.output.to_python",  # The rows of a table as dicts
     "PixelReader": "arrow.pixel_reader",  # Decodes images of a column, or a small copy of one
+    "encode_png": "arrow.raw_images",  # A PNG of uint8 or uint16 pixels [height, width, channels] of 1 to 4 channels, without a loss
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
     "plain_array": "arrow.tensor_values",  # Values of an array of one axis

@@ -10,6 +10,7 @@ from tfrecord_io.columns.arrow.buffers import export_stream as export_stream
 from tfrecord_io.columns.arrow.buffers import int64_array as int64_array
 from tfrecord_io.columns.arrow.buffers import list_array as list_array
 from tfrecord_io.columns.arrow.buffers import list_lengths as list_lengths
+from tfrecord_io.columns.arrow.buffers import number_view as number_view
 from tfrecord_io.columns.arrow.buffers import offset_view as offset_view
 from tfrecord_io.columns.arrow.buffers import offsets_of as offsets_of
 from tfrecord_io.columns.arrow.buffers import refuse_nuls as refuse_nuls
@@ -68,6 +69,7 @@ from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
 from tfrecord_io.columns.arrow.output.to_python import record_dicts as record_dicts
 from tfrecord_io.columns.arrow.pixel_reader import PixelReader as PixelReader
 from tfrecord_io.columns.arrow.raw_images import RawImages as RawImages
+from tfrecord_io.columns.arrow.raw_images import encode_png as encode_png
 from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
 from tfrecord_io.columns.arrow.tensor_values import TensorValues as TensorValues
 from tfrecord_io.columns.arrow.tensor_values import plain_array as plain_array
@@ -163,6 +165,7 @@ __all__ = [
     "drop_index",
     "empty_batch",
     "empty_table",
+    "encode_png",
     "evaluate_simple",
     "export_stream",
     "feature_descriptions",
@@ -179,6 +182,7 @@ __all__ = [
     "memory_errors",
     "merge_embedded",
     "message_tree",
+    "number_view",
     "offset_view",
     "offsets_of",
     "open_input",

@@ -52,6 +52,8 @@ _HOMES = {
     "AbsentColumns": "record_checks",  # The declared columns without a value so far, in one read of all its records
     "SidecarSchema": "record_checks",  # The description of datasets in the directories of their files
     "warn_of_schema": "record_checks",  # Warn about records that the schema does not describe
+    "Damage": "record_map",  # A damaged region of a file
+    "RecordMap": "record_map",  # The records of all files
     "RecordReader": "record_reader",  # Iterate once over the payloads of TFRecord files
     "ReadReport": "report",  # The counts of a read so far
     "plan_scan": "resolve_schema",  # Choose the schema of a read, and compile it

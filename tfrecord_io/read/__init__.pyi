@@ -46,6 +46,8 @@ from tfrecord_io.read.reader import open_as_it_is as open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns as AbsentColumns
 from tfrecord_io.read.record_checks import SidecarSchema as SidecarSchema
 from tfrecord_io.read.record_checks import warn_of_schema as warn_of_schema
+from tfrecord_io.read.record_map import Damage as Damage
+from tfrecord_io.read.record_map import RecordMap as RecordMap
 from tfrecord_io.read.record_reader import RecordReader as RecordReader
 from tfrecord_io.read.report import ReadReport as ReadReport
 from tfrecord_io.read.resolve_schema import plan_scan as plan_scan
@@ -70,6 +72,7 @@ __all__ = [
     "CallSource",
     "ChosenRecords",
     "ColumnIndexes",
+    "Damage",
     "Explanation",
     "FileIndex",
     "FilePlan",
@@ -87,6 +90,7 @@ __all__ = [
     "ReadReport",
     "Reader",
     "RecordFile",
+    "RecordMap",
     "RecordReader",
     "Recovery",
     "ResolvedSchema",

@@ -36,6 +36,7 @@ from tfrecord_io.store.read.block_reader import BlockReader as BlockReader
 from tfrecord_io.store.read.block_reader import Bytes as Bytes
 from tfrecord_io.store.read.file_object import RawFile as RawFile
 from tfrecord_io.store.read.prefetch import SourcePrefetcher as SourcePrefetcher
+from tfrecord_io.store.read.random_access_file import LocalRandomAccessFile as LocalRandomAccessFile
 from tfrecord_io.store.read.random_access_file import RandomAccessFile as RandomAccessFile
 from tfrecord_io.store.read.read_ahead import ReadAhead as ReadAhead
 from tfrecord_io.store.read.source import OpenPlainFile as OpenPlainFile
@@ -80,6 +81,7 @@ __all__ = [
     "Kind",
     "Leftover",
     "Listing",
+    "LocalRandomAccessFile",
     "Manifest",
     "ManifestFile",
     "NewFolder",

@@ -119,6 +119,10 @@ _OTHERS = """
     report none out.html
     report empty.tfrecord out.html
     report messages.tfrecord out.html
+    browse none
+    browse --key x a.tfrecord
+    browse --compare a.tfrecord --key z a.tfrecord
+    browse --no-open --host nowhere.invalid a.tfrecord
     sql "select * from 'none.tfrecord'"
     sql "select * from 'damaged.tfrecord'"
     sql "select y from 'a.tfrecord'"
@@ -173,6 +177,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.convert("a.tfrecord", "t.parquet")
 
 
+@pytest.mark.plugins("browse")  # whose command is among them
 def test_each_failure_is_a_message(run: Any, broken: None) -> None:
     reported = 0
     for line in FAILURES:

@@ -15,7 +15,7 @@ from tfrecord_io.base.options import ReadOptions
 from tfrecord_io.columns.arrow.output.column_statistics import temporal_value
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics
 from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics
-from tfrecord_io.plugins.report.number_statistics import SampleLimits
+from tfrecord_io.plugins.report.report_sample import SampleLimits
 
 
 def examined(path: Path, **keywords: object) -> DatasetStatistics:

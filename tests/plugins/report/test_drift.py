@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from tfrecord_io.apps.views.number_statistics import NumberAccumulator, NumberStatistics
 from tfrecord_io.base.options import ReadOptions
 from tfrecord_io.plugins.report.dataset_statistics import dataset_statistics
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts, jensen_shannon, l_infinity
-from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics, SampleLimits
+from tfrecord_io.plugins.report.report_sample import SampleLimits
 
 NUMBERS = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30)
 COUNTS = st.dictionaries(st.sampled_from("abcd"), st.integers(1, 9), min_size=1)

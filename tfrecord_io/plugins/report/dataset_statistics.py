@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.tools.verify import check_files
+from tfrecord_io.apps.views.media import Gallery, Row, galleries
 from tfrecord_io.base import (
     MIB,
     OF_SELECTION,
@@ -26,8 +27,7 @@ from tfrecord_io.bytes import Kind
 from tfrecord_io.columns import Column, TensorEncoding, UnsupportedType, empty_batch
 from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
-from tfrecord_io.plugins.report.media import Gallery, Row, galleries
-from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
+from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.read import CallSource, Files, RecordFile, Scan, open_scan, plan_scan
 from tfrecord_io.store import Source, total
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tfrecord_io.apps.views.number_statistics import NumberAccumulator, NumberStatistics
 from tfrecord_io.columns import Column, ColumnAccumulator, ColumnSummary, json_value
-from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics
 
 CATEGORIES = 20  # integers with at most so many distinct values are compared as categories
 MOST_DISTINCT = 10_000  # beyond it, rare values are forgotten

@@ -4,118 +4,27 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
-import math
 from collections.abc import Callable, Iterable, Sequence
 from importlib import resources
 from typing import Any
 
 import numpy as np
 
+from tfrecord_io.apps.views.charts import Label, histogram_chart, share_bar, value_bars
+from tfrecord_io.apps.views.elements import element, number, percent, table, text, value_text
+from tfrecord_io.apps.views.figures import figure
+from tfrecord_io.apps.views.number_statistics import QUANTILES, NumberStatistics, edges_of, histogram
 from tfrecord_io.base import byte_size, counted, shape_ranges, short
 from tfrecord_io.columns import Column
-from tfrecord_io.errors import printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics
 from tfrecord_io.plugins.report.drift import FeatureDrift
 from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, convert_to_one_unit, nanoseconds_of
-from tfrecord_io.plugins.report.media import MediaSample
-from tfrecord_io.plugins.report.number_statistics import QUANTILES, Histogram, NumberStatistics, edges_of, histogram
-
-_LARGE, _SMALL = 1e7, 1e-4  # numbers beyond them have an exponent
-_SEPARATED = 10_000
-
-
-def text(value: object, limit: int = 200) -> str:
-    """Any text as HTML: control characters and marks of direction are shown as escapes, long text is shortened.
-
-    >>> text("<b>\\u202e"), text("x" * 5, limit=3)
-    ('&lt;b&gt;\\\\u202e', 'xxx…')
-    """
-    return html.escape(printable(value, limit))
-
-
-def value_text(value: Any, width: int = 40) -> str:
-    """A value of a record as HTML, in about `width` characters."""
-    if isinstance(value, str) and not value:
-        return "(empty)"
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return html.escape(number(value) if is_number else short(value, width))
-
-
-def element(tag: str, content: str = "", **attributes: object) -> str:
-    """An element; `content` is HTML already, attributes are escaped, and left out where they are None.
-
-    ``class_`` is the attribute "class"; other underscores become hyphens.
-
-    >>> element("p", "a", class_="b", title='"')
-    '<p class="b" title="&quot;">a</p>'
-    """
-    pairs = [
-        f' {name.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"'
-        for name, value in attributes.items()
-        if value is not None
-    ]
-    return f"<{tag}{''.join(pairs)}>{content}</{tag}>"
-
-
-def table(headings: list[tuple[str, str]], rows: list[list[str]], *, class_: str | None = None) -> str:
-    """A table that scrolls sideways in its own frame; headings are (HTML, class of the column), cells HTML."""
-    head = "".join(element("th", heading, class_=kind or None, scope="col") for heading, kind in headings)
-    lines = [
-        "".join(element("td", cell, class_=kind or None) for cell, (_, kind) in zip(row, headings, strict=True))
-        for row in rows
-    ]
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    whole = element("table", f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>", class_=class_)
-    return element("div", whole, class_="scroll", tabindex="0")
-
-
-def number(value: float | None) -> str:
-    """A number for people: thousands separated from 10,000 on, so that years are not, and four significant digits.
-
-    >>> number(1234567), number(2007), number(0.1 + 0.2), number(4201.754), number(1.5e-7), number(None)
-    ('1,234,567', '2007', '0.3', '4202', '1.5e-07', '–')
-    """
-    if value is None:
-        return "–"
-    if isinstance(value, int):
-        return _whole(value) if abs(value) < 10**15 else f"{value:.4g}"
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
-    if value and not _SMALL <= abs(value) < _LARGE:
-        return _whole(value) if value == int(value) and abs(value) < 1e12 else f"{value:.4g}"
-    if value == int(value) or abs(value) >= 1000:
-        return _whole(value)
-    return f"{value:.4g}"
-
-
-def _whole(value: float) -> str:
-    return f"{value:.0f}" if abs(value) < _SEPARATED else f"{value:,.0f}"
-
-
-def percent(share: float) -> str:
-    """A share in percent; only all is 100 %, and only nothing 0 %.
-
-    >>> percent(1.0), percent(0.9999), percent(0.5), percent(0.00001), percent(0.0)
-    ('100 %', '> 99.9 %', '50 %', '< 0.1 %', '0 %')
-    """
-    if share in (0.0, 1.0):
-        return f"{share:.0%}".replace("%", " %")
-    if share < 0.001:
-        return "< 0.1 %"
-    if share > 0.999:
-        return "> 99.9 %"
-    return f"{100 * share:.3g} %"
-
 
 _FEW = 12  # integers with at most so many distinct values are shown as values, not as a histogram
 _NAMED_QUANTILES = ((0.05, "5 %"), (0.25, "25 %"), (0.5, "median"), (0.75, "75 %"), (0.95, "95 %"))
 _PART = {"feature_list": "feature list"}
 
 Sides = Sequence[FeatureStatistics | None]  # of one dataset, or of two that are compared
-_WIDTH, _HEIGHT = 400.0, 100.0
-
-Label = Callable[[float], str]  # a number of an axis as HTML
 
 
 def card(sides: Sides, texts: Sequence[str], anchor: str, drift: FeatureDrift | None = None) -> str:
@@ -305,69 +214,6 @@ def _values(sides: Sides) -> str:
     return element("h4", "Values") + value_bars(lines) + note
 
 
-def histogram_chart(histograms: Sequence[Histogram], high: float, label: Label = number) -> str:
-    """Histograms with the same edges, drawn over each other, with the ends of the axis below; `high` is the last value.
-
-    Heights are shares of the values, so that datasets of different sizes can be compared.
-    """
-    sums = [sum(h.counts) or 1 for h in histograms]
-    highest = max(count / total for h, total in zip(histograms, sums, strict=True) for count in h.counts) or 1.0
-    series = "".join(
-        _bars(h, total, highest=highest, high=high, label=label, kind=f"s{i}")
-        for i, (h, total) in enumerate(zip(histograms, sums, strict=True))
-    )
-    chart = element(
-        "svg",
-        series,
-        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
-        preserveAspectRatio="none",
-        class_="histogram",
-        role="img",
-        aria_label="Histogram",
-    )
-    ends = element("span", label(histograms[0].edges[0])) + element("span", label(high))
-    return chart + element("div", ends, class_="axis", aria_hidden="true")
-
-
-def _bars(histogram: Histogram, total: int, highest: float, high: float, label: Label, kind: str) -> str:
-    count = len(histogram.counts)
-    step = _WIDTH / max(count, 1)
-    gap = min(1.5, step * 0.12)
-    parts = []
-    for i, n in enumerate(histogram.counts):
-        if not n:
-            continue
-        height = max(1.5, n / total / highest * (_HEIGHT - 2))
-        first, last = histogram.edges[i], histogram.edges[i + 1]
-        last = min(last - 1, high) if histogram.integers else last
-        interval = label(first) if first == last else f"{label(first)} to {label(last)}"
-        tip = f"<title>{interval}: {n:,} ({percent(n / total)})</title>"
-        box = f'x="{i * step + gap / 2:.2f}" y="{_HEIGHT - height:.2f}" width="{step - gap:.2f}" height="{height:.2f}"'
-        parts.append(f"<rect {box}>{tip}</rect>")
-    return element("g", "".join(parts), class_=kind)
-
-
-def value_bars(values: Sequence[tuple[str, Sequence[tuple[int, float]]]]) -> str:
-    """A line for each value, as HTML, with its count and share in one or two datasets."""
-    highest = max((share for _, sides in values for _, share in sides), default=0.0) or 1.0
-    lines = []
-    for name, sides in values:
-        bars = "".join(share_bar(share / highest, kind=f"s{i}") for i, (_, share) in enumerate(sides))
-        counts = "".join(element("span", f"{count:,}", title=percent(share)) for count, share in sides)
-        line = element("span", name, class_="v") + element("span", bars, class_="bars")
-        lines.append(element("li", line + element("span", counts, class_="n")))
-    return element("ul", "".join(lines), class_="values")
-
-
-def share_bar(share: float, *, kind: str = "s0", **attributes: Any) -> str:
-    """A bar that fills a share of its width."""
-    width = 100 * min(1.0, max(0.0, share))
-    rect = f'<rect class="fill {kind}" width="{max(width, 0.8 if share else 0):.2f}" height="8"/>'
-    back = '<rect class="back" width="100" height="8"/>'
-    size = {"viewBox": "0 0 100 8", "preserveAspectRatio": "none", "class_": "bar", "aria_hidden": "true"}
-    return element("svg", back + rect, **size, **attributes)
-
-
 MAX_BYTES = 8_000_000  # of a page
 _LIMITS = (
     f"This page is smaller than {byte_size(MAX_BYTES)}, contains no scripts and loads nothing. "
@@ -387,7 +233,8 @@ _DISTANCES = (
 
 def document(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift] = (), version: str = "") -> str:
     """The whole page; `title` is a line about each dataset, of any content, `version` that of tfrecord_io."""
-    style = resources.files("tfrecord_io.plugins.report").joinpath("style.css").read_text("utf-8")
+    packages = ("tfrecord_io.apps.views", "tfrecord_io.plugins.report")
+    style = "\n".join(resources.files(package).joinpath("style.css").read_text("utf-8") for package in packages)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; img-src data:; media-src data:; style-src 'sha256-{digest}'; "
@@ -420,7 +267,7 @@ def _sections(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift]) ->
         images, sounds = _Budget(_IMAGES_BYTES // len(datasets)), _Budget(_SOUNDS_BYTES // len(datasets))
         for gallery in dataset.galleries:
             shown = (images if gallery.kind == "image" else sounds).take(
-                _figure(sample, gallery.kind) for sample in gallery.samples
+                figure(sample, gallery.kind) for sample in gallery.samples
             )
             noun = "Images" if gallery.kind == "image" else "Sounds"
             left = len(gallery.samples) - len(shown)
@@ -596,33 +443,3 @@ def _notes(drift: FeatureDrift) -> str:
             shown = ", ".join(value_text(value, 24) for value in values[:4])
             notes.append(f"{count:,} {name}: {shown}{', …' if count > 4 else ''}")
     return "<br>".join(notes)
-
-
-def _figure(sample: MediaSample, kind: str) -> str:
-    if sample.data is None:
-        content = element("div", text(sample.problem or "no data", 300), class_="broken")
-    elif kind == "image":
-        content = _picture(sample)
-    else:
-        content = f'<audio controls preload="metadata" src="{_url(sample)}"></audio>'
-    captions = [element("b", text(value, 80), title=printable(name)) for name, value in sample.captions]
-    note = [element("span", text(sample.note, 120))] if sample.note else []
-    return element("figure", element("div", content, class_="frame") + element("figcaption", "".join(captions + note)))
-
-
-def _picture(sample: MediaSample) -> str:
-    label = ", ".join(f"{value}" for _, value in sample.captions) or "image"
-    kind = ' class="pixels"' if sample.pixelated else ""
-    image = f'<img src="{_url(sample)}" alt="{text(label, 80)}"{kind}>'
-    rects = "".join(
-        f'<rect x="{box.xmin:.4f}" y="{box.ymin:.4f}" width="{box.xmax - box.xmin:.4f}" '
-        f'height="{box.ymax - box.ymin:.4f}"><title>{text(box.label or "box", 60)}</title></rect>'
-        for box in sample.boxes
-    )
-    if rects:  # in the unit square that is stretched over the image
-        image += element("svg", rects, viewBox="0 0 1 1", preserveAspectRatio="none", role="img", aria_label="Boxes")
-    return element("div", image, class_="picture")
-
-
-def _url(sample: MediaSample) -> str:
-    return f"data:{sample.mime};base64,{base64.b64encode(sample.data or b'').decode()}"

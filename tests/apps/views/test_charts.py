@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.plugins.report.number_statistics import NumberAccumulator
-from tfrecord_io.plugins.report.report_html import histogram_chart, share_bar
+from tfrecord_io.apps.views.charts import histogram_chart, share_bar
+from tfrecord_io.apps.views.number_statistics import NumberAccumulator
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40))

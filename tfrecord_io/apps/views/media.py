@@ -1,11 +1,12 @@
-"""Select the images and sounds of sampled rows for the page of a report, with their labels and boxes."""
+"""Images and sounds in the values of rows, with their labels, masks, boxes and key points."""
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,18 @@ import pyarrow as pa
 
 from tfrecord_io.base import byte_size, short
 from tfrecord_io.bytes import Array, looks_like
-from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages, RowFault
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages, RowFault, encode_png
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2
 _MOST_BOXES = 50
+_MOST_POINTS = 500
+_MASK_COLOURS = ((255, 99, 71), (64, 156, 255), (80, 200, 120), (255, 200, 0), (186, 104, 255), (0, 206, 209))
+_MASK_ALPHA = 120
 _OUTSIDE = 0.01  # of the image: a box may be so far outside it
 _AUDIO_BYTES = 384 << 10  # of one sound
 _AXES = ("ymin", "xmin", "ymax", "xmax")
-_MOST_PIXELS = 320  # of a side; larger images are thinned out
-SIDE = 320  # pixels of the longer side
+SIDE = 320  # pixels of the longer side; larger images are thinned out
 MOST_BYTES = 192 << 10  # of an image to embed as it is
 _TIFF = "image/tiff"  # browsers do not show TIFF
 _MIMES = {
@@ -55,6 +58,8 @@ class MediaSample:
     note: str
     captions: tuple[tuple[str, str], ...]
     boxes: tuple[Box, ...] = ()
+    points: tuple[tuple[float, float], ...] = ()  # key points: x and y in parts of the image
+    mask: bytes | None = field(default=None, repr=False)  # of all objects, as a PNG to lay over the image
     problem: str | None = None
     pixelated: bool = False  # small: pixels are shown as squares
 
@@ -81,21 +86,49 @@ Row = dict[str, Any]  # the values of a record by feature, as of `cell`
 
 def galleries(rows: Sequence[Row], fields: Sequence[pa.Field]) -> Iterator[Gallery]:
     """The images and the sounds of each feature that has some."""
-    box_forms = {column.name: (column.metadata or {}).get(Column.BOXES_KEY, b"REL_YXYX").decode() for column in fields}
     for column in fields:
         raw = RawImages.from_field(column)
-        values = [(row, _first(row.get(column.name), raw)) for row in rows]
-        present = [(row, value, note) for row, (value, note) in values if value is not None]
+        values = [(row, *_first(row.get(column.name), raw)) for row in rows]
+        present = [(row, value, note) for row, value, note in values if value is not None]
         kind = _kind(column, [value for _, value, _ in present]) if raw is None else "image" if present else None
-        if kind == "image":
-            form = ImageForm.from_metadata(column.metadata, column.name) or ImageForm()
-            images = tuple(
-                _image(row, column.name, value=value, note=note, orient=form.orient, box_forms=box_forms, raw=raw)
-                for row, value, note in present
-            )
-            yield Gallery(column.name, kind, images)
-        elif kind == "audio":
-            yield Gallery(column.name, kind, tuple(_sound(row, column.name, value, n) for row, value, n in present))
+        if kind is not None:
+            sample = partial(_sample, kind, column, raw, box_forms_of(fields))
+            yield Gallery(column.name, kind, tuple(sample(*part) for part in present))
+
+
+def box_forms_of(fields: Iterable[pa.Field]) -> dict[str, str]:
+    """The format of boxes, by column."""
+    return {column.name: (column.metadata or {}).get(Column.BOXES_KEY, b"REL_YXYX").decode() for column in fields}
+
+
+def media_of(
+    row: Row, column: pa.Field, box_forms: Mapping[str, str], side: int = SIDE
+) -> tuple[str, MediaSample] | None:
+    """ "image" or "audio", and what the value of a column shows; None if it is neither."""
+    raw = RawImages.from_field(column)
+    value, note = _first(row.get(column.name), raw)
+    kind = None if value is None else "image" if raw is not None else _kind(column, [value])
+    return (
+        None
+        if kind is None
+        else (kind, _sample(kind, column, raw, box_forms, row=row, value=value, note=note, side=side))
+    )
+
+
+def _sample(
+    kind: str,
+    column: pa.Field,
+    raw: RawImages | None,
+    box_forms: Mapping[str, str],
+    row: Row,
+    value: Any,
+    note: str,
+    side: int = SIDE,
+) -> MediaSample:
+    if kind == "audio":
+        return _sound(row, column.name, value, note)
+    form = ImageForm.from_metadata(column.metadata, column.name) or ImageForm()
+    return _image(row, column.name, value=value, note=note, orient=form.orient, box_forms=box_forms, raw=raw, side=side)
 
 
 def _first(value: Any, raw: RawImages | None = None) -> tuple[Any, str]:
@@ -148,20 +181,28 @@ def audio_mime(value: Any) -> str | None:
 
 
 def _image(
-    row: Row, name: str, value: Any, note: str, orient: bool, box_forms: Mapping[str, str], raw: RawImages | None
+    row: Row,
+    name: str,
+    value: Any,
+    note: str,
+    orient: bool,
+    box_forms: Mapping[str, str],
+    raw: RawImages | None,
+    side: int,
 ) -> MediaSample:
     captions = _captions(row, name)
     if raw is not None:
-        preview = _raw_thumbnail(raw, value)
+        preview = _raw_thumbnail(raw, value, side)
         layout = raw.form.layout if raw.form.has_channels_first else ""
         notes = [" × ".join(map(str, value.shape)), str(value.dtype), layout, note]
     elif isinstance(value, bytes):
         folder = name.rpartition("/")[0]
-        preview = thumbnail(value, orient=orient, stated_size=(row.get(f"{folder}/height"), row.get(f"{folder}/width")))
+        stated_size = (row.get(f"{folder}/height"), row.get(f"{folder}/width"))
+        preview = thumbnail(value, orient=orient, stated_size=stated_size, side=side)
         size = [f"{preview.width} × {preview.height}"] if preview.width is not None else []
         notes = [*size, preview.mime.removeprefix("image/").upper() if size == [] else "", byte_size(len(value)), note]
     elif isinstance(value, np.ndarray) and value.dtype == np.uint8 and is_picture(value.shape):
-        preview = Thumbnail(png_of(value), "image/png", value.shape[1], value.shape[0])
+        preview = Thumbnail(png_of(value, side), "image/png", value.shape[1], value.shape[0])
         notes = [" × ".join(map(str, value.shape)), "uint8", note]
     else:
         preview, notes = Thumbnail(None, problem=f"cannot be shown: {type(value).__name__}"), [note]
@@ -169,7 +210,15 @@ def _image(
     text = ", ".join(part for part in notes if part)
     boxes = _boxes(row, name, box_forms, (preview.height, preview.width))
     return MediaSample(
-        preview.mime, preview.data, note=text, captions=captions, boxes=boxes, problem=preview.problem, pixelated=small
+        preview.mime,
+        preview.data,
+        note=text,
+        captions=captions,
+        boxes=boxes,
+        points=_points(row, name),
+        mask=_masks(row, name, side),
+        problem=preview.problem,
+        pixelated=small,
     )
 
 
@@ -264,24 +313,62 @@ def _floats(value: Any) -> list[float]:
     return values.astype(float).tolist() if values.ndim == 1 and values.dtype.kind in "fiu" else []
 
 
-def _raw_thumbnail(raw: RawImages, value: Array) -> Thumbnail:
+def _object_folder(name: str) -> str:
+    folder = name.rpartition("/")[0]
+    return f"{folder}/object" if folder else "image/object"
+
+
+def _points(row: Row, name: str) -> tuple[tuple[float, float], ...]:
+    """The key points that are labelled: ``image/object/keypoint/x`` … next to ``image/encoded``."""
+    base = f"{_object_folder(name)}/keypoint"
+    xs, ys, visibility = (_floats(row.get(f"{base}/{part}")) for part in ("x", "y", "visibility"))
+    points = zip(xs, ys, visibility or [1.0] * len(xs), strict=False)
+    return tuple((x, y) for x, y, seen in points if seen > 0 and 0 <= x <= 1 and 0 <= y <= 1)[:_MOST_POINTS]
+
+
+def _masks(row: Row, name: str, side: int) -> bytes | None:
+    """The masks of the objects, ``image/object/mask``, each in a colour, as one PNG; None if there are none."""
+    masks = row.get(f"{_object_folder(name)}/mask")
+    if not isinstance(masks, np.ndarray) or masks.dtype != object:
+        return None
+    try:
+        import PIL.Image
+    except ImportError:
+        return None
+    drawn: Array | None = None
+    for at, data in enumerate(masks[:_MOST_BOXES]):
+        if not isinstance(data, bytes):
+            continue
+        try:
+            with PIL.Image.open(io.BytesIO(data), formats=["PNG"]) as image:
+                image.thumbnail((side, side))
+                inside = np.asarray(image.convert("L")) > 0
+        except Exception:  # see `_thumbnail_by_pillow`
+            continue
+        drawn = np.zeros((*inside.shape, 4), np.uint8) if drawn is None else drawn
+        if inside.shape == drawn.shape[:2]:
+            drawn[inside] = (*_MASK_COLOURS[at % len(_MASK_COLOURS)], _MASK_ALPHA)
+    return None if drawn is None else encode_png(drawn)
+
+
+def _raw_thumbnail(raw: RawImages, value: Array, side: int) -> Thumbnail:
     """A small copy of raw pixels; of 16 bits the upper 8."""
     try:
         pixels = raw.image(0, value)
     except RowFault as fault:
         return Thumbnail(None, problem=f"cannot be shown: {fault}")
     shown = pixels if pixels.dtype == np.uint8 else (pixels >> 8).astype(np.uint8)
-    return Thumbnail(png_of(shown), "image/png", pixels.shape[1], pixels.shape[0])
+    return Thumbnail(png_of(shown, side), "image/png", pixels.shape[1], pixels.shape[0])
 
 
-def png_of(pixels: Array) -> bytes:
+def png_of(pixels: Array, side: int = SIDE) -> bytes:
     """A PNG of uint8 [height, width] or [height, width, channels]; each n-th pixel of a large one.
 
     >>> png_of(np.zeros((2, 3), np.uint8))[:8]
     b'\\x89PNG\\r\\n\\x1a\\n'
     """
     pixels = pixels if pixels.ndim == 3 else pixels[:, :, None]
-    step = max(1, -(-max(pixels.shape[:2]) // _MOST_PIXELS))
+    step = max(1, -(-max(pixels.shape[:2]) // side))
     return RawImages.png(pixels[::step, ::step])
 
 
@@ -316,7 +403,9 @@ def image_mime(data: bytes) -> str | None:
     return _MIMES.get(looks_like(data[:18]) or "")
 
 
-def thumbnail(data: bytes, *, orient: bool = True, stated_size: tuple[Any, Any] = (None, None)) -> Thumbnail:
+def thumbnail(
+    data: bytes, *, orient: bool = True, stated_size: tuple[Any, Any] = (None, None), side: int = SIDE
+) -> Thumbnail:
     """A small copy of an encoded image of untrusted content, as its boxes are drawn on it.
 
     With `orient` it is turned as its EXIF data says, unless the height and width that are stated are those of the
@@ -332,10 +421,10 @@ def thumbnail(data: bytes, *, orient: bool = True, stated_size: tuple[Any, Any] 
         if len(data) <= MOST_BYTES and mime != _TIFF:
             return Thumbnail(data, mime)
         return Thumbnail(None, problem=f"{byte_size(len(data))}: thumbnails need the package pillow")
-    return _thumbnail_by_pillow(PIL.Image, data, orient, stated_size)
+    return _thumbnail_by_pillow(PIL.Image, data, orient=orient, stated_size=stated_size, side=side)
 
 
-def _thumbnail_by_pillow(pillow: Any, data: bytes, orient: bool, stated_size: tuple[Any, Any]) -> Thumbnail:
+def _thumbnail_by_pillow(pillow: Any, data: bytes, orient: bool, stated_size: tuple[Any, Any], side: int) -> Thumbnail:
     try:
         with pillow.open(io.BytesIO(data), formats=ImageHeader.FORMATS) as image:
             width, height = image.size
@@ -343,14 +432,14 @@ def _thumbnail_by_pillow(pillow: Any, data: bytes, orient: bool, stated_size: tu
             if limit is not None and width * height > limit:
                 problem = f"not decoded: {width} × {height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
                 return Thumbnail(None, width=width, height=height, problem=problem)
-            small, keeps_alpha = PixelReader.shrink(image, data, SIDE, orient=orient, stated_size=stated_size)
+            small, keeps_alpha = PixelReader.shrink(image, data, side, orient=orient, stated_size=stated_size)
     except MemoryError:
         raise
     except RowFault as fault:
         return Thumbnail(None, problem=f"cannot be shown: {fault}")
     except Exception as error:  # Pillow's decoders raise exceptions of any type, some with the image's bytes
         return Thumbnail(None, problem=f"cannot be decoded: {type(error).__name__}")
-    is_lossless = keeps_alpha or max(small.size) <= SIDE // 4
+    is_lossless = keeps_alpha or max(small.size) <= side // 4
     out = io.BytesIO()
     small.save(out, "PNG" if is_lossless else "JPEG", **({} if is_lossless else {"quality": 80}))
     return Thumbnail(out.getvalue(), "image/png" if is_lossless else "image/jpeg", width, height)

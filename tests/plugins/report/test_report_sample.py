@@ -10,7 +10,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
+from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.read.opening import CallSource
 
 RECORDS = 20_000

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.plugins.report.number_statistics import KEPT, QUANTILES, NumberAccumulator, edges_of, histogram
+from tfrecord_io.apps.views.number_statistics import KEPT, QUANTILES, NumberAccumulator, edges_of, histogram
 
 FLOATS = st.lists(st.floats(allow_subnormal=True), max_size=40)
 INTEGERS = st.lists(st.integers(-(2**62), 2**62) | st.integers(-50, 50), max_size=40)

@@ -1,0 +1,282 @@
+"""The server: what it answers, to whom, and that nothing of a file becomes HTML."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.errors import MissingDependencyError
+
+pytest.importorskip("starlette")
+testclient = pytest.importorskip("starlette.testclient")
+pytest.importorskip("uvicorn")
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&\u202e\x1b"
+
+
+class Client:
+    """Requests to the application of a server, which is not started."""
+
+    def __init__(self, server: tfr.typing.BrowseServer) -> None:
+        self.server = server
+        self.base = server.url[: -len(server.url.split("/")[-2]) - 2]
+        self.token = server.url.split("/")[-2]
+        self._client = testclient.TestClient(server._server.config.app, base_url=self.base)
+
+    def get(self, name: str, headers: dict[str, str] | None = None, **query: Any) -> Any:
+        return self._client.get(f"/{self.token}/{name}", params=query, headers=headers or {})
+
+    def ask(self, name: str, **query: Any) -> Any:
+        answer = self.get(name, **query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def search(self, where: str) -> Any:
+        while not (answer := self.ask("search", where=where))["complete"]:
+            pass
+        return answer
+
+    def find_all(self, rows: int) -> None:
+        self.server._pages.dataset.map.find(rows)
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    """Serve a source, until the test ends."""
+    from tfrecord_io.base.options import ReadOptions
+    from tfrecord_io.plugins.browse.browse_server import make_server
+
+    made: list[tfr.typing.BrowseServer] = []
+
+    def serve(source: Any, other: Any = None, **keywords: Any) -> Client:
+        made.append(make_server(source, ReadOptions(), other, **keywords))
+        return Client(made[-1])
+
+    yield serve
+    for server in made:
+        server.close()
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> Path:
+    tfr.write_tfrecord({"n": np.arange(100), "word": ["cat", "dog", None, ""] * 25}, tmp_path / "words.tfrecord")
+    return tmp_path / "words.tfrecord"
+
+
+class _Tags(html.parser.HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attributes}
+
+
+def markup(texts: Any) -> _Tags:
+    """The elements and attributes in all texts of an answer."""
+    parser = _Tags()
+    parser.feed(json.dumps(texts, ensure_ascii=False).replace('\\"', '"'))
+    return parser
+
+
+def test_rows_are_cells_of_html(client: Any, words: Path) -> None:
+    answer = client(words).ask("rows", first=1, count=3, columns="0,1")
+    assert [row["at"] for row in answer["rows"]] == ["words:1", "words:2", "words:3"]
+    cells = [row["cells"][1] for row in answer["rows"]]
+    assert cells == [
+        '<span class="text">dog</span>',
+        '<span class="null">null</span>',
+        '<span class="null">empty text</span>',
+    ]
+    assert answer["rows"][0]["cells"][0] == '<span class="num">1</span>'
+
+
+def test_a_search_gives_the_rows_and_how_to_get_them(client: Any, words: Path) -> None:
+    served = client(words)
+    served.find_all(100)
+    assert served.search("word == 'cat' and n > 50")["count"] == 12
+    found = served.ask("rows", first=0, count=2, columns="0", where="word == 'cat' and n > 50")["rows"]
+    assert [row["n"] for row in found] == [52, 56]
+    lines = served.ask("lines", where="n > 97", columns="0")
+    table = eval(lines["python"], {"tfr": tfr})
+    assert table.to_pydict() == {"n": [98, 99]}
+    assert lines["command"] == f"tfr cat {words} --where 'n > 97' -c n"
+    answer = served.get("search", where="n >")
+    assert answer.status_code == 400
+    assert "n >" in answer.json()["error"]
+
+
+def test_a_record_shows_what_is_stored(client: Any, words: Path) -> None:
+    served = client(words)
+    page = served.ask("record", at="words:1")
+    assert page["n"] == 1
+    for part in ("dog", "good", "As stored: 2 features", "<dt>Checksum</dt>", str(words)):
+        assert part in page["html"]
+    assert served.get("record", at="words:100").status_code == 400
+    assert served.get("record", at="other:1").status_code == 400
+
+
+def test_a_damaged_record_is_a_row_that_says_what_is_wrong(client: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": np.arange(10)}, path, embed_schema=False)
+    data = bytearray(path.read_bytes())
+    size = len(data) // 10
+    data[5 * size + 15] ^= 1
+    path.write_bytes(data)
+    served = client(path)
+    rows = served.ask("rows", first=0, count=10, columns="0")["rows"]
+    assert ["damage" in row for row in rows] == [at == 5 for at in range(10)]
+    assert "payload CRC mismatch" in rows[5]["damage"]
+    assert "payload CRC mismatch" in served.ask("record", at="a:5")["html"]
+
+
+def test_nothing_of_a_file_becomes_markup(client: Any, tmp_path: Path) -> None:
+    data = {
+        HOSTILE: [HOSTILE] * 3,
+        "json": [json.dumps({HOSTILE: [HOSTILE]})] * 3,
+        "bytes": [HOSTILE.encode()] * 3,
+        "list": [[HOSTILE, HOSTILE]] * 3,
+    }
+    tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
+    served = client(tmp_path / "a.tfrecord")
+    served.find_all(3)
+    info = served.ask("info")
+    answers = [served.ask("rows", first=0, count=3, columns="0,1,2,3"), served.ask("record", at="a:0")]
+    answers += [{key: info[key] for key in ("names", "types")}]
+    for column in range(4):
+        while not (summary := served.ask("summary", column=column, all=1))["complete"]:
+            pass
+        answers.append(summary["html"])
+    if info["sql"]:
+        answers.append(served.ask("sql", query=f"SELECT '{HOSTILE.replace(chr(39), '')}' AS \"{'<b>'}\""))
+    found = markup(answers)
+    assert not found.tags & {"script", "iframe", "b" + "ase", "object", "form", "style", "link"}
+    assert not {name for name in found.attributes if name.startswith("on")}
+    assert "\u202e" not in json.dumps(answers, ensure_ascii=False)
+    assert "&lt;script&gt;" in json.dumps(answers)
+
+
+def test_only_the_page_itself_is_answered(client: Any, words: Path) -> None:
+    served = client(words)
+    assert served.get("info").status_code == 200
+    for headers in (
+        {"host": "example.com"},
+        {"host": f"example.com:{served.server.port}"},
+        {"host": "127.0.0.1:1"},
+        {"origin": "http://example.com"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"},
+    ):
+        assert served.get("info", headers).status_code == 403, headers
+    assert served.get("info", {"host": f"localhost:{served.server.port}"}).status_code == 200
+    for path in ("/", "/info", f"/{served.token[:-1]}/info", f"/{served.token}/../info", f"/{served.token}/etc/passwd"):
+        assert served._client.get(path).status_code == 404, path
+    assert served._client.post(f"/{served.token}/info").status_code == 405
+    assert len(served.token) >= 32
+
+
+def test_the_policy_lets_the_page_load_nothing_from_elsewhere(client: Any, words: Path) -> None:
+    served = client(words)
+    for name in ("", "page.js", "page.css", "info"):
+        headers = served.get(name).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["x-frame-options"] == "DENY"
+    page = served.get("").text
+    assert not re.search(r"https?://|<script>|\sstyle=|\son\w+=", page)
+
+
+def test_whole_values_are_given_as_what_they_are(client: Any, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"b": [b"<html>" * 100], "s": ["<html>"], "x": [1]}, tmp_path / "a.tfrecord")
+    served = client(tmp_path / "a.tfrecord")
+    answer = served.get("value", address=0, column="b")
+    assert answer.content == b"<html>" * 100
+    assert answer.headers["content-type"] == "application/octet-stream"
+    part = served.get("value", {"range": "bytes=6-11"}, address=0, column="b")
+    assert (part.status_code, part.content, part.headers["content-range"]) == (206, b"<html>", "bytes 6-11/600")
+    assert answer.headers["content-security-policy"] == "sandbox"
+    assert served.get("value", address=0, column="s").headers["content-type"] == "text/plain; charset=utf-8"
+    assert served.get("value", address=0, column="x").status_code == 400
+    assert served.get("value", address=7, column="b").status_code == 400
+    assert served.get("value", address=-1, column="b").status_code == 400
+    assert served.get("value", address=1 << 50, column="b").status_code == 400
+
+
+def test_sql_reads_the_data_and_no_other_file(client: Any, words: Path, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    served = client(words)
+    assert "<td>25</td>" in served.ask("sql", query="SELECT count(*) FROM data WHERE word = 'cat'")["html"]
+    (tmp_path / "secret.csv").write_text("a\nsecret\n")
+    for query in (
+        f"SELECT * FROM '{tmp_path}/secret.csv'",
+        f"SELECT * FROM read_text('{tmp_path}/secret.csv')",
+        f"COPY data TO '{tmp_path}/out.csv'",
+        "SET enable_external_access = true",
+        "SELECT * FROM self",
+    ):
+        assert served.get("sql", query=query).status_code == 400, query
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize("key", [None, "id"])
+def test_two_datasets_are_shown_where_they_differ(client: Any, tmp_path: Path, key: str | None) -> None:
+    a = {"id": [1, 2, 3], "x": [10, 20, 30]}
+    b = {"id": [1, 2, 3], "x": [10, 21, 30]} if key is None else {"id": [3, 2, 1], "x": [30, 21, 10]}
+    tfr.write_tfrecord(a, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord(b, tmp_path / "b.tfrecord")
+    served = client(tmp_path / "a.tfrecord", tmp_path / "b.tfrecord", key=key)
+    if key is not None:
+        served.server._pages.other.keys(key).join()
+    cells = [row["cells"][1] for row in served.ask("rows", first=0, count=3, columns="0,1")["rows"]]
+    assert ["<ins>" in cell for cell in cells] == [False, True, False]
+    assert "<del>" in cells[1]
+    assert "21" in cells[1]
+
+
+def test_features_of_sequences_have_their_steps(client: Any, tmp_path: Path) -> None:
+    schema = {"x": "int64", "frames": tfr.sequence("int64")}
+    tfr.write_tfrecord(
+        {"x": [1], "frames": [[1, 2, 3]]}, tmp_path / "a.tfrecord", schema=schema, record_type="sequence_example"
+    )
+    page = client(tmp_path / "a.tfrecord").ask("record", at="a:0")["html"]
+    assert "3 steps" in page
+
+
+def test_a_server_runs_until_it_is_closed(words: Path) -> None:
+    import httpx
+
+    with tfr.browse(words, open_page=False) as server:
+        assert repr(server) == f"<BrowseServer at {server.url}>"
+        assert f'<iframe src="{server.url}"' in server._repr_html_()
+        assert httpx.get(server.url).status_code == 200
+        with httpx.stream("GET", server.url + "events") as events:
+            line = next(events.iter_lines())
+        assert json.loads(line.removeprefix("data: "))["total"] >= 0
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(server.url)
+
+
+def test_a_column_for_keys_has_to_exist(client: Any, words: Path) -> None:
+    with pytest.raises(tfr.errors.FeatureNotFoundError):
+        client(words, words, key="nothing")
+
+
+def test_a_missing_library_is_named(words: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(MissingDependencyError, match="tfrecord_io\\[browse\\]"):
+        tfr.browse(words, open_page=False)
