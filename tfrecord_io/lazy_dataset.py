@@ -430,13 +430,18 @@ class Dataset(_Shown):
         bucket_by: Sequence[str] | str | None = None,
         bucket_sizes: Sequence[int] | None = None,
         pack: Mapping[str, int] | None = None,
+        cut: bool = False,
+        end_token: Any = None,
+        cu_seqlens: bool = False,
         state: Mapping[str, Any] | None = None,
     ) -> ArrayIterator:
         """Batches of arrays for training; see `tfrecord_io.iter_arrays`.
 
         Parameters
         ----------
-        batch_size, shuffle_buffer, seed, epochs, drop_last, worker, uneven, bucket_by, bucket_sizes, pack, state
+        batch_size, shuffle_buffer, seed, epochs, drop_last, worker, uneven, bucket_by, bucket_sizes, state
+            As in `tfrecord_io.iter_arrays`.
+        pack, cut, end_token, cu_seqlens
             As in `tfrecord_io.iter_arrays`.
         ragged, pad_value, max_length, pad_to, missing
             As in `read_arrays`.
@@ -463,6 +468,9 @@ class Dataset(_Shown):
             bucket_by=bucket_by,
             bucket_sizes=bucket_sizes,
             pack=pack,
+            cut=cut,
+            end_token=end_token,
+            cu_seqlens=cu_seqlens,
             state=state,
         )
 

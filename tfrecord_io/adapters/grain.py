@@ -66,6 +66,9 @@ def to_grain(
     bucket_by: Sequence[str] | str | None = None,
     bucket_sizes: Sequence[int] | None = None,
     pack: Mapping[str, int] | None = None,
+    cut: bool = False,
+    end_token: Any = None,
+    cu_seqlens: bool = False,
 ) -> GrainSource:
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
 
@@ -83,7 +86,7 @@ def to_grain(
         With `bucket_by` or `pack`, whose batches are the items then: of the longest lists, or of packed rows.
     seed : int, optional
         With `bucket_by` or `pack`: of the order of the rows that make batches; by default that of the files.
-    drop_last, bucket_by, bucket_sizes, pack
+    drop_last, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
         As in `iter_arrays`.
     pad_value, max_length, pad_to, missing
         As in `read_arrays`.
@@ -112,5 +115,8 @@ def to_grain(
             bucket_by=bucket_by,
             bucket_sizes=bucket_sizes,
             pack=pack,
+            cut=cut,
+            end_token=end_token,
+            cu_seqlens=cu_seqlens,
         )
     )

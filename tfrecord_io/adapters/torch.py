@@ -41,6 +41,9 @@ def to_torch(
     bucket_by: Sequence[str] | str | None = None,
     bucket_sizes: Sequence[int] | None = None,
     pack: Mapping[str, int] | None = None,
+    cut: bool = False,
+    end_token: Any = None,
+    cu_seqlens: bool = False,
 ) -> torch.utils.data.IterableDataset[dict[str, Any]]:
     """A PyTorch IterableDataset, whose rows the ranks and the workers of a DataLoader share.
 
@@ -57,7 +60,7 @@ def to_torch(
         The ``num_workers`` of the DataLoader, on which ``len()`` depends: each worker ends with a batch that may not be
         full. A DataLoader with another number is then an error. One that makes batches of single rows itself counts
         them as those of one worker, and trainers that end an epoch there omit some rows: pass `batch_size`.
-    shuffle_buffer, seed, drop_last, uneven, bucket_by, bucket_sizes, pack
+    shuffle_buffer, seed, drop_last, uneven, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
         As in `iter_arrays`.
     ragged, pad_value, max_length, pad_to, missing
         As in `read_arrays`.
@@ -103,6 +106,9 @@ def to_torch(
         bucket_by=bucket_by,
         bucket_sizes=bucket_sizes,
         pack=pack,
+        cut=cut,
+        end_token=end_token,
+        cu_seqlens=cu_seqlens,
     )
     return TFRecordStream(iteration, batch_size is None, workers)
 
@@ -121,6 +127,9 @@ def to_torch_map(
     bucket_by: Sequence[str] | str | None = None,
     bucket_sizes: Sequence[int] | None = None,
     pack: Mapping[str, int] | None = None,
+    cut: bool = False,
+    end_token: Any = None,
+    cu_seqlens: bool = False,
 ) -> torch.utils.data.Dataset[dict[str, Any]]:
     """A map-style PyTorch Dataset: rows by number, for samplers. Files must not be compressed.
 
@@ -133,7 +142,7 @@ def to_torch_map(
         With `bucket_by` or `pack`, whose batches are the items then: of the longest lists, or of packed rows.
     seed : int, optional
         With `bucket_by` or `pack`: of the order of the rows that make batches; by default that of the files.
-    drop_last, bucket_by, bucket_sizes, pack
+    drop_last, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
         As in `iter_arrays`.
     pad_value, max_length, pad_to, missing
         As in `read_arrays`.
@@ -170,5 +179,8 @@ def to_torch_map(
             bucket_by=bucket_by,
             bucket_sizes=bucket_sizes,
             pack=pack,
+            cut=cut,
+            end_token=end_token,
+            cu_seqlens=cu_seqlens,
         )
     )

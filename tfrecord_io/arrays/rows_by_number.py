@@ -212,15 +212,22 @@ class ArraysByNumber:
             row[name] = value if scalar is None else scalar(value)
         return row
 
-    def arrays(self, rows: Any, form: BatchForm | None = None) -> dict[str, Any]:
-        """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
+    def arrays(
+        self, rows: Any, form: BatchForm | None = None, cuts: tuple[Array, Array] | None = None
+    ) -> dict[str, Any]:
+        """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range.
+
+        `cuts` are the arguments of `ColumnArrays.cut`.
+        """
         numbers = row_numbers(rows, len(self))
         table = self.rows.table(numbers)
         try:
             columns = self._representation.represent(table.to_batches() or [empty_batch(table.schema)])
         except RowFault as fault:
             raise self.rows.row_error(fault.renumber(int(numbers[fault.row]))) from fault.__cause__
-        return slice_columns(columns, 0, len(table), form)
+        if cuts is None:
+            return slice_columns(columns, 0, len(table), form)
+        return slice_columns([column.cut(*cuts) for column in columns], 0, len(cuts[0]) - 1, form)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ArraysByNumber, (self.rows, self._options, self._lengths)

@@ -16,13 +16,13 @@ from tfrecord_io.arrays.rows_by_number import ArraysByNumber, row_numbers, row_o
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.scan import Scan, ScanHolder
-from tfrecord_io.training.batching import arrange_batches, list_lengths_of
+from tfrecord_io.training.arrangement import arrange_batches, cut_documents, list_lengths_of
 from tfrecord_io.training.files import source_of
 from tfrecord_io.training.row_source import RowSource
 from tfrecord_io.training.shuffle_buffer import random_stream
 
 _ORDER = 4  # the purpose of a stream of random numbers; `shuffle_buffer` and mixtures have others
-_OF_BATCHES = frozenset({"seed", "drop_last", "bucket_by", "bucket_sizes", "pack"})
+_OF_BATCHES = frozenset({"seed", "drop_last", "bucket_by", "bucket_sizes", "pack", "cut", "end_token", "cu_seqlens"})
 
 
 class BatchesByNumber:
@@ -33,7 +33,8 @@ class BatchesByNumber:
 
     def __init__(self, source: RowSource, options: IterOptions) -> None:
         values = {name: getattr(options, name) for name in sorted({"batch_size", "max_length", *_OF_BATCHES})}
-        shown = [f"{name}={value!r}" for name, value in values.items() if value is not None]
+        off = {name for name in ("cut", "cu_seqlens") if not values[name]}
+        shown = [f"{name}={value!r}" for name, value in values.items() if value is not None and name not in off]
         self._description, lookup = f"{source.describe()}, {', '.join(shown)}", source.lookup()
         self._rows = ArraysByNumber(lookup, options, source.prune_files().list_lengths(options))
         parts = {name: leaf_fields(pa.schema([lookup.schema.field(name)])) for name in lookup.schema.names}
@@ -42,8 +43,11 @@ class BatchesByNumber:
         order = np.arange(len(lengths))
         if options.seed is not None:
             order = random_stream(options.seed, _ORDER).permutation(len(lengths))
-        self._batches = arrange_batches(lengths[order], options, True)
-        self._order = order[self._batches.order]
+        if options.cut:
+            self._batches, self._order = cut_documents(lengths[order, 0], options, True), order
+        else:
+            self._batches = arrange_batches(lengths[order], options, True)
+            self._order = order[self._batches.order]
 
     def __len__(self) -> int:
         return len(self._batches.ends)
@@ -64,7 +68,12 @@ class BatchesByNumber:
         ends = self._batches.ends
         for number in row_numbers(numbers, len(self)).tolist():
             rows = np.arange(int(ends[number - 1]) if number else 0, int(ends[number]))
-            yield self._rows.arrays(self._order[rows], self._batches.form(number, rows))
+            form, pieces = self._batches.form(number, rows), self._batches.pieces
+            if pieces is None:
+                yield self._rows.arrays(self._order[rows], form)
+            else:
+                documents, cuts = pieces.of(rows)
+                yield self._rows.arrays(self._order[documents], form, cuts)
 
 
 def open_by_number(

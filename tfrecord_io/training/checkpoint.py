@@ -32,10 +32,12 @@ _OF_ARRANGEMENT = (
     "pack",
     "max_length",
 )  # so do these, if lengths of lists decide about batches
+_OF_CUT = ("cut", "end_token")  # only in states of documents that are cut
 _CHECKSUMS = "checksums"  # only in states of datasets with a manifest
 _SELECTIONS = "selections"  # only in states of lists of datasets of which some select rows
 _LEFT_OUT = "left_out"
 _WAITING = "held"  # only in states with `pack`
+_GIVEN = "cut"  # only in states with `cut`
 _KEYS = {"version", "seed", "epoch", "given", "next", "buffer", "files", "options"}
 
 
@@ -49,6 +51,7 @@ class IteratorPosition:
     buffer: Sequence[int] = ()  # numbers of the records in the shuffle buffer, in its order
     # Numbers of the records that were delivered to a bucket, and wait for others, in their order.
     waiting: Sequence[int] = ()
+    cut: int = 0  # values of the first of these that were delivered
 
     @property
     def begin(self) -> int:
@@ -102,13 +105,19 @@ class ReadIdentity:
         values |= {name: getattr(selection, name) for name in _OF_SELECTION}
         if options.arranges:
             values |= {name: getattr(options, name) for name in _OF_ARRANGEMENT}
+        if options.cut:
+            values |= {name: getattr(options, name) for name in _OF_CUT}
         values["worker"] = _part_of(values["worker"])
         values[_LEFT_OUT] = None
         return cls(files, json.loads(json.dumps(values, default=int)))
 
     def state(self, seed: int, position: IteratorPosition) -> dict[str, Any]:
         """Save a position as dicts, lists, numbers and text, for `read_state`."""
-        waiting = {_WAITING: [int(record) for record in position.waiting]} if "pack" in self.options else {}
+        waiting: dict[str, Any] = {}
+        if "pack" in self.options:
+            waiting[_WAITING] = [int(record) for record in position.waiting]
+        if self.options.get("cut"):
+            waiting[_GIVEN] = position.cut
         return {
             "version": _VERSION,
             "seed": seed,
@@ -143,6 +152,7 @@ class ReadIdentity:
             (name, of_state.get(name, getattr(IterOptions, name, None)), self.options.get(name), "the same")
             for name in (*_OPTIONS, *_OF_SELECTION, *_OF_ARRANGEMENT, "filter", "mixture", "windows")
         ]
+        changes += [(name, of_state.get(name), self.options.get(name), "the same") for name in _OF_CUT]
         changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
         for name, saved, current, advice in changes:
             if saved != current:
@@ -153,7 +163,7 @@ class ReadIdentity:
             changed = "another on_error" if None in (left_out, saved_left_out) else "other columns or types"
             raise ValueError(f"the state was made with {changed}, so other records are left out; pass the same")
         numbers = (state["epoch"], state["given"], state["next"])
-        return state["seed"], IteratorPosition(*numbers, state["buffer"], state.get(_WAITING, []))
+        return state["seed"], IteratorPosition(*numbers, state["buffer"], state.get(_WAITING, []), state.get(_GIVEN, 0))
 
 
 def workers_in_state(state: Mapping[str, Any]) -> int:
@@ -174,9 +184,9 @@ def _part_of(worker: Sequence[int] | None) -> Sequence[int] | None:
 
 
 def _check_state(state: Mapping[str, Any]) -> None:
-    if not isinstance(state, Mapping) or set(state) - {_WAITING} != _KEYS or state["version"] != _VERSION:
+    if not isinstance(state, Mapping) or set(state) - {_WAITING, _GIVEN} != _KEYS or state["version"] != _VERSION:
         raise ValueError("this is not a state of an iterator of this version: pass the result of state()")
-    numbers = [state[name] for name in ("seed", "epoch", "given", "next")]
+    numbers = [state[name] for name in ("seed", "epoch", "given", "next")] + [state.get(_GIVEN, 0)]
     buffer, waiting, files, options = state["buffer"], state.get(_WAITING, []), state["files"], state["options"]
     valid = all(type(n) is int and n >= 0 for n in numbers) and max(numbers[1:]) <= INT64_MAX
     valid = valid and isinstance(buffer, list) and isinstance(waiting, list)
@@ -185,5 +195,6 @@ def _check_state(state: Mapping[str, Any]) -> None:
     valid &= isinstance(files, dict) and isinstance(options, dict)
     valid = valid and len(set(buffer)) == len(buffer)
     valid = valid and set(files) - {_CHECKSUMS, _SELECTIONS} == {"count", "bytes", "digest"}
+    valid = valid and (not state.get(_GIVEN) or len(waiting) == 1)
     if not valid or any(n >= state["next"] for n in buffer):
         raise ValueError("the state is damaged: pass the result of state()")
