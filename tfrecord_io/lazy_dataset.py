@@ -47,7 +47,7 @@ from tfrecord_io.training.iterator import ArrayIterator, iterate
 from tfrecord_io.training.mixed_rows import BalancedEpochs, MixedEpochs, SequenceEpochs
 from tfrecord_io.training.mixture import Mixture, same_columns, shares
 from tfrecord_io.training.row_source import RowSource
-from tfrecord_io.training.windows import WindowForm, Windows
+from tfrecord_io.training.windows import ColumnForm, Form, WindowForm, Windows
 from tfrecord_io.typing import (
     UNSET,
     ArrayLayout,
@@ -602,15 +602,33 @@ class WindowedDataset(Windows, _DerivedDataset):
 
 @overload
 def windows(
-    data: FilesLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+    data: FilesLike,
+    offsets: Mapping[str, Sequence[int] | int] | None = None,
+    *,
+    prefix: str = "steps",
+    length: int = 16,
+    stride: int = 1,
+    pad: WindowPad = "none",
 ) -> WindowedDataset: ...
 @overload
 def windows(
-    data: TableLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+    data: TableLike,
+    offsets: Mapping[str, Sequence[int] | int] | None = None,
+    *,
+    prefix: str = "steps",
+    length: int = 16,
+    stride: int = 1,
+    pad: WindowPad = "none",
 ) -> pa.RecordBatchReader: ...
 @check_keywords
 def windows(
-    data: FilesLike | TableLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+    data: FilesLike | TableLike,
+    offsets: Mapping[str, Sequence[int] | int] | None = None,
+    *,
+    prefix: str = "steps",
+    length: int = 16,
+    stride: int = 1,
+    pad: WindowPad = "none",
 ) -> WindowedDataset | pa.RecordBatchReader:
     """Turn each row, an episode, into a row for each window of consecutive steps in it.
 
@@ -631,10 +649,29 @@ def windows(
            [3, 4, 4],
            [5, 6, 6]])}
 
+    By column, such as the last two observations, and the actions that follow:
+
+    >>> arm = {"observation/pose": [[1, 2, 3]], "action": [[7, 8, 9]]}
+    >>> _ = tfr.write_tfrecord(arm, "arm.tfrecord")
+    >>> pairs = tfr.windows("arm.tfrecord", {"observation/*": range(-1, 1), "action": range(0, 2)})
+    >>> for name, steps in next(pairs.iter_arrays(batch_size=3)).items():
+    ...     print(name, steps.tolist())
+    observation/pose [[1, 1], [1, 2], [2, 3]]
+    observation/pose/mask [[False, True], [True, True], [True, True]]
+    action [[7, 8], [8, 9], [9, 9]]
+    action/mask [[True, True], [True, True], [True, False]]
+
     Parameters
     ----------
     data : path, Dataset, Reader, DataFrame, Table or any other table
         As for `explode`.
+    offsets : dict, optional
+        Steps of a window by column, relative to its own step, instead of `length` and `pad`: ``range(-1, 1)``, other
+        numbers, or one number, for a value without an axis of steps. Keys are names and globs, with or without the
+        prefix; other columns with the prefix have their own step. There is a window for each `stride`-th step. Beyond
+        an end, the first or last step is repeated, where ``<column>/mask`` is False. In training, images are decoded
+        once for all windows in the shuffle buffer, which holds numbers of windows, and their episodes as they are
+        stored.
     prefix : str, default "steps"
         The columns of steps are those named ``<prefix>/…``: lists with a value for each step, or tensors whose first
         axis counts the steps.
@@ -663,14 +700,20 @@ def windows(
     SchemaError
         As in `explode`.
     ValueError
-        `length` or `stride` is less than 1.
+        `length` or `stride` is less than 1, or an entry of `offsets` has no step.
     """
     length = check_integer("length", length, 1)
     stride = check_integer("stride", stride, 1)
     check_choice("pad", pad, get_args(WindowPad))
     source_data: Any = data
     source = _scan_of(source_data) if is_source(source_data) else open_input(source_data)
-    form = WindowForm(tuple(step_columns(source.schema, prefix)), length, stride, pad)
+    form: Form = WindowForm((), length, stride, pad)
+    if offsets is None:
+        form = form.only(tuple(step_columns(source.schema, prefix)))
+    elif (length, pad) != (16, "none"):
+        raise ValueError("offsets= states the steps of each column: leave out length= and pad=")
+    else:
+        form = ColumnForm.from_patterns(source.schema, offsets, prefix, stride)
     schema = form.schema(source.schema)
     if isinstance(source, LazyScan):
         return WindowedDataset(source, form)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
+from tfrecord_io.arrays.shared_images import Groups, decode_shared, encoded_bytes
 from tfrecord_io.arrow.buffers import list_lengths, scatter
 from tfrecord_io.arrow.image_header import (
     BITS_PER_SAMPLE,
@@ -318,6 +319,7 @@ class ImageDecoder:
     feature: str
     form: ImageForm
     in_lists: bool = False
+    shared: Groups | None = None  # what cells may have keys of
 
     @classmethod
     def from_field(cls, field: pa.Field) -> Self | None:
@@ -392,6 +394,8 @@ class ImageDecoder:
 
     def _stored_bytes(self, arrays: Iterable[pa.Array]) -> int:
         """Bytes of the images of columns as they are stored."""
+        if self.shared is not None:
+            return sum(encoded_bytes(self.shared, self.feature, array) for array in arrays)
         return sum(pc.sum(pc.binary_length(array)).as_py() or 0 for array in arrays)
 
     def _cells(self, array: pa.Array) -> list[Any]:
@@ -490,6 +494,8 @@ class ImageDecoder:
     def _decode_images(self, images: list[tuple[int, Any]], threads: int) -> Iterator[tuple[int, Array]]:
         """The number of each image and its pixels, in order."""
         read = self._reader()
+        if self.shared is not None:
+            return decode_shared(self.shared, self.feature, images, read=read, threads=threads)
         return ordered((partial(read, image) for image in images), min(threads, len(images)), "images")
 
     def _reader(self) -> Callable[[tuple[int, Any]], tuple[int, Array]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter, itemgetter
@@ -19,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrays.array_budget import ArrayBudget
-from tfrecord_io.arrays.image_decoding import image_decoder, stack_equal
+from tfrecord_io.arrays.image_decoding import RawImageDecoder, image_decoder, stack_equal
+from tfrecord_io.arrays.shared_images import Groups
 from tfrecord_io.arrays.sparse_matrices import SparseMatrix, csr_matrix, matrix_indices, sparse_matrices
 from tfrecord_io.arrow.buffers import writable
 from tfrecord_io.arrow.output.to_numpy import (
@@ -199,6 +201,14 @@ class ColumnRepresentation:
                 advice = "declare tfr.image(resize=(height, width))"
                 raise SchemaError("pack= is for lists of images of one size", feature=field.name, hint=advice)
 
+    def share_images(self, shared: Groups) -> ColumnRepresentation:
+        """Return this representation with images that are keys of shared ones."""
+        if self.decoder is None or isinstance(self.decoder, RawImageDecoder):
+            return self
+        column = copy(self)
+        column.decoder = replace(self.decoder, shared=shared)
+        return column
+
     def _join(self, arrays: list[pa.Array]) -> Rows:
         if self.decoder is None and self.complete and self.layout.ragged is None and self.layout.max_length is None:
             equal = rows_of_equal_tensors(arrays, self.field)
@@ -373,10 +383,12 @@ class TableRepresentation:
         plain = (number_dtype(type_) is not None or is_text(type_) or is_bytes(type_) for type_ in types)
         return not self._has_structs and all(plain)
 
-    def represent(self, batches: list[pa.RecordBatch], budget: ArrayBudget | None = None) -> list[ColumnArrays]:
+    def represent(
+        self, batches: list[pa.RecordBatch], budget: ArrayBudget | None = None, shared: Groups | None = None
+    ) -> list[ColumnArrays]:
         """Join and represent the columns of all batches; empties the list, to free memory.
 
-        The arrays may take what `budget` has left.
+        The arrays may take what `budget` has left; images may be keys of `shared` ones.
 
         The RowFault it may raise is that of the first bad row, numbered through all batches.
         """
@@ -392,6 +404,8 @@ class TableRepresentation:
                     if is_text(column.field.type):
                         texts[i] = pool.submit(partial(column.represent, [part[i] for part in parts], None))
             for i, column in enumerate(self._columns):
+                if shared:
+                    column = column.share_images(shared)
                 try:
                     if i in numbers:
                         arrays.append(column.numbers(numbers[i]))

@@ -206,6 +206,7 @@ class Batching:
     def _draw_rows(self, rows: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""
         buffered, waiting = rows.resume(position)
+        waiting = [pool.made(shares=False) for pool in waiting]
         read = partial(_read, rows)
         with closing(BackgroundGenerator(read, _READY) if self._reads_ahead else read()) as pools:
             if self._buffer_size > 0:
@@ -227,7 +228,7 @@ class Batching:
         options, count = self._options, position.delivered
         for arrived in drawn:
             carried = sum(map(len, waiting))
-            pool = NumberedBatch.concat([*waiting, arrived.rows(0, len(arrived))])
+            pool = NumberedBatch.concat([*waiting, arrived.rows(0, len(arrived)).made(shares=False)])
             count += len(arrived)
             batches = arrange_batches(list_lengths_of(pool.rows, options), options, False)
             batches.carried, batches.numbers = carried, pool.numbers
@@ -253,7 +254,7 @@ class Batching:
             is_last = arrived is None
             carried, state = sum(map(len, waiting)), DrawState(position.epoch, count, _NO_ROWS, rows.next)
             if arrived is not None:
-                waiting, state = [*waiting, arrived.rows(0, len(arrived))], arrived.state
+                waiting, state = [*waiting, arrived.rows(0, len(arrived)).made(shares=False)], arrived.state
                 count += len(arrived)
             if not waiting:
                 return
@@ -309,7 +310,7 @@ class Batching:
         for part, following in pools:
             held.append(part)
             count += len(part)
-            fresh += part.rows.nbytes
+            fresh += part.bytes
             refill = _MOST_REFILL * size if fresh < _REFILL_BYTES and delivered > position.delivered else 0
             if count - size < max(self._batch_size, size // _REFILL, refill):
                 continue
@@ -350,7 +351,7 @@ class Batching:
         count, size, at_once = len(drawn), self._batch_size, len(drawn)
         if self._representation.images:
             at_once = _IMAGES
-        elif isinstance(drawn.pool, JoinedBatches):
+        elif isinstance(drawn.pool, JoinedBatches) or drawn.pool.is_late:
             at_once = _PIECE_BYTES * len(drawn.pool.numbers) // max(drawn.pool.bytes, 1)
         if drawn.batches is None:
             batches = np.minimum(np.arange(size, count + size, size), count)
@@ -401,6 +402,7 @@ class Batching:
         """
         error: Exception | None = None
         kept: Array | None = None
+        part = part.made()
         while True:
             try:
                 return part, self._columns(part if kept is None else part.take(kept), kept, size), kept, error
@@ -418,7 +420,7 @@ class Batching:
     def _columns(self, rows: NumberedBatch, places: Array | None, size: int) -> list[ColumnArrays]:
         """Represent rows as arrays; where other rows are left out, `places` are the indices of these among all."""
         budget = ArrayBudget(self._options.limits.expansion_bytes, rows.row_bytes, size, places)
-        return self._representation.represent([rows.rows], budget)
+        return self._representation.represent([rows.rows], budget, rows.episodes)
 
     def _find_fitting_rows(self, rows: EpochReader, part: NumberedBatch, size: int) -> tuple[Array, RowFault | None]:
         """Indices of the rows that arrays can hold, up to a row that may not be left out, and the fault of that row."""
