@@ -41,7 +41,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "end_token": {"end_token": -1, "cut": True, "pack": {"t": 16}},
     "cu_seqlens": {"cu_seqlens": True, "pack": {"t": 16}},
 }
-ARRANGING = ("bucket_by", "pack", "cut", "end_token", "cu_seqlens")
+BATCHED = ("batch_size", "drop_last", "bucket_by", "pack", "cut", "end_token", "cu_seqlens")
 Arrays = Mapping[str, Any]
 
 
@@ -104,8 +104,8 @@ def test_torch_map(data: tfr.Dataset, option: str) -> None:
     torch = pytest.importorskip("torch")
     if not works("to_torch_map", option):
         return refused(data, "to_torch_map", option)
-    if option in ARRANGING:
-        rows = data.to_torch_map(batch_size=5, **VALUES[option])
+    if option in BATCHED:
+        rows = data.to_torch_map(**{"batch_size": 5, **VALUES[option]})
         loader = torch.utils.data.DataLoader(rows, batch_size=None, num_workers=2)
         assert len(loader) == len(rows)
         same([rows[i] for i in range(len(rows))], batches_of(data, option))
@@ -138,8 +138,8 @@ def test_grain(data: tfr.Dataset, option: str) -> None:
     grain = pytest.importorskip("grain")
     if not works("to_grain", option):
         return refused(data, "to_grain", option)
-    if option in ARRANGING:
-        source = data.to_grain(batch_size=5, **VALUES[option])
+    if option in BATCHED:
+        source = data.to_grain(**{"batch_size": 5, **VALUES[option]})
         return same(list(grain.MapDataset.source(source)), batches_of(data, option))
     dataset = grain.MapDataset.source(data.to_grain(**VALUES[option])).batch(5)
     return same([dataset[i] for i in range(len(dataset))], batches_of(data, option))
@@ -174,9 +174,11 @@ def test_batches_by_number_have_another_order_with_a_seed(data: tfr.Dataset) -> 
 def test_what_batches_by_number_are_not_possible_with(data: tfr.Dataset) -> None:
     with pytest.raises(ValueError, match="bucket_by= and pack= make batches: pass batch_size="):
         data.to_grain(pack={"t": 16})
-    for name, value in {"drop_last": True, "seed": 0, "batch_size": 0}.items():
+    for name, value in {"drop_last": True, "seed": 0, "cut": True}.items():
         with pytest.raises(ValueError, match=f"{name}={value}: rows by number are put in order"):
             data.to_grain(**{name: value})
+    with pytest.raises(ValueError, match="batch_size=0"):
+        data.to_grain(batch_size=0)
     source = data.to_grain(batch_size=3, pack={"t": 4})
     with pytest.raises(tfr.errors.SchemaError, match=r"record 5: .*has 5 values"):
         list(map(source.__getitem__, range(len(source))))

@@ -83,11 +83,11 @@ def to_grain(
     Parameters
     ----------
     batch_size : int, optional
-        With `bucket_by` or `pack`, whose batches are the items then: of the longest lists, or of packed rows.
+        The items are batches of so many rows, then: with `bucket_by` of the longest lists, with `pack` of packed rows.
     seed : int, optional
-        With `bucket_by` or `pack`: of the order of the rows that make batches; by default that of the files.
+        With `batch_size`: of the order of the rows that make batches; by default that of the files.
     drop_last, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
-        As in `iter_arrays`.
+        As in `iter_arrays`, with `batch_size`.
     pad_value, max_length, pad_to, missing
         As in `read_arrays`.
 
@@ -95,7 +95,7 @@ def to_grain(
     -------
     GrainSource
         Its items are dicts by column: NumPy scalars and arrays, str, bytes, and None for missing text, bytes and lists.
-        With `bucket_by` or `pack` they are batches as those of `iter_arrays`, made once, which Grain shuffles.
+        With `batch_size` they are batches as those of `iter_arrays`, made once, which Grain shuffles.
 
     Raises
     ------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tfrecord_io.adapters.model_inputs import ModelInputs
 from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.errors import needs
 from tfrecord_io.options import check_integer
@@ -33,6 +34,8 @@ def to_torch(
     rank: tuple[int, int] | None = None,
     workers: int | None = None,
     uneven: UnevenParts = "keep",
+    channels_first: bool = False,
+    targets: Sequence[str] | str | None = None,
     ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
@@ -62,6 +65,12 @@ def to_torch(
         them as those of one worker, and trainers that end an epoch there omit some rows: pass `batch_size`.
     shuffle_buffer, seed, drop_last, uneven, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
         As in `iter_arrays`.
+    channels_first : bool, default False
+        Images are (channels, height, width) as models of PyTorch take them: without a copy, in the memory format
+        ``torch.channels_last``.
+    targets : str or sequence of str, optional
+        Batches are pairs of inputs and targets: dicts of the other columns, and of these; or the value alone where a
+        dict would have one.
     ragged, pad_value, max_length, pad_to, missing
         As in `read_arrays`.
 
@@ -110,7 +119,8 @@ def to_torch(
         end_token=end_token,
         cu_seqlens=cu_seqlens,
     )
-    return TFRecordStream(iteration, batch_size is None, workers)
+    form = ModelInputs.from_schema(iteration.schema, channels_first, targets)
+    return TFRecordStream(iteration, batch_size is None, workers, form=form)
 
 
 @check_keywords
@@ -120,6 +130,8 @@ def to_torch_map(
     batch_size: int | None = None,
     seed: int | None = None,
     drop_last: bool = False,
+    channels_first: bool = False,
+    targets: Sequence[str] | str | None = None,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
     pad_to: Lengths | Mapping[str, Lengths] | None = None,
@@ -139,11 +151,14 @@ def to_torch_map(
     Parameters
     ----------
     batch_size : int, optional
-        With `bucket_by` or `pack`, whose batches are the items then: of the longest lists, or of packed rows.
+        The items are batches of so many rows, then: with `bucket_by` of the longest lists, with `pack` of packed rows.
     seed : int, optional
-        With `bucket_by` or `pack`: of the order of the rows that make batches; by default that of the files.
+        With `batch_size`: of the order of the rows that make batches, another one after ``set_epoch(n)``; by default
+        that of the files.
     drop_last, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
-        As in `iter_arrays`.
+        As in `iter_arrays`, with `batch_size`.
+    channels_first, targets
+        As in `to_torch`.
     pad_value, max_length, pad_to, missing
         As in `read_arrays`.
 
@@ -152,10 +167,10 @@ def to_torch_map(
     torch.utils.data.Dataset
         Of dicts by column, whose values are those of a row of `to_torch`. ``rows[3]`` is one; ``rows[3:6]`` and
         ``rows[[5, 3]]`` are lists of several; ``rows.arrays([5, 3])`` is a batch as those of `iter_arrays`. A
-        DataLoader gets the rows of a batch by one call, which reads the records that are near each other together; with
-        ``collate_fn=rows.collate_fn`` it yields the batch as it was read; otherwise each row becomes tensors, which
-        takes many times as long. With `bucket_by` or `pack` its items are batches like those of `to_torch`, made once
-        and shuffled by a sampler: pass ``batch_size=None`` to the DataLoader.
+        DataLoader gets the rows of a batch by one call, which reads the records that are near each other together, and
+        yields the batch as it was read; with workers, ``collate_fn=rows.collate_fn`` sends it in less time. With
+        `batch_size` its items are batches like those of `to_torch`, which a sampler shuffles: pass
+        ``batch_size=None`` to the DataLoader.
 
     Raises
     ------
@@ -166,21 +181,20 @@ def to_torch_map(
     """
     with needs("torch"):
         from tfrecord_io.adapters.torch_datasets import TFRecordRows
-    return TFRecordRows(
-        open_by_number(
-            dataset,
-            batch_size=batch_size,
-            seed=seed,
-            drop_last=drop_last,
-            pad_value=pad_value,
-            max_length=max_length,
-            pad_to=pad_to,
-            missing=missing,
-            bucket_by=bucket_by,
-            bucket_sizes=bucket_sizes,
-            pack=pack,
-            cut=cut,
-            end_token=end_token,
-            cu_seqlens=cu_seqlens,
-        )
+    rows = open_by_number(
+        dataset,
+        batch_size=batch_size,
+        seed=seed,
+        drop_last=drop_last,
+        pad_value=pad_value,
+        max_length=max_length,
+        pad_to=pad_to,
+        missing=missing,
+        bucket_by=bucket_by,
+        bucket_sizes=bucket_sizes,
+        pack=pack,
+        cut=cut,
+        end_token=end_token,
+        cu_seqlens=cu_seqlens,
     )
+    return TFRecordRows(rows, ModelInputs.from_schema(rows.schema, channels_first, targets))

@@ -176,6 +176,11 @@ class ArraysByNumber:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return self.rows.schema
+
     def describe(self) -> str:
         """For display."""
         return self.rows.describe()

@@ -95,6 +95,14 @@ def arrange_batches(lengths: Array, options: IterOptions, is_last: bool) -> Batc
     return (_bucket_rows if options.pack is None else _pack_rows)(lengths, options, is_last)
 
 
+def batches_of_size(count: int, options: IterOptions) -> Batches:
+    """Arrange rows in batches of `batch_size` in their order."""
+    ends = np.minimum(np.arange(options.batch_size, count + options.batch_size, options.batch_size), count)
+    if options.drop_last and len(ends) and count % options.batch_size:
+        ends = ends[:-1]
+    return Batches(np.arange(count), ends, ends, np.empty(0, np.int64))
+
+
 def _bucket_rows(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
     """Arrange rows in batches of similar list lengths; all have about the same number of values, with padding."""
     sizes = np.array(options.bucket_sizes, np.int64)
