@@ -14,6 +14,7 @@ import pyarrow as pa
 from tfrecord_io.adapters.duckdb import to_duckdb
 from tfrecord_io.adapters.grain import to_grain
 from tfrecord_io.adapters.hf import to_hf
+from tfrecord_io.adapters.keras import to_keras
 from tfrecord_io.adapters.polars import to_polars
 from tfrecord_io.adapters.tf import to_tf
 from tfrecord_io.adapters.torch import to_torch, to_torch_map
@@ -488,6 +489,7 @@ class Dataset(_Shown):
     to_tf = to_tf
     to_hf = to_hf
     to_grain = to_grain
+    to_keras = to_keras
 
     if not TYPE_CHECKING:  # methods of other packages
 
@@ -536,6 +538,7 @@ class _DerivedDataset(RowSource):
     to_tf = to_tf
     to_hf = to_hf
     to_grain = to_grain
+    to_keras = to_keras
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
