@@ -17,7 +17,7 @@ from tfrecord_io.call_errors import check_keywords
 from tfrecord_io.read.scan import ScanHolder
 from tfrecord_io.training.batches_by_number import BatchesByNumber, open_by_number
 from tfrecord_io.training.row_source import RowSource
-from tfrecord_io.typing import Lengths, Missing
+from tfrecord_io.typing import CacheFolder, Lengths, Missing
 
 
 class GrainSource:
@@ -69,6 +69,7 @@ def to_grain(
     cut: bool = False,
     end_token: Any = None,
     cu_seqlens: bool = False,
+    cache: CacheFolder | None = None,
 ) -> GrainSource:
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
 
@@ -88,6 +89,9 @@ def to_grain(
         With `batch_size`: of the order of the rows that make batches; by default that of the files.
     drop_last, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
         As in `iter_arrays`, with `batch_size`.
+    cache : path, or (path, int), optional
+        A local directory, where decoded rows of one size are kept for the next epoch, run or process: at most so many
+        bytes, by default half of the space that is free. Files that have changed are decoded again.
     pad_value, max_length, pad_to, missing
         As in `read_arrays`.
 
@@ -118,5 +122,6 @@ def to_grain(
             cut=cut,
             end_token=end_token,
             cu_seqlens=cu_seqlens,
+            cache=cache,
         )
     )

@@ -12,7 +12,7 @@ from tfrecord_io.public_names import LateTypes
 from tfrecord_io.read.scan import ScanHolder
 from tfrecord_io.training.batches_by_number import BatchesByNumber, open_by_number
 from tfrecord_io.training.row_source import RowSource
-from tfrecord_io.typing import Lengths, Missing
+from tfrecord_io.typing import CacheFolder, Lengths, Missing
 
 if TYPE_CHECKING:
     import keras
@@ -38,6 +38,7 @@ def to_keras(
     pack: Mapping[str, int] | None = None,
     cut: bool = False,
     end_token: Any = None,
+    cache: CacheFolder | None = None,
     workers: int = 1,
     use_multiprocessing: bool = False,
     max_queue_size: int = 10,
@@ -60,6 +61,9 @@ def to_keras(
     pad_value, max_length, pad_to, missing
         As in `read_arrays`; with ``missing="mask"`` there is a bool array ``<column>/mask``, True where a value is
         missing.
+    cache : path, or (path, int), optional
+        A local directory, where decoded rows of one size are kept for the next epoch, run or process: at most so many
+        bytes, by default half of the space that is free. Files that have changed are decoded again.
     workers, use_multiprocessing, max_queue_size
         Of the PyDataset: threads, or processes, that make batches in advance, and how many.
 
@@ -92,6 +96,7 @@ def to_keras(
         pack=pack,
         cut=cut,
         end_token=end_token,
+        cache=cache,
     )
     assert isinstance(rows, BatchesByNumber)
     form = ModelInputs.from_schema(rows.schema, channels_first, targets)

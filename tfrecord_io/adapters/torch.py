@@ -15,7 +15,7 @@ from tfrecord_io.read.scan import ScanHolder
 from tfrecord_io.training.batches_by_number import open_by_number
 from tfrecord_io.training.iterator import iterate
 from tfrecord_io.training.row_source import RowSource
-from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
+from tfrecord_io.typing import ArrayLayout, CacheFolder, Lengths, Missing, UnevenParts
 
 if TYPE_CHECKING:
     import torch
@@ -142,6 +142,7 @@ def to_torch_map(
     cut: bool = False,
     end_token: Any = None,
     cu_seqlens: bool = False,
+    cache: CacheFolder | None = None,
 ) -> torch.utils.data.Dataset[dict[str, Any]]:
     """A map-style PyTorch Dataset: rows by number, for samplers. Files must not be compressed.
 
@@ -159,6 +160,9 @@ def to_torch_map(
         As in `iter_arrays`, with `batch_size`.
     channels_first, targets
         As in `to_torch`.
+    cache : path, or (path, int), optional
+        A local directory, where decoded rows of one size are kept for the next epoch, run or process: at most so many
+        bytes, by default half of the space that is free. Files that have changed are decoded again.
     pad_value, max_length, pad_to, missing
         As in `read_arrays`.
 
@@ -196,5 +200,6 @@ def to_torch_map(
         cut=cut,
         end_token=end_token,
         cu_seqlens=cu_seqlens,
+        cache=cache,
     )
     return TFRecordRows(rows, ModelInputs.from_schema(rows.schema, channels_first, targets))

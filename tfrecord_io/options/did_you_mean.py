@@ -211,6 +211,7 @@ _ROWS: dict[str, str] = {
     _keywords_of("to_torch_map"): (
         "a sampler and a DataLoader shuffle, share and batch rows by number; to_torch streams them"
     ),
+    "iter_arrays(cache=) to_torch(cache=) to_tf(cache=)": "to_torch_map, to_grain and to_keras keep rows by number",
     "to_tf(cu_seqlens=) to_hf(cu_seqlens=)": "iter_arrays and to_torch have it, for their attention kernels",
     _keywords_of("to_tf"): (
         "each iteration is an epoch, and repeat(n) of the dataset has several; iter_arrays(state=…) resumes"

@@ -12,10 +12,11 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays.rows_by_number import ArraysByNumber, row_numbers, row_options
+from tfrecord_io.arrays.row_cache import cached_rows
+from tfrecord_io.arrays.rows_by_number import OF_ROWS, ArraysByNumber, row_numbers, row_options
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.options.arrays import IterOptions
+from tfrecord_io.options.arrays import IterOptions, RepresentationOptions
 from tfrecord_io.read.scan import Scan, ScanHolder
 from tfrecord_io.training.arrangement import arrange_batches, batches_of_size, cut_documents, list_lengths_of
 from tfrecord_io.training.files import source_of
@@ -32,13 +33,14 @@ class BatchesByNumber:
     With a `seed`, rows are put in a random order before they make batches.
     """
 
-    def __init__(self, source: RowSource, options: IterOptions) -> None:
+    def __init__(self, source: RowSource, options: IterOptions, cache: Any = None) -> None:
         values = {name: getattr(options, name) for name in sorted({"batch_size", "max_length", *_OF_BATCHES})}
         off = {name for name in ("cut", "cu_seqlens") if not values[name]}
         self._options = options
         shown = [f"{name}={value!r}" for name, value in values.items() if value is not None and name not in off]
         self._description, lookup = f"{source.describe()}, {', '.join(shown)}", source.lookup()
-        self._rows = ArraysByNumber(lookup, options, source.prune_files().list_lengths(options))
+        rows = ArraysByNumber(lookup, options, source.prune_files().list_lengths(options))
+        self._rows = _cached(rows, source, options, cache)
         self._lengths: Array | None = None
         if options.arranges:
             parts = {name: leaf_fields(pa.schema([lookup.schema.field(name)])) for name in lookup.schema.names}
@@ -96,8 +98,19 @@ class BatchesByNumber:
                 yield self._rows.arrays(self._order[documents], form, cuts)
 
 
+def _cached(rows: ArraysByNumber, source: RowSource, options: RepresentationOptions, cache: Any) -> ArraysByNumber:
+    """These rows, kept in the folder of ``cache=`` if there is one."""
+    if cache is None:
+        return rows
+    if isinstance(options, IterOptions) and options.arranges:
+        raise ValueError("cache= keeps rows, and bucket_by= and pack= make batches of other shapes: leave it out")
+    identity = source.identity(IterOptions.from_scan(source.options, batch_size=1))
+    representation = [(name, getattr(options, name)) for name in ("ragged", *sorted(OF_ROWS))]
+    return cached_rows(rows, identity, sources=source.sources, cache=cache, representation=representation)
+
+
 def open_by_number(
-    data: ScanHolder | Scan | RowSource, batch_size: int | None = None, **keywords: Any
+    data: ScanHolder | Scan | RowSource, batch_size: int | None = None, cache: Any = None, **keywords: Any
 ) -> ArraysByNumber | BatchesByNumber:
     """Give access by number: to batches with ``batch_size=``, else to rows.
 
@@ -113,5 +126,6 @@ def open_by_number(
                 raise ValueError("bucket_by= and pack= make batches: pass batch_size=")
             reason = "rows by number are put in order, and into batches, by a sampler or a loader"
             raise ValueError(f"{name}={value!r}: {reason}; it is for batch_size=, which makes batches")
-        return ArraysByNumber(source.lookup(), row_options(source.options, **keywords))
-    return BatchesByNumber(source, IterOptions.from_scan(source.options, batch_size=batch_size, **keywords))
+        options = row_options(source.options, **keywords)
+        return _cached(ArraysByNumber(source.lookup(), options), source, options, cache)
+    return BatchesByNumber(source, IterOptions.from_scan(source.options, batch_size=batch_size, **keywords), cache)
