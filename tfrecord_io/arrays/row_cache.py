@@ -1,7 +1,7 @@
 """Keep decoded rows on the local disk, where processes share them.
 
-All rows have one size, so that the number of a row is its place in a file. Another file has their checksums: a row that
-is being written, or was when the machine stopped, is decoded again.
+All rows have one size, so that the number of a row is its place in a file, and a checksum: a row that is being written,
+or was when the machine stopped, is decoded again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import threading
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from tfrecord_io.storage.read.random_access_file import open_random_access
 from tfrecord_io.storage.read.source import Source
 
 _FORMAT = 1  # of the files
-_ROWS, _CHECKSUMS = "rows", "checksums"
+_ROWS, _CHECKSUM = "rows", np.dtype("<u4")
 _SHARE = 2  # without a limit, rows take at most the free space divided by this
 
 
@@ -56,7 +55,7 @@ class CachedRows(ArraysByNumber):
         text = repr((_FORMAT, identity, len(rows), [(part.name, part.dtype, part.shape) for part in self._parts]))
         name = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
         row_bytes = sum(part.size for part in self._parts)
-        self._cache = _RowFiles(Path(folder) / name, len(rows), row_bytes, most_bytes)
+        self._cache = _RowFile(Path(folder) / name, len(rows), row_bytes, most_bytes)
 
     def row(self, number: int) -> None:
         """Return None: `arrays` reads the row."""
@@ -119,55 +118,48 @@ def _values(array: Array, part: _Part) -> Array:
     return np.ascontiguousarray(values)
 
 
-class _RowFiles:
-    """Rows of one size in a file, and their checksums in another; threads and forked processes may share it."""
+class _RowFile:
+    """Rows of one size in a file, each after its checksum; threads and processes may share it.
+
+    It is read, not mapped, as files are: another process may have removed or shortened it.
+    """
 
     def __init__(self, folder: Path, count: int, row_bytes: int, most_bytes: int | None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._lock, self._is_full = folder, threading.Lock(), False
+        self._path, self._size, self._is_full = folder / _ROWS, _CHECKSUM.itemsize + row_bytes, False
         if most_bytes is None:
             most_bytes = shutil.disk_usage(folder).free // _SHARE
-        self._kept = min(count, most_bytes // max(row_bytes + 4, 1))  # rows; which ones does not matter
-        self._rows = self._open(_ROWS, np.dtype(np.uint8), (count, row_bytes))
-        self._checksums = self._open(_CHECKSUMS, np.dtype(np.uint32), (count,))
-
-    def _open(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
-        """Map a file, which is made if it does not exist: zeros, which take no space before they are written."""
-        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        if not size:
-            return np.zeros(shape, dtype)
-        with open(self._folder / name, "ab") as file:  # never shortened: another process may make it, too
-            if file.tell() < size:
-                file.truncate(size)
-        return np.memmap(self._folder / name, dtype, "r", shape=shape)
+        self._kept = min(count, most_bytes // self._size)  # rows; which ones does not matter
+        with open(self._path, "ab") as file:  # never shortened: another process may make it, too
+            if file.tell() < self._kept * self._size:
+                file.truncate(self._kept * self._size)  # zeros, which take no space before they are written
 
     def read(self, numbers: Array) -> tuple[Array, Array]:
         """Rows as bytes, and which are not there."""
-        crc, checksums = get_engine().crc32c, self._checksums[numbers]
-        missing: Array = checksums == 0
-        rows = np.empty((len(numbers), self._rows.shape[1]), np.uint8)
-        for at in np.flatnonzero(~missing).tolist():
-            rows[at] = self._rows[numbers[at]]
-            missing[at] = _checksum(crc(rows[at])) != checksums[at]
-        return rows, missing
+        found, missing = np.zeros((len(numbers), self._size), np.uint8), np.ones(len(numbers), np.bool_)
+        crc = get_engine().crc32c
+        with suppress(FileNotFoundError), open(self._path, "rb", buffering=0) as file:
+            for at, number in enumerate(numbers.tolist()):
+                file.seek(number * self._size)
+                file.readinto(found[at].data)
+                checksum, row = found[at, : _CHECKSUM.itemsize].view(_CHECKSUM)[0], found[at, _CHECKSUM.itemsize :]
+                missing[at] = checksum == 0 or checksum != _checksum(crc(row))
+        return found[:, _CHECKSUM.itemsize :], missing
 
     def write(self, numbers: Array, rows: Array) -> None:
         """Keep rows, unless there is no room for more."""
         if self._is_full:
             return
-        crc, row_bytes = get_engine().crc32c, rows.shape[1]
+        crc = get_engine().crc32c
         try:
-            with self._lock, open(self._folder / _ROWS, "r+b") as file, open(self._folder / _CHECKSUMS, "r+b") as sums:
+            with open(self._path, "r+b", buffering=0) as file:
                 for number, row in zip(numbers.tolist(), rows, strict=True):
                     if number < self._kept:
-                        file.seek(number * row_bytes)
-                        file.write(row.data)
-                        file.flush()  # the checksum is written after the row
-                        sums.seek(number * 4)
-                        sums.write(np.uint32(_checksum(crc(row))).tobytes())
+                        file.seek(number * self._size)
+                        file.write(np.array(_checksum(crc(row)), _CHECKSUM).tobytes() + row.tobytes())
         except OSError as error:
             self._is_full = True
-            warn(f"{printable(self._folder)}: {error}; no more rows are cached", RuntimeWarning)
+            warn(f"{printable(self._path)}: {error}; no more rows are cached", RuntimeWarning)
 
 
 def _checksum(crc: int) -> int:

@@ -259,7 +259,7 @@ class NumberedBatch:
     @property
     def is_late(self) -> bool:
         """True if the rows are windows that are made later."""
-        return bool(self.rows.schema.names[: len(LATE)] == LATE.names and self.episodes)
+        return bool(self.episodes) and self.rows.schema.names[: len(LATE)] == LATE.names
 
     @property
     def bytes(self) -> int:
