@@ -361,6 +361,10 @@ def test_images_of_resumed_windows(films: list[Path], decoded: list[bytes], take
     got = [row for batch in mixture.iter_arrays(**keywords) for row in batch["image"][..., 0, 0, 0].tolist()]
     assert len(got) > 25
     assert max(Counter(decoded).values()) == 1
+    decoded.clear()
+    numbered = data.to_grain().arrays(range(50))["image"]
+    assert max(Counter(decoded).values()) == 1
+    assert numbered.tolist() == [row for batch in data.iter_arrays(batch_size=50) for row in batch["image"].tolist()]
 
 
 def test_images_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrays.representation import BatchForm, TableRepresentation, slice_columns
+from tfrecord_io.arrays.shared_images import Groups
 from tfrecord_io.arrow.buffers import empty_batch, int64_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
@@ -47,6 +48,10 @@ class Lookup(ABC):
     @abstractmethod
     def table(self, numbers: Array) -> pa.Table:
         """The rows of numbers from 0 to the length, in this order."""
+
+    def shared_table(self, numbers: Array) -> tuple[pa.Table, Groups]:
+        """These rows, and images that they may have keys of."""
+        return self.table(numbers), {}
 
     def record(self, number: int) -> Mapping[str, Any] | None:
         """The values of a row, which take less time than a table of it; None if they are not to be had alone."""
@@ -225,9 +230,9 @@ class ArraysByNumber:
         `cuts` are the arguments of `ColumnArrays.cut`.
         """
         numbers = row_numbers(rows, len(self))
-        table = self.rows.table(numbers)
+        table, shared = self.rows.shared_table(numbers)
         try:
-            columns = self._representation.represent(table.to_batches() or [empty_batch(table.schema)])
+            columns = self._representation.represent(table.to_batches() or [empty_batch(table.schema)], None, shared)
         except RowFault as fault:
             raise self.rows.row_error(fault.renumber(int(numbers[fault.row]))) from fault.__cause__
         if cuts is None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.representation import MASK
 from tfrecord_io.arrays.rows_by_number import PartLookup, ScanLookup
-from tfrecord_io.arrays.shared_images import SharedImages
+from tfrecord_io.arrays.shared_images import Groups, SharedImages
 from tfrecord_io.arrow.buffers import empty_batch, int64_array, selectable
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.closing import cached_property
@@ -236,10 +236,14 @@ class _Episodes:
             batch = batch.add_column(at, pa.field(f"{name}/{MASK}", array.type, nullable=False), array)
         return batch
 
-    def late(self, rows: Array, numbers: Array) -> pa.RecordBatch:
-        """Number windows that `windows` makes later; their images are kept for each of them."""
+    def expect(self, rows: Array, numbers: Array) -> None:
+        """Keep the images of windows, once they are decoded, until all of these have them."""
         for name in self.images.columns:
             self.images.expect(name, self._places(name, rows, numbers)[0].reshape(-1))
+
+    def late(self, rows: Array, numbers: Array) -> pa.RecordBatch:
+        """Number windows that `windows` makes later."""
+        self.expect(rows, numbers)
         owner = np.full(len(rows), self.images.number)
         return pa.RecordBatch.from_arrays(list(map(int64_array, (owner, rows, numbers))), schema=LATE)
 
@@ -522,6 +526,12 @@ class WindowLookup(PartLookup):
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def table(self, numbers: Array) -> pa.Table:
+        return self._table(numbers, shares=False)[0]
+
+    def shared_table(self, numbers: Array) -> tuple[pa.Table, Groups]:
+        return self._table(numbers, shares=self._windows.is_late)
+
+    def _table(self, numbers: Array, shares: bool) -> tuple[pa.Table, Groups]:
         of_rows = self._ends.searchsorted(numbers, side="right")
         first = np.concatenate([[0], self._ends])[of_rows]
         episodes, places = np.unique(of_rows, return_inverse=True)
@@ -529,10 +539,12 @@ class WindowLookup(PartLookup):
         batches = table.to_batches() or [empty_batch(table.schema)]
         try:
             of_batch = _Episodes(batches[0], self._windows.form)
-            parts = list(starmap(of_batch.windows, of_batch.split(places, numbers - first)))
+            if shares:
+                of_batch.expect(places, numbers - first)
+            parts = [of_batch.windows(*part, shares) for part in of_batch.split(places, numbers - first)]
         except RowFault as fault:
             raise self._episodes.row_error(fault.renumber(int(episodes[fault.row]))) from fault.__cause__
-        return pa.Table.from_batches(parts, self.schema)
+        return pa.Table.from_batches(parts, self.schema), {of_batch.images.number: of_batch} if shares else {}
 
     def describe(self) -> str:
         return self._windows.describe()
