@@ -96,9 +96,7 @@ _ROWS: dict[str, str] = {
     "Dataset.cache Dataset.prefetch Dataset.persist Dataset.interleave": (
         "iter_arrays reads ahead by itself; keep the rows in memory by to_arrays() or to_table()"
     ),
-    "Dataset.to_keras Dataset.as_dataset Dataset.to_tensorflow": (
-        "call to_tf(batch_size=…), whose result model.fit takes"
-    ),
+    "Dataset.as_dataset Dataset.to_tensorflow": ("call to_tf(batch_size=…), whose result model.fit takes"),
     "Dataset.dataloader Dataset.to_dataloader Dataset.to_pytorch": (
         "torch.utils.data.DataLoader(ds.to_torch(…)) takes it"
     ),
