@@ -174,6 +174,31 @@ def test_rows_of_files(
 
 @settings(max_examples=rounds(200, 10))
 @given(
+    form=forms,
+    workers=st.integers(1, 7),
+    buffer=st.sampled_from([0, 5]),
+    filters=st.sampled_from([None, SOME]),
+    stops=st.lists(st.integers(0, 20), min_size=7, max_size=7),
+)
+def test_ranks_have_each_value_once(
+    paths: list[Path], form: dict[str, Any], workers: int, buffer: int, filters: Any, stops: list[int]
+) -> None:
+    """Each of them stops somewhere, and goes on."""
+    values = list[int]()
+    for rank, stop in zip(range(workers), stops, strict=False):
+        keywords = {**keywords_of({**form, "drop_last": False}), "columns": ["a", "b"], "filters": filters, "seed": 1}
+        keywords |= {"worker": (rank, workers), "shuffle_buffer": buffer, "threads": 1}
+        with opened(paths, keywords) as batches:
+            read = list(islice(batches, stop))
+            state = batches.state()
+        read += going_on(opened(paths, {**keywords, "state": state}))
+        values += [v for batch in read for v in batch["a"][batch["a/segment_ids"] > 0].tolist() if v >= 0]
+    numbers = [x for x in range(TOTAL) if filters is None or (x >= 3 and x != 12)]
+    assert sorted(values) == [value for x in numbers for value in document(x)[0][: form["most"]]]
+
+
+@settings(max_examples=rounds(200, 10))
+@given(
     buffer=st.sampled_from([0, 3, 50]),
     worker=st.sampled_from([(0, 1), (1, 2)]),
     weights=st.sampled_from([(0.5, 0.5), (0.9, 0.1)]),

@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import pickle
+import warnings
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -403,3 +404,10 @@ def test_windows_of_a_damaged_image(tmp_path: Path, buffer: int) -> None:
         ]
     whole = [[min(at, 5), min(at + 1, 5)] for at in range(6)]
     assert sorted(rows) == sorted([*whole, *(own for own in whole if 2 not in own)])
+    keywords: dict[str, Any] = {"batch_size": 2, "shuffle_buffer": buffer, "seed": 1}
+    for taken in range(7):
+        with warnings.catch_warnings(action="ignore"):
+            batches = skipping.iter_arrays(**keywords)
+            before = list(itertools.islice(batches, taken))
+            before += going_on(skipping.iter_arrays(**keywords, state=batches.state()))
+        assert [row for batch in before for row in batch["image"][..., 0, 0, 0].tolist()] == rows
