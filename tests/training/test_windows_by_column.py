@@ -35,7 +35,7 @@ Row = dict[str, Any]
 
 
 def column(name: str, steps: list[Any], at: int, offsets: Any) -> Row:
-    """What a window at a step has of a column."""
+    """The values of a column in a window at a step."""
     if isinstance(offsets, int):
         value, exists = column("", steps, at, [offsets]).values()
         return {name: value[0]} | ({} if offsets == 0 else {f"{name}/mask": exists[0]})
@@ -101,6 +101,10 @@ def test_they_are_those_of_the_lists(paths: list[str], form: dict[str, Any], bat
     table = data.to_table()
     assert table.to_pylist() == rows
     table.validate(full=True)
+    with chunks_of(batch_rows):
+        parts = list(windowed(table_of(range(24)), form))
+    assert all(len(part) <= batch_rows for part in parts)
+    assert pa.Table.from_batches(parts, table.schema).equals(table)
     assert windowed(table_of(range(24)).to_batches(max_chunksize=batch_rows), form).read_all().equals(table)
     assert data.count_rows() == len(rows)
     assert pickle.loads(pickle.dumps(data)).head(9).equals(table[:9])
@@ -175,7 +179,7 @@ def test_mixtures(
     taken: int,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Of windows, and of windows and rows that were stored."""
+    """Parts are windows, or rows that were stored."""
     parts: list[Any] = [windowed(tfr.dataset(paths[:2]), form), windowed(tfr.dataset(paths[2:]), form)]
     if made:
         path = tmp_path_factory.mktemp("made") / "a.tfrecord"
@@ -234,6 +238,7 @@ def test_which_columns_an_entry_stands_for() -> None:
     ("offsets", "keywords", "error", "message"),
     [
         ({"z": [0]}, {}, tfr.errors.FeatureNotFoundError, "offsets= names no column"),
+        ({}, {}, tfr.errors.FeatureNotFoundError, "no column has this prefix"),
         ({"a": []}, {}, ValueError, "at least one step"),
         ({"a": [0.5]}, {}, TypeError, r"expected steps such as range\(-1, 1\)"),
         ({"a": True}, {}, TypeError, "expected steps"),
@@ -369,7 +374,7 @@ def test_images_of_resumed_windows(films: list[Path], decoded: list[bytes], take
 
 
 def test_images_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of long episodes, those of the windows in the buffer are kept."""
+    """Images of the windows in the buffer are kept, not those of whole episodes."""
     from tfrecord_io.arrays.shared_images import SharedImages
 
     images = [[png(step % 256) for step in range(200)] for _ in range(4)]

@@ -389,7 +389,7 @@ class _LazyBatch(Sequence[Any]):
 
 
 def _collate_whole(rows: Any, *, collate_fn_map: Any = None) -> Any:
-    """What torch collates rows by, unless it has another `collate_fn`: the batch that they belong to."""
+    """Return the batch that rows belong to; torch collates them by this function unless it has another."""
     if isinstance(rows, _LazyBatch):
         return rows.form.pair(rows.tensors)
     plain = [{**row} if isinstance(row, _Row) else (*row,) for row in rows]

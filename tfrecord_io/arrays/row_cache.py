@@ -186,7 +186,7 @@ def cached_rows(
 
 
 def _version(source: Source) -> str:
-    """What differs if the content of a file does."""
+    """A text that differs if the content of a file does."""
     if source.shard is not None and source.shard.crc32c is not None:
         return f"crc32c={source.shard.crc32c}"
     with closing(open_random_access(source)) as file:

@@ -25,7 +25,7 @@ from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaE
 from tfrecord_io.options import LIMITS, MIB
 from tfrecord_io.options.arrays import IterOptions
 from tfrecord_io.read.chunks.count_frames import records_of_files
-from tfrecord_io.read.explode import replace_steps, rows_and_numbers, step_counts, step_values
+from tfrecord_io.read.explode import replace_steps, rows_and_numbers, step_columns, step_counts, step_values
 from tfrecord_io.read.open_scan import open_scan
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import PIECE_BYTES, Scan
@@ -39,6 +39,14 @@ from tfrecord_io.typing import WindowPad
 
 _BITS = 24  # lower bits of a row number: the window in its episode; the upper ones are the number of the episode
 _BATCH_BYTES = 4 * MIB  # of the steps of windows that are made at a time
+
+
+class StepsOfWindows(NamedTuple):
+    """Steps of a column in some windows."""
+
+    steps: Array  # int64 [windows, steps]; they may be beyond an end of the episode
+    in_lists: bool = True  # else each window has one value
+    masked: bool = False  # a mask says which steps are not beyond an end
 
 
 class Form(ABC):
@@ -55,7 +63,7 @@ class Form(ABC):
 
     @abstractmethod
     def identity(self) -> list[Any]:
-        """What a state has of the form, as JSON reads it."""
+        """The form as a state has it, read from JSON."""
 
     @abstractmethod
     def only(self, names: tuple[str, ...]) -> Form:
@@ -66,11 +74,8 @@ class Form(ABC):
         """Number of windows of each episode, by its number of steps."""
 
     @abstractmethod
-    def steps(self, name: str, numbers: Array) -> tuple[Array, bool, bool]:
-        """The steps of a column that windows have by their numbers, [windows, steps]; a step may be beyond an end.
-
-        And whether windows have a list of them, and a mask.
-        """
+    def steps(self, name: str, numbers: Array) -> StepsOfWindows:
+        """The steps of a column that windows have, by the numbers of the windows."""
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
         """Schema of windows of episodes with this schema."""
@@ -108,8 +113,8 @@ class WindowForm(Form):
             return -(-steps // self.stride)
         return np.maximum(0, (steps - self.length) // self.stride + 1)
 
-    def steps(self, name: str, numbers: Array) -> tuple[Array, bool, bool]:
-        return numbers[:, None] * self.stride + np.arange(self.length), True, False
+    def steps(self, name: str, numbers: Array) -> StepsOfWindows:
+        return StepsOfWindows(numbers[:, None] * self.stride + np.arange(self.length))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +144,10 @@ class ColumnForm(Form):
                 valid = f"the columns are {', '.join(schema.names) or 'none'}"
                 raise FeatureNotFoundError("offsets= names no column", feature=entry, hint=valid)
             found |= dict.fromkeys(names, _check_offsets(entry, offsets[entry]))
-        names = [name for name in schema.names if name in found]
+        names = [name for name in schema.names if name in found] or step_columns(schema, prefix)
         form = cls(tuple(names), tuple(found[name] for name in names), stride)
         for name in names:
-            if form.steps(name, np.empty(0, np.int64))[2] and f"{name}/{MASK}" in schema.names:
+            if form.steps(name, np.empty(0, np.int64)).masked and f"{name}/{MASK}" in schema.names:
                 reason = f"windows add a column '{name}/{MASK}', which exists"
                 raise SchemaError(reason, feature=name, hint="rename one of the columns")
         return form
@@ -166,15 +171,15 @@ class ColumnForm(Form):
     def counts(self, steps: Array) -> Array:
         return -(-steps // self.stride)
 
-    def steps(self, name: str, numbers: Array) -> tuple[Array, bool, bool]:
+    def steps(self, name: str, numbers: Array) -> StepsOfWindows:
         own = self.offsets[self.names.index(name)]
-        return numbers[:, None] * self.stride + np.atleast_1d(own), not isinstance(own, int), own != 0
+        return StepsOfWindows(numbers[:, None] * self.stride + np.atleast_1d(own), not isinstance(own, int), own != 0)
 
 
 def _check_offsets(name: str, value: Any) -> tuple[int, ...] | int:
     """Offsets of steps as numbers; TypeError or ValueError for others."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return operator.index(value)
     try:
         offsets = tuple(map(operator.index, value))
     except TypeError:
@@ -197,8 +202,11 @@ class _Episodes:
 
     def numbers(self) -> Iterator[tuple[Array, Array]]:
         """Number all windows, some at a time: the row of the episode of each, and the number in the episode."""
-        rows, numbers = rows_and_numbers(self._form.counts(self.steps))
-        yield from [(rows, numbers)] if self._form.is_late else self.split(rows, numbers)
+        yield from self.split(*self.all_numbers())
+
+    def all_numbers(self) -> tuple[Array, Array]:
+        """Number all windows at once."""
+        return rows_and_numbers(self._form.counts(self.steps))
 
     def split(self, rows: Array, numbers: Array) -> Iterator[tuple[Array, Array]]:
         """Split the rows and numbers of windows into parts of limited memory."""
@@ -207,18 +215,17 @@ class _Episodes:
         for at in range(0, len(rows), size):
             yield rows[at : at + size], numbers[at : at + size]
 
-    def _places(self, name: str, rows: Array, numbers: Array) -> tuple[Array, bool, Array | None]:
-        """The places of steps among the values of a column; whether they are lists, and which steps exist."""
-        steps, is_list, has_mask = self._form.steps(name, numbers)
+    def _places(self, steps: Array, rows: Array) -> tuple[Array, Array]:
+        """The places of steps among the values of a column, and which are not beyond an end, where others repeat."""
         last = self.steps[rows][:, None] - 1
-        mask = (steps >= 0) & (steps <= last) if has_mask else None
-        return np.clip(steps, 0, last) + self._first[rows][:, None], is_list, mask
+        return np.clip(steps, 0, last) + self._first[rows][:, None], (steps >= 0) & (steps <= last)
 
     def windows(self, rows: Array, numbers: Array, shares: bool = False) -> pa.RecordBatch:
         """Make the windows with these numbers, of the episodes in these rows; with `shares`, images are keys."""
         values, masks = dict[str, pa.Array](), dict[str, pa.Array]()
         for name in self._form.names:
-            places, is_list, mask = self._places(name, rows, numbers)
+            steps, in_lists, masked = self._form.steps(name, numbers)
+            places, exist = self._places(steps, rows)
             own, indices = self._values[name], int64_array(places.reshape(-1))
             if shares and name in self.images.columns:
                 items = self.images.keys(name, places.reshape(-1))
@@ -226,10 +233,10 @@ class _Episodes:
                 items = pa.ExtensionArray.from_storage(own.type, own.storage.take(indices))
             else:
                 items = selectable(own).take(indices)
-            values[name] = _in_lists(items, places.shape[1]) if is_list else items
-            if mask is not None:
-                bools = pa.array(mask.reshape(-1))
-                masks[name] = pa.FixedSizeListArray.from_arrays(bools, mask.shape[1]) if is_list else bools
+            values[name] = _in_lists(items, places.shape[1]) if in_lists else items
+            if masked:
+                bools = pa.array(exist.reshape(-1))
+                masks[name] = _in_lists(bools, exist.shape[1]) if in_lists else bools
         batch = replace_steps(self._batch, rows, values)
         for name, array in masks.items():
             at = batch.schema.get_field_index(name) + 1
@@ -239,7 +246,8 @@ class _Episodes:
     def expect(self, rows: Array, numbers: Array) -> None:
         """Keep the images of windows, once they are decoded, until all of these have them."""
         for name in self.images.columns:
-            self.images.expect(name, self._places(name, rows, numbers)[0].reshape(-1))
+            places, _ = self._places(self._form.steps(name, numbers).steps, rows)
+            self.images.expect(name, places.reshape(-1))
 
     def late(self, rows: Array, numbers: Array) -> pa.RecordBatch:
         """Number windows that `windows` makes later."""
@@ -477,7 +485,7 @@ class WindowReader(EpochReader):
             raise self._opened[-1].row_error(batch, fault) from fault.__cause__
         if last is not None:
             self._compare(batch.numbers, self._form.counts(episodes.steps))
-        for rows, windows in episodes.numbers():
+        for rows, windows in [episodes.all_numbers()] if self._form.is_late else episodes.numbers():
             if windows.max(initial=0) >> _BITS:
                 raise ValueError(f"an episode has more than {1 << _BITS} windows: pass a larger stride=")
             numbers = (batch.numbers[rows] + shift << _BITS) + windows
