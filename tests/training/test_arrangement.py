@@ -282,3 +282,23 @@ def test_a_long_document_is_given_in_pieces(tmp_path: Path) -> None:
     )
     values += [batch["x"].reshape(-1) for batch in rest]
     assert np.concatenate(values).tolist() == list(range(100_000))
+
+
+def test_a_state_before_damage_after_documents_without_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [[1, 2, 3], [], [], [4]]}, path, schema={"x": tfr.list_("int64")}, embed_schema=False)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    options: dict[str, Any] = {"schema": {"x": tfr.list_("int64")}, "batch_size": 1, "pack": {"x": 2}, "cut": True}
+    with tfr.iter_arrays(path, **options) as batches:
+        assert [batch["x"].tolist() for batch in islice(batches, 2)] == [[[1, 2]], [[3, 0]]]
+        state = batches.state()
+        with pytest.raises(tfr.errors.CorruptRecordError):
+            next(batches)
+    with (
+        tfr.iter_arrays(path, **options, state=state) as batches,
+        pytest.raises(tfr.errors.CorruptRecordError) as raised,
+    ):
+        next(batches)
+    assert raised.value.record == 3
