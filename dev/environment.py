@@ -76,6 +76,7 @@ ADAPTERS = {
         (*TESTS, "pillow", "ml_dtypes", "deltalake", "pyiceberg[sql-sqlite]", "pylance"),
         tests="howto/hf or Hugging or Lance",
     ),
+    "keras": Environment("keras", (*TESTS, "torch"), first=TORCH),
     "grain": Environment("grain", (*TESTS, "jax", "pillow"), tests="jax"),
     "daft": Environment("daft", (*TESTS, "ray[data]<2.60", *BUCKET)),
     "beam": Environment("beam", TESTS),

@@ -92,7 +92,7 @@ IN_PYTHON = """
     tfr.dataset("a.tfrecord").prefetch(2)
     tfr.dataset("a.tfrecord").batch(2)
     tfr.dataset("a.tfrecord").tail(2)
-    tfr.dataset("a.tfrecord").to_keras()
+    tfr.dataset("a.tfrecord").to_tensorflow()
     tfr.dataset("a.tfrecord").num_rows
     tfr.dataset("a.tfrecord").colums
     tfr.RecordWriter("b.tfrecord").write({"a": 1})

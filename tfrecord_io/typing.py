@@ -51,6 +51,7 @@ __all__ = [
     "ArrowTable",
     "BrowseServer",
     "BytesLike",
+    "CacheFolder",
     "Compression",
     "DatasetPiece",
     "DatasetReport",
@@ -203,6 +204,8 @@ OnErrorCollecting = OnErrorNameCollecting | Callable[[Any], object]
 
 IndexLike = bool | str | Sequence[str]
 """True: an index of record offsets. Columns, as `tfrecord_io.build_index` takes them: a column index."""
+CacheFolder = str | os.PathLike[str] | tuple[str | os.PathLike[str], int]
+"""A local directory, alone or with the most bytes that rows take there."""
 Lengths = int | tuple[int, str]
 """A number of values, alone or with a mode: ``(512, "left")`` keeps the last, ``(64, "multiple")`` pads to one."""
 

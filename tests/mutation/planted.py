@@ -487,7 +487,7 @@ THIRD_FAULTS = [
         "return plain",
     ),
     Fault(
-        "rows/training/batching.py",
+        "rows/training/arrangement.py",
         "buckets come in the order in which they began to fill",
         "batches += [(int(part[-1]) + 1, bucket, part)",
         "batches += [(int(part[0]) + 1, bucket, part)",

@@ -14,6 +14,7 @@ import pyarrow as pa
 from tfrecord_io.apps.adapters.duckdb import to_duckdb
 from tfrecord_io.apps.adapters.grain import to_grain
 from tfrecord_io.apps.adapters.hf import to_hf
+from tfrecord_io.apps.adapters.keras import to_keras
 from tfrecord_io.apps.adapters.polars import to_polars
 from tfrecord_io.apps.adapters.tf import to_tf
 from tfrecord_io.apps.adapters.torch import to_torch, to_torch_map
@@ -54,6 +55,8 @@ from tfrecord_io.read import (
 from tfrecord_io.rows import (
     ArrayIterator,
     BalancedEpochs,
+    ColumnForm,
+    Form,
     MixedEpochs,
     Mixture,
     RowSource,
@@ -448,13 +451,18 @@ class Dataset(_Shown):
         bucket_by: Sequence[str] | str | None = None,
         bucket_sizes: Sequence[int] | None = None,
         pack: Mapping[str, int] | None = None,
+        cut: bool = False,
+        end_token: Any = None,
+        cu_seqlens: bool = False,
         state: Mapping[str, Any] | None = None,
     ) -> ArrayIterator:
         """Batches of arrays for training; see `tfrecord_io.iter_arrays`.
 
         Parameters
         ----------
-        batch_size, shuffle_buffer, seed, epochs, drop_last, worker, uneven, bucket_by, bucket_sizes, pack, state
+        batch_size, shuffle_buffer, seed, epochs, drop_last, worker, uneven, bucket_by, bucket_sizes, state
+            As in `tfrecord_io.iter_arrays`.
+        pack, cut, end_token, cu_seqlens
             As in `tfrecord_io.iter_arrays`.
         ragged, pad_value, max_length, pad_to, missing
             As in `read_arrays`.
@@ -481,6 +489,9 @@ class Dataset(_Shown):
             bucket_by=bucket_by,
             bucket_sizes=bucket_sizes,
             pack=pack,
+            cut=cut,
+            end_token=end_token,
+            cu_seqlens=cu_seqlens,
             state=state,
         )
 
@@ -498,6 +509,7 @@ class Dataset(_Shown):
     to_tf = to_tf
     to_hf = to_hf
     to_grain = to_grain
+    to_keras = to_keras
 
     if not TYPE_CHECKING:  # methods of other packages
 
@@ -546,6 +558,7 @@ class _DerivedDataset(RowSource):
     to_tf = to_tf
     to_hf = to_hf
     to_grain = to_grain
+    to_keras = to_keras
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
@@ -612,15 +625,33 @@ class WindowedDataset(Windows, _DerivedDataset):
 
 @overload
 def windows(
-    data: FilesLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+    data: FilesLike,
+    offsets: Mapping[str, Sequence[int] | int] | None = None,
+    *,
+    prefix: str = "steps",
+    length: int = 16,
+    stride: int = 1,
+    pad: WindowPad = "none",
 ) -> WindowedDataset: ...
 @overload
 def windows(
-    data: TableLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+    data: TableLike,
+    offsets: Mapping[str, Sequence[int] | int] | None = None,
+    *,
+    prefix: str = "steps",
+    length: int = 16,
+    stride: int = 1,
+    pad: WindowPad = "none",
 ) -> pa.RecordBatchReader: ...
 @check_keywords
 def windows(
-    data: FilesLike | TableLike, *, prefix: str = "steps", length: int = 16, stride: int = 1, pad: WindowPad = "none"
+    data: FilesLike | TableLike,
+    offsets: Mapping[str, Sequence[int] | int] | None = None,
+    *,
+    prefix: str = "steps",
+    length: int = 16,
+    stride: int = 1,
+    pad: WindowPad = "none",
 ) -> WindowedDataset | pa.RecordBatchReader:
     """Turn each row, an episode, into a row for each window of consecutive steps in it.
 
@@ -641,10 +672,29 @@ def windows(
            [3, 4, 4],
            [5, 6, 6]])}
 
+    By column, such as the last two observations, and the actions that follow:
+
+    >>> arm = {"observation/pose": [[1, 2, 3]], "action": [[7, 8, 9]]}
+    >>> _ = tfr.write_tfrecord(arm, "arm.tfrecord")
+    >>> pairs = tfr.windows("arm.tfrecord", {"observation/*": range(-1, 1), "action": range(0, 2)})
+    >>> for name, steps in next(pairs.iter_arrays(batch_size=3)).items():
+    ...     print(name, steps.tolist())
+    observation/pose [[1, 1], [1, 2], [2, 3]]
+    observation/pose/mask [[False, True], [True, True], [True, True]]
+    action [[7, 8], [8, 9], [9, 9]]
+    action/mask [[True, True], [True, True], [True, False]]
+
     Parameters
     ----------
     data : path, Dataset, Reader, DataFrame, Table or any other table
         As for `explode`.
+    offsets : dict, optional
+        Steps of a window by column, relative to its own step, instead of `length` and `pad`: ``range(-1, 1)``, other
+        numbers, or one number, for a value without an axis of steps. Keys are names and globs, with or without the
+        prefix; other columns with the prefix have their own step. There is a window for each `stride`-th step. Beyond
+        an end, the first or last step is repeated, where ``<column>/mask`` is False. In training, images are decoded
+        once for all windows in the shuffle buffer, which holds numbers of windows, and their episodes as they are
+        stored.
     prefix : str, default "steps"
         The columns of steps are those named ``<prefix>/…``: lists with a value for each step, or tensors whose first
         axis counts the steps.
@@ -673,14 +723,20 @@ def windows(
     SchemaError
         As in `explode`.
     ValueError
-        `length` or `stride` is less than 1.
+        `length` or `stride` is less than 1, or an entry of `offsets` has no step.
     """
     length = check_integer("length", length, 1)
     stride = check_integer("stride", stride, 1)
     check_choice("pad", pad, get_args(WindowPad))
     source_data: Any = data
     source = _scan_of(source_data) if CallSource(source_data).may_be_read else open_input(source_data)
-    form = WindowForm(tuple(Steps.columns(source.schema, prefix)), length, stride, pad)
+    form: Form = WindowForm((), length, stride, pad)
+    if offsets is None:
+        form = form.only(tuple(Steps.columns(source.schema, prefix)))
+    elif (length, pad) != (16, "none"):
+        raise ValueError("offsets= states the steps of each column: leave out length= and pad=")
+    else:
+        form = ColumnForm.from_patterns(source.schema, offsets, prefix, stride)
     schema = form.schema(source.schema)
     if isinstance(source, LazyScan):
         return WindowedDataset(source, form)

@@ -56,6 +56,7 @@ CORE = (
     Adapter("tf", ("to_tf",)),
     Adapter("hf", ("to_hf",)),
     Adapter("grain", ("to_grain",)),
+    Adapter("keras", ("to_keras",)),
 )  # a new adapter is a row here
 ADAPTERS: Registry[Adapter] = Registry("adapter", Adapter, CORE, POINTS)
 

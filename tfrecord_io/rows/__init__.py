@@ -7,9 +7,12 @@ from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
     "ImageColumns": "arrays.image_columns",  # The columns of images in tables of a schema
+    "image_decoder": "arrays.image_decoding",  # The decoder of a column whose arrays are made of images
+    "RawImageDecoder": "arrays.image_decoding",  # Resizes a column of raw pixels, or of lists of them
     "cut_lists": "arrays.list_layout",  # Truncate lists, and pad them if the layout has a length
     "read_arrays": "arrays.read_arrays",  # Read TFRecord files of tf.train.Example into NumPy arrays, one per column
     "scan_arrays": "arrays.read_arrays",  # All rows of a scan
+    "SHAPE": "arrays.representation",
     "ColumnRepresentation": "arrays.representation",  # How one column is represented
     "TableRepresentation": "arrays.representation",  # How the columns of a schema are represented
     "row_lookup": "arrays.row_lookup",  # Look up rows of a scan
@@ -28,7 +31,9 @@ _HOMES = {
     "same_columns": "training.mixture",  # Bring the columns of all parts into one order
     "shares": "training.mixture",  # Scale weights so that their sum is 1
     "RowSource": "training.row_source",  # Rows for training
-    "WindowForm": "training.windows",  # Form of windows
+    "ColumnForm": "training.windows",  # Windows with steps of their own for each column, relative to every `stride`-th step of an episode
+    "Form": "training.windows",  # Form of windows
+    "WindowForm": "training.windows",  # Windows of the same steps of all columns
     "Windows": "training.windows",  # Windows of the episodes of a scan
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -1,9 +1,12 @@
 # Written by docs/reference/stub.py.
 
 from tfrecord_io.rows.arrays.image_columns import ImageColumns as ImageColumns
+from tfrecord_io.rows.arrays.image_decoding import RawImageDecoder as RawImageDecoder
+from tfrecord_io.rows.arrays.image_decoding import image_decoder as image_decoder
 from tfrecord_io.rows.arrays.list_layout import cut_lists as cut_lists
 from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
 from tfrecord_io.rows.arrays.read_arrays import scan_arrays as scan_arrays
+from tfrecord_io.rows.arrays.representation import SHAPE as SHAPE
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation as ColumnRepresentation
 from tfrecord_io.rows.arrays.representation import TableRepresentation as TableRepresentation
 from tfrecord_io.rows.arrays.row_lookup import RowLookup as RowLookup
@@ -22,6 +25,8 @@ from tfrecord_io.rows.training.mixture import Mixture as Mixture
 from tfrecord_io.rows.training.mixture import same_columns as same_columns
 from tfrecord_io.rows.training.mixture import shares as shares
 from tfrecord_io.rows.training.row_source import RowSource as RowSource
+from tfrecord_io.rows.training.windows import ColumnForm as ColumnForm
+from tfrecord_io.rows.training.windows import Form as Form
 from tfrecord_io.rows.training.windows import WindowForm as WindowForm
 from tfrecord_io.rows.training.windows import Windows as Windows
 
@@ -30,17 +35,22 @@ __all__ = [
     "ArraysByNumber",
     "BalancedEpochs",
     "BatchesByNumber",
+    "ColumnForm",
     "ColumnRepresentation",
+    "Form",
     "ImageColumns",
     "MixedEpochs",
     "Mixture",
+    "RawImageDecoder",
     "RowLookup",
     "RowSource",
+    "SHAPE",
     "SequenceEpochs",
     "TableRepresentation",
     "WindowForm",
     "Windows",
     "cut_lists",
+    "image_decoder",
     "iterate",
     "open_by_number",
     "read_arrays",

@@ -289,7 +289,9 @@ def test_a_seed_that_was_drawn_is_that_of_the_epochs_after_a_state(numbers: tfr.
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("options", [{"bucket_by": "x", "bucket_sizes": [2, 6]}, {"pack": {"x": 6}}])
+@pytest.mark.parametrize(
+    "options", [{"bucket_by": "x", "bucket_sizes": [2, 6]}, {"pack": {"x": 6}}, {"pack": {"x": 5}, "cut": True}]
+)
 def test_arranged_batches_resume(tmp_path: Path, workers: int, options: dict[str, Any]) -> None:
     stateful = pytest.importorskip("torchdata.stateful_dataloader")
     tfr.write_tfrecord({"x": [[n] * (n % 6 + 1) for n in range(60)], "n": range(60)}, tmp_path / "a.tfrecord")

@@ -37,7 +37,11 @@ VALUES: dict[str, dict[str, Any]] = {
     "missing": {"pad_to": 9, "missing": "mask"},
     "bucket_by": {"bucket_by": "t", "bucket_sizes": [4, 8]},
     "pack": {"pack": {"t": 16}},
+    "cut": {"cut": True, "pack": {"t": 16}},
+    "end_token": {"end_token": -1, "cut": True, "pack": {"t": 16}},
+    "cu_seqlens": {"cu_seqlens": True, "pack": {"t": 16}},
 }
+BATCHED = ("batch_size", "drop_last", "bucket_by", "pack", "cut", "end_token", "cu_seqlens")
 Arrays = Mapping[str, Any]
 
 
@@ -100,8 +104,8 @@ def test_torch_map(data: tfr.Dataset, option: str) -> None:
     torch = pytest.importorskip("torch")
     if not works("to_torch_map", option):
         return refused(data, "to_torch_map", option)
-    if option in ("bucket_by", "pack"):
-        rows = data.to_torch_map(batch_size=5, **VALUES[option])
+    if option in BATCHED:
+        rows = data.to_torch_map(**{"batch_size": 5, **VALUES[option]})
         loader = torch.utils.data.DataLoader(rows, batch_size=None, num_workers=2)
         assert len(loader) == len(rows)
         same([rows[i] for i in range(len(rows))], batches_of(data, option))
@@ -134,8 +138,8 @@ def test_grain(data: tfr.Dataset, option: str) -> None:
     grain = pytest.importorskip("grain")
     if not works("to_grain", option):
         return refused(data, "to_grain", option)
-    if option in ("bucket_by", "pack"):
-        source = data.to_grain(batch_size=5, **VALUES[option])
+    if option in BATCHED:
+        source = data.to_grain(**{"batch_size": 5, **VALUES[option]})
         return same(list(grain.MapDataset.source(source)), batches_of(data, option))
     dataset = grain.MapDataset.source(data.to_grain(**VALUES[option])).batch(5)
     return same([dataset[i] for i in range(len(dataset))], batches_of(data, option))
@@ -151,13 +155,13 @@ def test_hf(data: tfr.Dataset, option: str) -> None:
 
 
 def test_batches_by_number_have_another_order_with_a_seed(data: tfr.Dataset) -> None:
-    for arrangement in (VALUES["bucket_by"], VALUES["pack"]):
+    for arrangement in (VALUES["bucket_by"], VALUES["pack"], VALUES["end_token"]):
         sources = [data.to_grain(batch_size=4, **arrangement, seed=seed) for seed in (1, 1, 0, None)]
         epochs = [[source[i]["t"].tolist() for i in range(len(source))] for source in sources]
         assert epochs[0] == epochs[1]
         assert len({repr(epoch) for epoch in epochs}) == 3
         for epoch in epochs:
-            found = sorted(number for batch in epoch for row in batch for number in row if number)
+            found = sorted(number for batch in epoch for row in batch for number in row if number > 0)
             assert found == sorted(number for n in range(31) for number in range(n, n + n % 9) if number)
         dropped = data.to_grain(batch_size=4, **arrangement, drop_last=True)
         assert len(dropped) <= len(sources[0])
@@ -170,9 +174,11 @@ def test_batches_by_number_have_another_order_with_a_seed(data: tfr.Dataset) -> 
 def test_what_batches_by_number_are_not_possible_with(data: tfr.Dataset) -> None:
     with pytest.raises(ValueError, match="bucket_by= and pack= make batches: pass batch_size="):
         data.to_grain(pack={"t": 16})
-    for name, value in {"drop_last": True, "seed": 0, "batch_size": 0}.items():
+    for name, value in {"drop_last": True, "seed": 0, "cut": True}.items():
         with pytest.raises(ValueError, match=f"{name}={value}: rows by number are put in order"):
             data.to_grain(**{name: value})
+    with pytest.raises(ValueError, match="batch_size=0"):
+        data.to_grain(batch_size=0)
     source = data.to_grain(batch_size=3, pack={"t": 4})
     with pytest.raises(tfr.errors.SchemaError, match=r"record 5: .*has 5 values"):
         list(map(source.__getitem__, range(len(source))))
@@ -198,14 +204,16 @@ def test_columns_that_are_no_lists_are_refused_at_once(tmp_path: Path, option: s
     assert str(raised.value).partition(";")[0] == str(expected.value).partition(";")[0]
 
 
-@pytest.mark.parametrize("arrangement", ["bucket_by", "pack"])
+@pytest.mark.parametrize("arrangement", ["bucket_by", "pack", "cut"])
 def test_lists_of_structs_make_batches_by_number(tmp_path: Path, arrangement: str) -> None:
-    rows = [{"t": [n] * (n % 5), "u": [n] * (n % 3)} for n in range(20)]
+    width = 5 if arrangement == "cut" else 3
+    rows = [{"t": [n] * (n % 5), "u": [n] * (n % width), "v": [n] * (n % 5)} for n in range(20)]
     tfr.write_tfrecord({"s": rows}, tmp_path / "a")
     data = tfr.dataset(tmp_path / "a")
-    keywords = {
+    keywords: dict[str, Any] = {
         "bucket_by": {"bucket_by": ["s/u", "s/t"], "bucket_sizes": [2, 4]},
-        "pack": {"pack": {"s/u": 8, "s/t": 8}},
+        "pack": {"pack": {"s/u": 8, "s/t": 8, "s/v": 8}},
+        "cut": {"pack": {"s/t": 6, "s/u": 6, "s/v": 6}, "cut": True},
     }[arrangement]
     source = data.to_grain(batch_size=3, **keywords)
     same([source[i] for i in range(len(source))], list(data.iter_arrays(batch_size=3, **keywords)))

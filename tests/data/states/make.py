@@ -61,6 +61,26 @@ OPTIONS: list[dict[str, Any]] = [
         [{"batch_size": 4, "bucket_by": "t", "bucket_sizes": [2, 6]}, {"batch_size": 2, "pack": {"t": 6}}],
     )
 ]
+# Of later features, by file.
+BY_COLUMN = {"files": "a", "windows": {"offsets": {"x": [-1, 0, 2]}, "stride": 2}}
+LATER: dict[str, list[tuple[dict[str, Any], list[dict[str, Any]]]]] = {
+    "cut.json": [
+        (
+            {name: SOURCES[name] for name in ("files", "filtered", "mixed, all")},
+            [
+                {**order, **part, "batch_size": 2, "pack": {"t": 4}, "cut": True, "end_token": -1}
+                for order, part in itertools.product([{}, {"shuffle_buffer": 7, "seed": 5}], [{}, {"worker": [1, 2]}])
+            ],
+        ),
+        (
+            {
+                "windows by column": BY_COLUMN,
+                "windows by column, mixed": {**BY_COLUMN, "mix": ["a", "b"], "stop": "all"},
+            },
+            OPTIONS[:14:2],
+        ),
+    ]
+}
 POSITIONS = [1, 4, 8]  # batches before a state
 BY_NUMBER: list[dict[str, Any]] = [
     {},
@@ -175,16 +195,22 @@ def numbered_cases(source: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"keywords": keywords, "next": numbers_of(found[0]), "batches": len(found), "digest": digest}
 
 
-def main(path: Path, sources: dict[str, Any]) -> None:
+def main(name_of_file: str) -> None:
+    groups = LATER.get(name_of_file, [(SOURCES, OPTIONS)])
     cases = [
         {"name": name, "source": source, **case}
+        for sources, options in groups
         for name, source in sources.items()
-        for keywords in OPTIONS
+        for keywords in options
         if (case := states_of(source, keywords)) is not None
     ]
     numbered = [
-        {"name": name, "source": source, **case} for name, source in sources.items() for case in numbered_cases(source)
+        {"name": name, "source": source, **case}
+        for sources, _ in groups
+        for name, source in sources.items()
+        for case in numbered_cases(source)
     ]
+    path = FOLDER / name_of_file
     lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
     of_numbers = ",\n".join(json.dumps(case, separators=(",", ":")) for case in numbered)
     path.write_text(f'{{"states": [\n{lines}\n],\n"numbered": [\n{of_numbers}\n]}}\n', encoding="utf-8")
@@ -193,4 +219,4 @@ def main(path: Path, sources: dict[str, Any]) -> None:
 if __name__ == "__main__":
     if len(sys.argv) == 1:
         write_files()
-    main(FOLDER / (sys.argv[1] if len(sys.argv) > 1 else "states.json"), SOURCES)
+    main(sys.argv[1] if len(sys.argv) > 1 else "states.json")

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
 from tfrecord_io.kit import ArraysByNumber, BatchesByNumber, Rows, check_keywords
-from tfrecord_io.typing import Lengths, Missing, OpenedDataset
+from tfrecord_io.typing import CacheFolder, Lengths, Missing, OpenedDataset
 
 
 class GrainSource:
@@ -62,6 +62,10 @@ def to_grain(
     bucket_by: Sequence[str] | str | None = None,
     bucket_sizes: Sequence[int] | None = None,
     pack: Mapping[str, int] | None = None,
+    cut: bool = False,
+    end_token: Any = None,
+    cu_seqlens: bool = False,
+    cache: CacheFolder | None = None,
 ) -> GrainSource:
     """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
 
@@ -76,11 +80,14 @@ def to_grain(
     Parameters
     ----------
     batch_size : int, optional
-        With `bucket_by` or `pack`, whose batches are the items then: of the longest lists, or of packed rows.
+        The items are batches of so many rows, then: with `bucket_by` of the longest lists, with `pack` of packed rows.
     seed : int, optional
-        With `bucket_by` or `pack`: of the order of the rows that make batches; by default that of the files.
-    drop_last, bucket_by, bucket_sizes, pack
-        As in `iter_arrays`.
+        With `batch_size`: of the order of the rows that make batches; by default that of the files.
+    drop_last, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
+        As in `iter_arrays`, with `batch_size`.
+    cache : path, or (path, int), optional
+        A local directory, where decoded rows of one size are kept for the next epoch, run or process: at most so many
+        bytes, by default half of the space that is free. Files that have changed are decoded again.
     pad_value, max_length, pad_to, missing
         As in `read_arrays`.
 
@@ -88,7 +95,7 @@ def to_grain(
     -------
     GrainSource
         Its items are dicts by column: NumPy scalars and arrays, str, bytes, and None for missing text, bytes and lists.
-        With `bucket_by` or `pack` they are batches as those of `iter_arrays`, made once, which Grain shuffles.
+        With `batch_size` they are batches as those of `iter_arrays`, made once, which Grain shuffles.
 
     Raises
     ------
@@ -107,5 +114,9 @@ def to_grain(
             bucket_by=bucket_by,
             bucket_sizes=bucket_sizes,
             pack=pack,
+            cut=cut,
+            end_token=end_token,
+            cu_seqlens=cu_seqlens,
+            cache=cache,
         )
     )

@@ -54,12 +54,14 @@ def to_tf(
     bucket_by: Sequence[str] | str | None = None,
     bucket_sizes: Sequence[int] | None = None,
     pack: Mapping[str, int] | None = None,
+    cut: bool = False,
+    end_token: Any = None,
 ) -> tf.data.Dataset:
     """A tf.data.Dataset of batches, with a static element_spec.
 
     Parameters
     ----------
-    batch_size, shuffle_buffer, seed, drop_last, worker, uneven, bucket_by, bucket_sizes, pack
+    batch_size, shuffle_buffer, seed, drop_last, worker, uneven, bucket_by, bucket_sizes, pack, cut, end_token
         As in `iter_arrays`.
     ragged, pad_value, max_length, pad_to, missing
         As in `read_arrays`.
@@ -103,6 +105,8 @@ def to_tf(
         bucket_by=bucket_by,
         bucket_sizes=bucket_sizes,
         pack=pack,
+        cut=cut,
+        end_token=end_token,
     )
     if iteration.options.seed is None:  # the epochs are shuffled differently, by one seed
         with tf.init_scope():

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tfrecord_io.apps.adapters.model_inputs import ModelInputs
 from tfrecord_io.kit import LateTypes, RepresentationOptions, Rows, check_integer, check_keywords, needs
-from tfrecord_io.typing import ArrayLayout, Lengths, Missing, OpenedDataset, UnevenParts
+from tfrecord_io.typing import ArrayLayout, CacheFolder, Lengths, Missing, OpenedDataset, UnevenParts
 
 if TYPE_CHECKING:
     import torch
@@ -25,6 +26,8 @@ def to_torch(
     rank: tuple[int, int] | None = None,
     workers: int | None = None,
     uneven: UnevenParts = "keep",
+    channels_first: bool = False,
+    targets: Sequence[str] | str | None = None,
     ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
@@ -33,6 +36,9 @@ def to_torch(
     bucket_by: Sequence[str] | str | None = None,
     bucket_sizes: Sequence[int] | None = None,
     pack: Mapping[str, int] | None = None,
+    cut: bool = False,
+    end_token: Any = None,
+    cu_seqlens: bool = False,
 ) -> torch.utils.data.IterableDataset[dict[str, Any]]:
     """A PyTorch IterableDataset, whose rows the ranks and the workers of a DataLoader share.
 
@@ -49,8 +55,14 @@ def to_torch(
         The ``num_workers`` of the DataLoader, on which ``len()`` depends: each worker ends with a batch that may not be
         full. A DataLoader with another number is then an error. One that makes batches of single rows itself counts
         them as those of one worker, and trainers that end an epoch there omit some rows: pass `batch_size`.
-    shuffle_buffer, seed, drop_last, uneven, bucket_by, bucket_sizes, pack
+    shuffle_buffer, seed, drop_last, uneven, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
         As in `iter_arrays`.
+    channels_first : bool, default False
+        Images are (channels, height, width) as models of PyTorch take them: without a copy, in the memory format
+        ``torch.channels_last``.
+    targets : str or sequence of str, optional
+        Batches are pairs of inputs and targets: dicts of the other columns, and of these; or the value alone where a
+        dict would have one.
     ragged, pad_value, max_length, pad_to, missing
         As in `read_arrays`.
 
@@ -94,8 +106,12 @@ def to_torch(
         bucket_by=bucket_by,
         bucket_sizes=bucket_sizes,
         pack=pack,
+        cut=cut,
+        end_token=end_token,
+        cu_seqlens=cu_seqlens,
     )
-    return TFRecordStream(iteration, batch_size is None, workers)
+    form = ModelInputs.from_schema(iteration.schema, channels_first, targets)
+    return TFRecordStream(iteration, batch_size is None, workers, form=form)
 
 
 @check_keywords
@@ -105,6 +121,8 @@ def to_torch_map(
     batch_size: int | None = None,
     seed: int | None = None,
     drop_last: bool = False,
+    channels_first: bool = False,
+    targets: Sequence[str] | str | None = None,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
     pad_to: Lengths | Mapping[str, Lengths] | None = None,
@@ -112,6 +130,10 @@ def to_torch_map(
     bucket_by: Sequence[str] | str | None = None,
     bucket_sizes: Sequence[int] | None = None,
     pack: Mapping[str, int] | None = None,
+    cut: bool = False,
+    end_token: Any = None,
+    cu_seqlens: bool = False,
+    cache: CacheFolder | None = None,
 ) -> torch.utils.data.Dataset[dict[str, Any]]:
     """A map-style PyTorch Dataset: rows by number, for samplers. Files must not be compressed.
 
@@ -121,11 +143,17 @@ def to_torch_map(
     Parameters
     ----------
     batch_size : int, optional
-        With `bucket_by` or `pack`, whose batches are the items then: of the longest lists, or of packed rows.
+        The items are batches of so many rows, then: with `bucket_by` of the longest lists, with `pack` of packed rows.
     seed : int, optional
-        With `bucket_by` or `pack`: of the order of the rows that make batches; by default that of the files.
-    drop_last, bucket_by, bucket_sizes, pack
-        As in `iter_arrays`.
+        With `batch_size`: of the order of the rows that make batches, another one after ``set_epoch(n)``; by default
+        that of the files.
+    drop_last, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
+        As in `iter_arrays`, with `batch_size`.
+    channels_first, targets
+        As in `to_torch`.
+    cache : path, or (path, int), optional
+        A local directory, where decoded rows of one size are kept for the next epoch, run or process: at most so many
+        bytes, by default half of the space that is free. Files that have changed are decoded again.
     pad_value, max_length, pad_to, missing
         As in `read_arrays`.
 
@@ -134,10 +162,10 @@ def to_torch_map(
     torch.utils.data.Dataset
         Of dicts by column, whose values are those of a row of `to_torch`. ``rows[3]`` is one; ``rows[3:6]`` and
         ``rows[[5, 3]]`` are lists of several; ``rows.arrays([5, 3])`` is a batch as those of `iter_arrays`. A
-        DataLoader gets the rows of a batch by one call, which reads the records that are near each other together; with
-        ``collate_fn=rows.collate_fn`` it yields the batch as it was read; otherwise each row becomes tensors, which
-        takes many times as long. With `bucket_by` or `pack` its items are batches like those of `to_torch`, made once
-        and shuffled by a sampler: pass ``batch_size=None`` to the DataLoader.
+        DataLoader gets the rows of a batch by one call, which reads the records that are near each other together, and
+        yields the batch as it was read; with workers, ``collate_fn=rows.collate_fn`` sends it in less time. With
+        `batch_size` its items are batches like those of `to_torch`, which a sampler shuffles: pass
+        ``batch_size=None`` to the DataLoader.
 
     Raises
     ------
@@ -148,17 +176,20 @@ def to_torch_map(
     """
     with needs("torch"):
         from tfrecord_io.apps.adapters.torch_datasets import TFRecordRows
-    return TFRecordRows(
-        Rows.of(dataset).by_number(
-            batch_size=batch_size,
-            seed=seed,
-            drop_last=drop_last,
-            pad_value=pad_value,
-            max_length=max_length,
-            pad_to=pad_to,
-            missing=missing,
-            bucket_by=bucket_by,
-            bucket_sizes=bucket_sizes,
-            pack=pack,
-        )
+    rows = Rows.of(dataset).by_number(
+        batch_size=batch_size,
+        seed=seed,
+        drop_last=drop_last,
+        pad_value=pad_value,
+        max_length=max_length,
+        pad_to=pad_to,
+        missing=missing,
+        bucket_by=bucket_by,
+        bucket_sizes=bucket_sizes,
+        pack=pack,
+        cut=cut,
+        end_token=end_token,
+        cu_seqlens=cu_seqlens,
+        cache=cache,
     )
+    return TFRecordRows(rows, ModelInputs.from_schema(rows.schema, channels_first, targets))

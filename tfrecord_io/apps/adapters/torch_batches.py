@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
+from tfrecord_io.apps.adapters.model_inputs import ModelInputs
 from tfrecord_io.kit import Dtype
 
 Array = npt.NDArray[Any]
@@ -72,7 +73,8 @@ class WorkerBatch:
     Values are converted when the instance is made, not when it is pickled: a thread does that, whose errors are lost.
     """
 
-    def __init__(self, arrays: dict[str, Array], values: Mapping[str, Any]) -> None:
+    def __init__(self, arrays: dict[str, Array], values: Mapping[str, Any], form: ModelInputs | None = None) -> None:
+        self.form = form  # of pairs, which it arrives as
         self.arrays: dict[_Key, Array] = {(name,): array for name, array in arrays.items()}
         self.values = {**values}  # all names; None for values sent as arrays
         for name, value in values.items():
@@ -82,7 +84,7 @@ class WorkerBatch:
                 self.values[name] = [item if array is None else None for item, array in zip(value, items, strict=True)]
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
+    def from_arrays(cls, arrays: Mapping[str, Any], form: ModelInputs | None = None) -> Self:
         """Make the batch of arrays from `iter_arrays`."""
         plain = split_masks(arrays)
         sent = {
@@ -90,13 +92,14 @@ class WorkerBatch:
             for name, array in plain.items()
             if isinstance(array, np.ndarray) and array.dtype.kind in _TORCH_KINDS
         }
-        return cls(sent, {name: None if name in sent else _convert_value(array) for name, array in plain.items()})
+        values = {name: None if name in sent else _convert_value(array) for name, array in plain.items()}
+        return cls(sent, values, form)
 
     @classmethod
-    def from_tensors(cls, batch: Mapping[str, Any]) -> Self:
+    def from_tensors(cls, batch: Mapping[str, Any], form: ModelInputs | None = None) -> Self:
         """Make the batch of a dict of tensors and other values."""
         sent = {name: array for name, value in batch.items() if (array := _array_of(value)) is not None}
-        return cls(sent, {name: None if name in sent else value for name, value in batch.items()})
+        return cls(sent, {name: None if name in sent else value for name, value in batch.items()}, form)
 
 
 class _Collated:
@@ -150,14 +153,14 @@ def _array_of(value: Any) -> Array | None:
 
 def _reduce_batch(batch: WorkerBatch) -> tuple[Any, ...]:
     """Pickle a batch for another process."""
-    arrays, values = batch.arrays, batch.values
+    arrays, values, pairs = batch.arrays, batch.values, () if batch.form is None else (batch.form,)
     size = sum(map(_room, arrays.values()))
     memory = _shared.lend(size) if arrays else None
     if memory is None and size > _BUFFER_BYTES:  # torch opens a file for each tensor: too many for lists
         values = values | {name: tensor_of(array) for (name, *number), array in arrays.items() if not number}
         arrays = {key: array for key, array in arrays.items() if len(key) > 1}
     if not arrays:
-        return dict, (values,)
+        return (_pair, (values, *pairs)) if pairs else (dict, (values,))
     forms, begin = list[_Form](), 0
     for key, array in arrays.items():
         forms.append((key, array.dtype, array.shape, begin))
@@ -165,7 +168,7 @@ def _reduce_batch(batch: WorkerBatch) -> tuple[Any, ...]:
     content = bytearray(begin) if memory is None else memory.content
     for array, view in zip(arrays.values(), _views(content, forms), strict=True):
         view[...] = array
-    return _rebuild_batch, (values, forms, content if memory is None else memory)
+    return _rebuild_batch, (values, forms, content if memory is None else memory, *pairs)
 
 
 def _room(array: Array) -> int:
@@ -304,11 +307,15 @@ def _views(content: Any, forms: Iterable[_Form]) -> list[Array]:
     return [np.ndarray(shape, dtype, content, offset) for _, dtype, shape, offset in forms]
 
 
-def _rebuild_batch(values: dict[str, Any], forms: list[_Form], content: Any) -> dict[str, Any]:
+def _pair(values: dict[str, Any], form: ModelInputs) -> Any:
+    return form.pair(values)
+
+
+def _rebuild_batch(values: dict[str, Any], forms: list[_Form], content: Any, form: ModelInputs | None = None) -> Any:
     """Rebuild the batch that a worker sent."""
     for ((name, *number), *_), view in zip(forms, _views(content, forms), strict=True):
         if number:
             values[name][number[0]] = tensor_of(view)
         else:
             values[name] = tensor_of(view)
-    return values
+    return values if form is None else form.pair(values)

@@ -19,8 +19,11 @@ import numpy as np
 import torch
 from torch import distributed
 from torch.utils.data import Dataset, IterableDataset, default_convert, get_worker_info
+from torch.utils.data._utils.collate import collate, default_collate_fn_map
 
+from tfrecord_io.apps.adapters.model_inputs import ModelInputs
 from tfrecord_io.apps.adapters.torch_batches import Array, WorkerBatch, is_sent, tensor_of, tensors_of
+from tfrecord_io.base import INT64_MAX
 from tfrecord_io.kit import ArraysByNumber, BatchesByNumber, check_integer, counted, workers_in_state
 from tfrecord_io.typing import ArrayIterator
 
@@ -31,6 +34,7 @@ _LOW = 2**_BITS - 1
 _FIRST_BITS = 16  # of an iteration number: lower bits for its first process, the upper ones for its loader
 _FIRST = 2**_FIRST_BITS - 1
 _LOADERS = 2**15 - 1
+_PLAIN = ModelInputs()
 # Classes of accelerate, or of older versions of transformers, that distribute among ranks: the first the batches of
 # rank 0, the second the rows that each rank gets.
 _DISPATCHER, _SHARD = "DataLoaderDispatcher", "IterableDatasetShard"
@@ -113,6 +117,7 @@ class _TensorIterator:
             raise ValueError(f"workers={dataset.workers}, but {reason}: pass the same to to_torch")
         place = dataset.place(is_worker=info is not None)
         self._iteration, self._by_row, self._epochs = dataset.iteration_at(place), dataset.by_row, dataset.epochs
+        self._form = dataset.form
         seed = self._iteration.options.seed
         self._seed = self._epochs.seed if seed is None else seed
         self._is_idle = place.dealer == _DISPATCHER and index > 0
@@ -135,7 +140,7 @@ class _TensorIterator:
         iter(self._arrays)  # ValueError if they have been consumed
         return self
 
-    def __next__(self) -> dict[str, Any]:
+    def __next__(self) -> Any:
         if self._is_idle:
             raise StopIteration
         if self._may_change:  # StatefulDataLoader.state_dict makes an iterator that is used later
@@ -143,12 +148,12 @@ class _TensorIterator:
             if self._epochs.chosen != self._chosen:
                 self._slot, self._epoch = self._epochs.begin(None)
                 self._arrays = self._begin(seed=self._seed)
-        arrays = next(self._arrays)
+        arrays, form = self._form.arrays(next(self._arrays)), self._form
         if self._by_row:
-            return _row(tensors_of(arrays), 0)
+            return form.pair(_row(tensors_of(arrays), 0))
         if self._collate is not None and is_sent(sys._getframe(1), self._collate):
-            return WorkerBatch.from_arrays(arrays)  # type: ignore[return-value]  # the loop gets a dict
-        return tensors_of(arrays)
+            return WorkerBatch.from_arrays(arrays, form if form.is_pair else None)  # the loop gets a dict, or a pair
+        return form.pair(tensors_of(arrays))
 
     def state_dict(self) -> dict[str, Any]:
         """Position after the last batch or row, as numbers and text."""
@@ -280,13 +285,14 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         # For spawned workers: the values of the process that pickled the stream.
         epochs: _EpochNumbers | None = None,
         place: _Place | None = None,
+        form: ModelInputs = _PLAIN,
     ) -> None:
         if epochs is None:
             table = torch.zeros(2 + _EPOCH_SLOTS, dtype=torch.int64)
             if iteration.options.seed is None:
                 table[0] = torch.randint(2**_SEED_BITS, ())
             epochs = _EpochNumbers(table)
-        self.iteration, self.by_row, self.workers = iteration, by_row, workers
+        self.iteration, self.by_row, self.workers, self.form = iteration, by_row, workers, form
         self.epochs = epochs  # workers that persist see what is set
         self._place = place
         self._lengths: dict[_Place, int] = {}
@@ -346,44 +352,76 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[Any, ...]:
         place = _Place.of_process(self.iteration.options.worker)
-        return TFRecordStream, (self.iteration, self.by_row, self.workers, self.epochs, place)
+        return TFRecordStream, (self.iteration, self.by_row, self.workers, self.epochs, place, self.form)
 
 
 # ---- rows by number
 
 
-class _LazyBatch(Sequence[dict[str, Any]]):
-    """Rows of a batch, made when the first one is asked for; `_collate` needs none."""
+class _Row(dict[str, Any]):
+    """A row of a `_LazyBatch`, by whose type torch knows how to collate the batch."""
 
-    def __init__(self, tensors: dict[str, Any], count: int) -> None:
-        self.tensors, self._count = tensors, count
-        self._rows: list[dict[str, Any]] | None = None
+
+class _Pair(tuple[Any, Any]):
+    """A row with targets of a `_LazyBatch`."""
+
+    __slots__ = ()
+
+
+class _LazyBatch(Sequence[Any]):
+    """Rows of a batch, made when they are asked for; to collate them needs one at most."""
+
+    def __init__(self, tensors: dict[str, Any], count: int, form: ModelInputs) -> None:
+        self.tensors, self._count, self.form = tensors, count, form
 
     def __len__(self) -> int:
         return self._count
 
     def __getitem__(self, row: Any) -> Any:
-        if self._rows is None:
-            self._rows = [_row(self.tensors, number) for number in range(self._count)]
-        return self._rows[row]
+        if isinstance(row, slice):
+            return [self[at] for at in range(self._count)[row]]
+        values = _row(self.tensors, range(self._count)[row])
+        return _Pair(self.form.pair(values)) if self.form.is_pair else _Row(values)
 
 
-def _collate(rows: Any) -> dict[str, Any] | WorkerBatch:
+def _collate_whole(rows: Any, *, collate_fn_map: Any = None) -> Any:
+    """Return the batch that rows belong to; torch collates them by this function unless it has another."""
+    if isinstance(rows, _LazyBatch):
+        return rows.form.pair(rows.tensors)
+    plain = [{**row} if isinstance(row, _Row) else (*row,) for row in rows]
+    return collate(plain, collate_fn_map=collate_fn_map)
+
+
+default_collate_fn_map.update({_Row: _collate_whole, _Pair: _collate_whole})
+
+
+def _collate(rows: Any) -> Any:
     """Return the batch that rows belong to, as to_torch makes it: a `collate_fn` that copies nothing."""
     if not isinstance(rows, _LazyBatch):
         reason = "it takes the rows that a DataLoader gets of to_torch_map by one call, with batch_size= of the loader"
         advice = "leave it out where rows come one by one, as from a ConcatDataset"
         raise TypeError(f"collate_fn: {reason}; got {type(rows).__name__}; {advice}")
     if get_worker_info() is not None and is_sent(sys._getframe(1), _collate):
-        return WorkerBatch.from_tensors(rows.tensors)
-    return rows.tensors
+        return WorkerBatch.from_tensors(rows.tensors, rows.form if rows.form.is_pair else None)
+    return rows.form.pair(rows.tensors)
+
+
+def _plain_row(row: Any) -> Any:
+    """A row as a dict or a tuple."""
+    return {**row} if isinstance(row, _Row) else (*row,) if isinstance(row, _Pair) else row
 
 
 class TFRecordRows(Dataset):  # type: ignore[misc]
     """Rows of TFRecord files, or batches of them, by number."""
 
-    def __init__(self, rows: ArraysByNumber | BatchesByNumber) -> None:
-        self.rows = rows
+    def __init__(self, rows: ArraysByNumber | BatchesByNumber, form: ModelInputs = _PLAIN) -> None:
+        self.rows, self.form = rows, form
+
+    def set_epoch(self, epoch: int) -> None:
+        """Put the rows of batches in another order; before a loader makes workers. ValueError without a `seed`."""
+        if not isinstance(self.rows, BatchesByNumber):
+            raise ValueError("set_epoch() orders the rows of batches: pass batch_size= and seed=, or use a sampler")
+        self.rows.set_epoch(check_integer("epoch", epoch, 0, INT64_MAX))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -391,21 +429,23 @@ class TFRecordRows(Dataset):  # type: ignore[misc]
     def __getitem__(self, number: Any) -> Any:
         """A row by its number; a list of rows by a slice or a sequence of numbers."""
         if isinstance(number, slice):
-            return list(self.__getitems__(range(len(self))[number]))
+            return list(map(_plain_row, self.__getitems__(range(len(self))[number])))
         if np.ndim(number):
-            return list(self.__getitems__(number))
+            return list(map(_plain_row, self.__getitems__(number)))
         if (row := self.rows.row(operator.index(number))) is None:
-            return self.__getitems__([number])[0]
-        return {
+            return _plain_row(self.__getitems__([number])[0])
+        tensors = {
             name: tensor_of(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
-            for name, value in row.items()
+            for name, value in self.form.arrays(row).items()
         }
+        return self.form.pair(tensors)
 
-    def __getitems__(self, numbers: Sequence[int]) -> Sequence[dict[str, Any]]:
+    def __getitems__(self, numbers: Sequence[int]) -> Sequence[Any]:
         """The rows of a batch, for a DataLoader."""
+        form = self.form
         if isinstance(self.rows, BatchesByNumber):
-            return list(map(tensors_of, self.rows.take(numbers)))
-        return _LazyBatch(tensors_of(self.rows.arrays(numbers)), len(numbers))
+            return [form.pair(tensors_of(form.arrays(batch))) for batch in self.rows.take(numbers)]
+        return _LazyBatch(tensors_of(form.arrays(self.rows.arrays(numbers))), len(numbers), form)
 
     collate_fn = staticmethod(_collate)
 

@@ -27,6 +27,9 @@ class ColumnLayout:
     multiple: int = 1  # without `length`: the next multiple of this
     bucketed: bool = False  # rows have the length of their bucket
     packed: bool = False  # a row holds several lists
+    cut: bool = False  # and parts of them
+    end: Any = None  # the value after each list that is cut
+    cumulative: bool = False  # with the cumulative lengths of the lists of a batch
     named_by: str | None = None  # the option that states `length`, and which a longer list contradicts
 
 
@@ -142,7 +145,8 @@ def _check_layout(where: str, layout: ColumnLayout) -> None:
         raise ValueError(f"ragged={layout.ragged!r}{where} cannot be combined with {layout.named_by}, which pads")
     if layout.ragged == "csr" and layout.max_length is not None:
         raise ValueError(f"ragged='csr'{where} has all values, and takes no max_length=")
-    if layout.max_length is not None and layout.length is not None and layout.max_length > layout.length:
+    room = None if layout.cut else layout.length
+    if layout.max_length is not None and room is not None and layout.max_length > room:
         raise ValueError(f"max_length={layout.max_length}{where} is more than {layout.named_by} has room for")
 
 
@@ -178,6 +182,9 @@ class IterOptions(RepresentationOptions):
     bucket_by: Sequence[str] | str | None = None
     bucket_sizes: Sequence[int] | None = None
     pack: Mapping[str, int] | None = None
+    cut: bool = False
+    end_token: Any = None
+    cu_seqlens: bool = False
     state: Mapping[str, Any] | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset({"batch_bytes"})  # a batch for training has batch_size rows
@@ -186,8 +193,9 @@ class IterOptions(RepresentationOptions):
     def __post_init__(self) -> None:
         if not (self.bucket_by is None and self.bucket_sizes is None and self.pack is None):
             self._check_arrangement()
+        self._check_cut()
         super().__post_init__()
-        self._check_flags("drop_last")
+        self._check_flags("drop_last", "cut", "cu_seqlens")
         self._check_integer("shuffle_buffer", 0)
         self._check_integer("seed", 0, optional=True)
         self._check_integer("epochs", 1, optional=True)
@@ -253,8 +261,32 @@ class IterOptions(RepresentationOptions):
             assert self.bucket_sizes is not None
             length, named_by = self.bucket_sizes[-1], f"bucket_sizes={list(self.bucket_sizes)}"
         ragged = layout.ragged or "pad"
-        flags = {"packed": packed, "bucketed": bucketed}
-        return replace(layout, ragged=ragged, length=length, multiple=1, named_by=named_by, **flags)
+        layout = replace(layout, ragged=ragged, length=length, multiple=1, named_by=named_by, bucketed=bucketed)
+        if not packed:
+            return layout
+        end = column_value(self.end_token, name)
+        return replace(layout, packed=True, cut=self.cut, end=end, cumulative=self.cu_seqlens)
+
+    def _check_cut(self) -> None:
+        if self.pack is None:
+            given = {"cut": self.cut, "end_token": self.end_token, "cu_seqlens": self.cu_seqlens}
+            for name, value in given.items():
+                if value is not None and value is not False:
+                    raise ValueError(f"{name}={value!r} is for packed rows: pass pack=, a length by column")
+            return
+        sizes = set(self.pack.values())
+        if self.cut and len(sizes) > 1:
+            raise ValueError(f"cut=True cuts all columns at the same places: pass one length, not pack={self.pack!r}")
+        if self.end_token is None:
+            return
+        if not self.cut:
+            raise ValueError(f"end_token={self.end_token!r} needs cut=True, which makes one stream of the documents")
+        names = [*self.end_token] if isinstance(self.end_token, Mapping) else [*self.pack]
+        if {*names} != {*self.pack}:
+            raise ValueError(f"end_token={self.end_token!r}: expected a value for each column of pack=")
+        for name in names:
+            if not isinstance(column_value(self.end_token, name), int | float | str):
+                raise TypeError(f"end_token={self.end_token!r}: expected a number or a text, or a dict by column")
 
     def _check_arrangement(self) -> None:
         if (self.bucket_by is None) != (self.bucket_sizes is None):

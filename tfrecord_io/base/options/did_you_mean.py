@@ -15,7 +15,7 @@ NO_APPEND = "nothing is appended to a file: write another one next to it, and re
 _ALL_ROWS = ("read_tfrecord", "read_table", "read_arrays", "infer_schema", "open_random")
 _FILE_WRITERS = "RecordWriter merge split shuffle sample dedupe salvage copy write_npy write_npz".split()
 _TRAINING = "batch_size shuffle_buffer seed epochs drop_last worker uneven state ragged missing bucket_by".split()
-_TRAINING += ["bucket_sizes", "pack"]
+_TRAINING += ["bucket_sizes", "pack", "cut", "end_token"]
 
 
 def _keywords_of(call: str) -> str:
@@ -96,9 +96,7 @@ _ROWS: dict[str, str] = {
     "Dataset.cache Dataset.prefetch Dataset.persist Dataset.interleave": (
         "iter_arrays reads ahead by itself; keep the rows in memory by to_arrays() or to_table()"
     ),
-    "Dataset.to_keras Dataset.as_dataset Dataset.to_tensorflow": (
-        "call to_tf(batch_size=…), whose result model.fit takes"
-    ),
+    "Dataset.as_dataset Dataset.to_tensorflow": ("call to_tf(batch_size=…), whose result model.fit takes"),
     "Dataset.dataloader Dataset.to_dataloader Dataset.to_pytorch": (
         "torch.utils.data.DataLoader(ds.to_torch(…)) takes it"
     ),
@@ -211,6 +209,8 @@ _ROWS: dict[str, str] = {
     _keywords_of("to_torch_map"): (
         "a sampler and a DataLoader shuffle, share and batch rows by number; to_torch streams them"
     ),
+    "iter_arrays(cache=) to_torch(cache=) to_tf(cache=)": "to_torch_map, to_grain and to_keras keep rows by number",
+    "to_tf(cu_seqlens=) to_hf(cu_seqlens=)": "iter_arrays and to_torch have it, for their attention kernels",
     _keywords_of("to_tf"): (
         "each iteration is an epoch, and repeat(n) of the dataset has several; iter_arrays(state=…) resumes"
     ),

@@ -18,6 +18,7 @@ from tfrecord_io.base import ColumnLayout, Expansion, ordered
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, Dense, ImageForm, PixelReader, Ragged, RawImages, RowFault, list_lengths, pillow
 from tfrecord_io.errors import DecodeError, SchemaError
+from tfrecord_io.rows.arrays.shared_images import Groups, decode_shared, encoded_bytes
 
 # Why images are objects, and what else to declare.
 NO_COMMON_TYPE = ('images of mode "unchanged" have no type in common', 'declare tfr.image(mode="RGB"), "L" or "RGBA"')
@@ -31,6 +32,7 @@ class ImageDecoder:
     feature: str  # the name of the column
     form: ImageForm  # the form of the pixels
     in_lists: bool = False  # its rows are lists of images
+    shared: Groups | None = None  # what cells may have keys of
 
     @classmethod
     def from_field(cls, field: pa.Field) -> Self | None:
@@ -105,6 +107,8 @@ class ImageDecoder:
 
     def _stored_bytes(self, arrays: Iterable[pa.Array]) -> int:
         """Bytes of the images of columns as they are stored."""
+        if self.shared is not None:
+            return sum(encoded_bytes(self.shared, self.feature, array) for array in arrays)
         return sum(pc.sum(pc.binary_length(array)).as_py() or 0 for array in arrays)
 
     def _cells(self, array: pa.Array) -> list[Any]:
@@ -205,6 +209,8 @@ class ImageDecoder:
     def _decode_images(self, images: list[tuple[int, Any]], threads: int) -> Iterator[tuple[int, Array]]:
         """The number of each image and its pixels, in order."""
         read = self._reader()
+        if self.shared is not None:
+            return decode_shared(self.shared, self.feature, images, read=read, threads=threads)
         return ordered((partial(read, image) for image in images), min(threads, len(images)), "images")
 
     def _reader(self) -> Callable[[tuple[int, Any]], tuple[int, Array]]:

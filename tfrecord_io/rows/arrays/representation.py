@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter, itemgetter
@@ -18,18 +19,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import MIB, ColumnLayout, Expansion, RepresentationOptions, Task, WorkerPool, cpu_count
+from tfrecord_io.base import MIB, ColumnLayout, Expansion, RepresentationOptions, Task, WorkerPool, counted, cpu_count
 from tfrecord_io.bytes import Array, NumberColumn, is_text_dtype, join_numbers, text_dtype
 from tfrecord_io.columns import Column, Dense, Ragged, RowFault, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
-from tfrecord_io.rows.arrays.image_decoding import image_decoder, stack_equal
+from tfrecord_io.rows.arrays.image_decoding import RawImageDecoder, image_decoder, stack_equal
+from tfrecord_io.rows.arrays.shared_images import Groups
 from tfrecord_io.rows.arrays.sparse_matrices import SparseMatrix, csr_matrix, matrix_indices, sparse_matrices
 
 _MOST_TEXT = 2**31  # bytes that 32-bit offsets can count
 _SHARED_ROWS = 10_000  # of text; fewer are represented in about the time that it takes to start a thread
 LENGTH, SHAPE = "length", "shape"  # of the arrays ``<name>/length`` and ``<name>/shape``
 SEGMENT_IDS, POSITIONS = "segment_ids", "positions"
+CU_SEQLENS, MAX_SEQLEN = "cu_seqlens", "max_seqlen"  # as attention kernels for packed rows name them
 _BLOCK_BYTES = 16 * MIB  # of arrays that share memory; a larger block would keep too much for one that is kept
 _OWN_BYTES = 4 * MIB  # from this size on NumPy asks for huge pages
 _ALIGNMENT = 64
@@ -45,6 +48,7 @@ class BatchForm(NamedTuple):
     bins: Array | None = None  # the row of packed arrays that each row belongs to, ascending
     bin_count: int = 0  # the number of rows of packed arrays
     segments: Array | None = None  # the number of each row within its row of packed arrays
+    ended: Array | None = None  # whether a row is followed by its end token
 
 
 @dataclass(slots=True)
@@ -56,6 +60,7 @@ class ColumnArrays:
     ragged: str | None  # how ragged rows are represented
     masked: bool
     pad_value: Any = None
+    end: Any = None  # the value after each row that is cut
     layout: ColumnLayout = _PLAIN  # of rows that are padded
     missing: Array | None = None  # the mask, if it is known already
     of_images: bool = False  # whose mask has one bool for a row, not for each of its pixels
@@ -78,23 +83,50 @@ class ColumnArrays:
             return {self.name: rows.cut(begin, end), **sizes}
         layout, length = self.layout, self.layout.length
         if form is not None and form.bins is not None and layout.packed:
-            assert length is not None
-            assert form.segments is not None
-            arrays = rows.pack(
-                begin,
-                end,
-                bins=form.bins,
-                segments=form.segments,
-                count=form.bin_count,
-                length=length,
-                fill=self.pad_value,
-            )
-            return dict(zip((self.name, f"{self.name}/{SEGMENT_IDS}", f"{self.name}/{POSITIONS}"), arrays, strict=True))
+            return self._pack(rows, begin, end, form)
         if form is not None and layout.bucketed:
             length = form.length
         values = rows.pad(begin, end, fill=self.pad_value, length=length, multiple=layout.multiple)
         padded = self._add_mask(values, rows.valid, begin, end)
         return {**padded, **(sizes or {f"{self.name}/{LENGTH}": rows.lengths_of(begin, end)})}
+
+    def _pack(self, rows: Ragged, begin: int, end: int, form: BatchForm) -> dict[str, Any]:
+        """The rows [begin, end) in packed rows, with their segments and positions."""
+        assert self.layout.length is not None
+        assert form.bins is not None
+        assert form.segments is not None
+        arrays = rows.pack(
+            begin,
+            end,
+            bins=form.bins,
+            segments=form.segments,
+            count=form.bin_count,
+            length=self.layout.length,
+            fill=self.pad_value,
+            ended=form.ended,
+            last=self.end,
+        )
+        names = (self.name, f"{self.name}/{SEGMENT_IDS}", f"{self.name}/{POSITIONS}")
+        packed = dict(zip(names, arrays, strict=True))
+        if self.layout.cumulative:
+            bounds = cumulative_lengths(arrays[1])
+            longest = np.array(np.diff(bounds).max(initial=0), np.int32)
+            packed |= {f"{self.name}/{CU_SEQLENS}": bounds, f"{self.name}/{MAX_SEQLEN}": longest}
+        return packed
+
+    @property
+    def lengths(self) -> Array:
+        """How many values each row has, where rows have different numbers."""
+        assert isinstance(self.rows, Ragged)
+        return self.rows.lengths
+
+    def cut(self, rows: Array, begins: Array) -> ColumnArrays:
+        """Cut the rows into pieces, which begin so many values after the first one of some rows.
+
+        The last place is the end of the last piece.
+        """
+        assert isinstance(self.rows, Ragged)
+        return replace(self, rows=Ragged(self.rows.values, self.rows.offsets[rows] + begins))
 
     def _matrix(self, begin: int, end: int) -> Any:
         """The rows [begin, end) as a csr_matrix."""
@@ -142,6 +174,14 @@ class ColumnRepresentation:
             if self.layout.packed:
                 advice = "declare tfr.image(resize=(height, width))"
                 raise SchemaError("pack= is for lists of images of one size", feature=field.name, hint=advice)
+
+    def share_images(self, shared: Groups) -> ColumnRepresentation:
+        """Return this representation with images that are keys of shared ones."""
+        if self.decoder is None or isinstance(self.decoder, RawImageDecoder):
+            return self
+        column = copy(self)
+        column.decoder = replace(self.decoder, shared=shared)
+        return column
 
     def _join(self, arrays: list[pa.Array]) -> Dense | Ragged:
         if self.decoder is None and self.complete and self.layout.ragged is None and self.layout.max_length is None:
@@ -236,13 +276,13 @@ class ColumnRepresentation:
             if ragged != "object":
                 self._refuse_missing(rows.valid, f"ragged={ragged!r}", maskable=pads)
             value = ColumnRepresentation.pad_value(layout.pad_value, rows.values.dtype, name) if pads else None
-            if layout.length is not None:
+            last = None if layout.end is None else _end_value(layout.end, rows.values.dtype, name)
+            if layout.length is not None and not layout.cut:
                 self._refuse_longer(rows, layout.length)
-            elif pads and budget is not None:
+            elif pads and budget is not None and not layout.cut:
                 budget.take_padding(rows, mask_bytes, name)
-            return ColumnArrays(
-                name, rows, ragged=ragged, masked=pads and masked, pad_value=value, layout=layout, of_images=of_images
-            )
+            column = ColumnArrays(name, rows, ragged, pads and masked, layout=layout, of_images=of_images)
+            return replace(column, pad_value=value, end=last)
         kind = rows.values.dtype.kind
         if kind == "O" and self.decoder is not None and self.complete and self.layout.ragged is None:
             rows = Dense(stack_equal(rows.values))
@@ -384,10 +424,12 @@ class TableRepresentation:
         )
         return not self._has_structs and all(plain)
 
-    def represent(self, batches: list[pa.RecordBatch], budget: ArrayBudget | None = None) -> list[ColumnArrays]:
+    def represent(
+        self, batches: list[pa.RecordBatch], budget: ArrayBudget | None = None, shared: Groups | None = None
+    ) -> list[ColumnArrays]:
         """Join and represent the columns of all batches; empties the list, to free memory.
 
-        The arrays may take what `budget` has left.
+        The arrays may take what `budget` has left; images may be keys of `shared` ones.
 
         The RowFault it may raise is that of the first bad row, numbered through all batches.
         """
@@ -403,6 +445,8 @@ class TableRepresentation:
                     if Column(column.field.type).is_text:
                         texts[i] = pool.submit(partial(column.represent, [part[i] for part in parts], None))
             for i, column in enumerate(self._columns):
+                if shared:
+                    column = column.share_images(shared)
                 try:
                     if i in numbers:
                         arrays.append(column.numbers(numbers[i]))
@@ -417,7 +461,30 @@ class TableRepresentation:
                     part[i] = None  # free it: representing a column may have copied it
         if fault is not None:
             raise fault
+        _refuse_other_lengths([column for column in arrays if column.layout.cut])
         return join_matrices(arrays, self._matrices) if self._matrices else arrays
+
+
+def _refuse_other_lengths(columns: list[ColumnArrays]) -> None:
+    """Raise RowFault for a row whose lists in these columns, which are cut together, have different lengths."""
+    first, *others = [column.lengths for column in columns] or [np.empty(0)]
+    for row in np.flatnonzero(sum(lengths != first for lengths in others))[:1].tolist():
+        at = next(at for at, lengths in enumerate(others) if lengths[row] != first[row])
+        expected, got, name = int(first[row]), int(others[at][row]), columns[at + 1].name
+        reason = f"it has {counted(got, 'value')}, but {counted(expected, 'value')} in '{columns[0].name}'"
+        advice = "cut=True cuts columns at the same places: exclude one of them"
+        raise RowFault(row, reason, feature=name, expected=expected, got=got, hint=advice, error=SchemaError)
+
+
+def cumulative_lengths(segments: Array) -> Array:
+    """Where segments begin in packed rows, one row after the other, and where the last one ends, as int32.
+
+    >>> cumulative_lengths(np.array([[1, 1, 2, 0], [1, 1, 1, 1]]))
+    array([0, 2, 3, 4, 8], dtype=int32)
+    """
+    begins = np.ones(segments.shape, np.bool_)
+    begins[:, 1:] = segments[:, 1:] != segments[:, :-1]
+    return np.append(np.flatnonzero(begins), segments.size).astype(np.int32)
 
 
 def _as_ragged(rows: Dense | Ragged) -> Ragged:
@@ -539,6 +606,37 @@ class Blocks:
             self._block = np.empty(self._size, np.uint8)
         values, self._block = self._block[:size].view(dtype), self._block[-(-size // _ALIGNMENT) * _ALIGNMENT :]
         return values
+
+
+def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
+    """Convert a padding value to a dtype; arrays of text and bytes are padded with empty values unless `value` is one.
+
+    >>> pad_value(-1, np.dtype("int64"), "x"), pad_value(0, np.dtype("M8[s]"), "x")
+    (np.int64(-1), np.datetime64('1970-01-01T00:00:00'))
+    """
+    if is_text_dtype(dtype):
+        return value if isinstance(value, str) else ""
+    if dtype.kind == "O":
+        return value if isinstance(value, bytes) else b""
+    if dtype.kind in "US" and not isinstance(value, str | bytes):
+        return dtype.type()
+    converted = _cast_exactly(value, dtype)
+    if converted is None:
+        reason = f"cannot pad {dtype} with {value!r}"
+        raise SchemaError(reason, feature=name, expected=str(dtype), got=value, hint="pass another pad_value=")
+    return converted
+
+
+def _end_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
+    """Convert an end token to a dtype; SchemaError if the dtype cannot hold it."""
+    is_text = is_text_dtype(dtype) or dtype.kind in "OSU"
+    converted = value if is_text_dtype(dtype) and isinstance(value, str) else None
+    if not is_text and not isinstance(value, str):
+        converted = _cast_exactly(value, dtype)
+    if converted is None:
+        reason, advice = f"end_token={value!r} is no value of {dtype}", "pass a dict by column, or another token"
+        raise SchemaError(reason, feature=name, expected=str(dtype), got=value, hint=advice)
+    return converted
 
 
 def _cast_exactly(value: Any, dtype: np.dtype[Any]) -> Any:

@@ -18,6 +18,7 @@ from tfrecord_io.columns import Column, RowFault, empty_batch, int64_array
 from tfrecord_io.errors import SALVAGE, TFRecordError
 from tfrecord_io.read import IndexedFiles, NumberedRows, RandomAccess, Scan, open_indexed, open_scan
 from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation
+from tfrecord_io.rows.arrays.shared_images import Groups
 
 OF_ROWS = frozenset({"pad_value", "max_length", "pad_to", "missing"})
 _PLAIN = ColumnLayout()
@@ -35,6 +36,10 @@ class Lookup(ABC):
     @abstractmethod
     def table(self, numbers: Array) -> pa.Table:
         """The rows of numbers from 0 to the length, in this order."""
+
+    def shared_table(self, numbers: Array) -> tuple[pa.Table, Groups]:
+        """These rows, and images that they may have keys of."""
+        return self.table(numbers), {}
 
     def record(self, number: int) -> Mapping[str, Any] | None:
         """The values of a row, which take less time than a table of it; None if they are not to be had alone."""
@@ -163,6 +168,11 @@ class ArraysByNumber:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return self.rows.schema
+
     def describe(self) -> str:
         """For display."""
         return self.rows.describe()
@@ -199,15 +209,22 @@ class ArraysByNumber:
             row[name] = value if scalar is None else scalar(value)
         return row
 
-    def arrays(self, rows: Any, form: BatchForm | None = None) -> dict[str, Any]:
-        """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
+    def arrays(
+        self, rows: Any, form: BatchForm | None = None, cuts: tuple[Array, Array] | None = None
+    ) -> dict[str, Any]:
+        """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range.
+
+        `cuts` are the arguments of `ColumnArrays.cut`.
+        """
         numbers = row_numbers(rows, len(self))
-        table = self.rows.table(numbers)
+        table, shared = self.rows.shared_table(numbers)
         try:
-            columns = self._representation.represent(table.to_batches() or [empty_batch(table.schema)])
+            columns = self._representation.represent(table.to_batches() or [empty_batch(table.schema)], None, shared)
         except RowFault as fault:
             raise self.rows.row_error(fault.renumber(int(numbers[fault.row]))) from fault.__cause__
-        return TableRepresentation.slice(columns, 0, len(table), form)
+        if cuts is None:
+            return TableRepresentation.slice(columns, 0, len(table), form)
+        return TableRepresentation.slice([column.cut(*cuts) for column in columns], 0, len(cuts[0]) - 1, form)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ArraysByNumber, (self.rows, self._options, self._lengths)

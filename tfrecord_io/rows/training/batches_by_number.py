@@ -1,6 +1,6 @@
 """Read rows or batches of a source by number, as arrays.
 
-Batches are made by the lengths of lists, as by `bucket_by` and `pack` of `iter_arrays`.
+Batches have the next rows, or are made by the lengths of lists, as by `bucket_by` and `pack` of `iter_arrays`.
 """
 
 from __future__ import annotations
@@ -12,38 +12,63 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import IterOptions
+from tfrecord_io.base import IterOptions, RepresentationOptions
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns import leaf_fields
 from tfrecord_io.read import Scan, ScanHolder
-from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber, row_numbers, row_options
-from tfrecord_io.rows.training.batching import arrange_batches, list_lengths_of
+from tfrecord_io.rows.arrays.row_cache import cached_rows
+from tfrecord_io.rows.arrays.rows_by_number import OF_ROWS, ArraysByNumber, row_numbers, row_options
+from tfrecord_io.rows.training.arrangement import arrange_batches, batches_of_size, cut_documents, list_lengths_of
 from tfrecord_io.rows.training.files import source_of
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.shuffle_buffer import random_stream
 
 _ORDER = 4  # the purpose of a stream of random numbers; `shuffle_buffer` and mixtures have others
-_OF_BATCHES = frozenset({"seed", "drop_last", "bucket_by", "bucket_sizes", "pack"})
+_OF_BATCHES = frozenset({"seed", "drop_last", "bucket_by", "bucket_sizes", "pack", "cut", "end_token", "cu_seqlens"})
 
 
 class BatchesByNumber:
-    """Batches of a source by number; the lengths of all lists are read first. An instance can be pickled.
+    """Batches of a source by number; if lengths of lists decide, all are read first. An instance can be pickled.
 
-    `arranges` is true of the options. With a `seed`, rows are put in a random order before they make batches.
+    With a `seed`, rows are put in a random order before they make batches.
     """
 
-    def __init__(self, source: RowSource, options: IterOptions) -> None:
+    def __init__(self, source: RowSource, options: IterOptions, cache: Any = None) -> None:
         values = {name: getattr(options, name) for name in sorted({"batch_size", "max_length", *_OF_BATCHES})}
-        shown = [f"{name}={value!r}" for name, value in values.items() if value is not None]
+        off = {name for name in ("cut", "cu_seqlens") if not values[name]}
+        self._options = options
+        shown = [f"{name}={value!r}" for name, value in values.items() if value is not None and name not in off]
         self._description, lookup = f"{source.describe()}, {', '.join(shown)}", source.lookup()
-        self._rows = ArraysByNumber(lookup, options, source.prune_files().list_lengths(options))
-        parts = {name: leaf_fields(pa.schema([lookup.schema.field(name)])) for name in lookup.schema.names}
-        deciding = [name for name, leaves in parts.items() if any(leaf.name in options.arranging for leaf in leaves)]
-        lengths = lookup.measure_rows(deciding, partial(list_lengths_of, options=options))
-        order = np.arange(len(lengths))
+        rows = ArraysByNumber(lookup, options, source.prune_files().list_lengths(options))
+        self._rows = _cached(rows, source, options, cache)
+        self._lengths: Array | None = None
+        if options.arranges:
+            parts = {name: leaf_fields(pa.schema([lookup.schema.field(name)])) for name in lookup.schema.names}
+            decides = {name: any(leaf.name in options.arranging for leaf in leaves) for name, leaves in parts.items()}
+            deciding = [name for name in parts if decides[name]]
+            self._lengths = lookup.measure_rows(deciding, partial(list_lengths_of, options=options))
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Put the rows in the order of an epoch, and make their batches. ValueError without a seed."""
+        options, count = self._options, len(self._rows)
+        order: Array = np.arange(count)
         if options.seed is not None:
-            order = random_stream(options.seed, _ORDER).permutation(len(lengths))
-        self._batches = arrange_batches(lengths[order], options, True)
-        self._order = order[self._batches.order]
+            order = random_stream(options.seed, *([epoch] if epoch else []), _ORDER).permutation(count)
+        elif epoch:
+            raise ValueError("epochs differ in the order of rows, which is that of the files without a seed=")
+        if self._lengths is None:
+            self._batches, self._order = batches_of_size(count, options), order
+        elif options.cut:
+            self._batches, self._order = cut_documents(self._lengths[order, 0], options, True), order
+        else:
+            self._batches = arrange_batches(self._lengths[order], options, True)
+            self._order = order[self._batches.order]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return self._rows.schema
 
     def __len__(self) -> int:
         return len(self._batches.ends)
@@ -57,33 +82,50 @@ class BatchesByNumber:
 
     def arrays(self, numbers: Sequence[int]) -> NoReturn:
         """Raise TypeError: `ArraysByNumber.arrays` is of rows, and these are batches."""
-        raise TypeError("arrays() is of rows, and with bucket_by= or pack= the items are batches: take them by number")
+        raise TypeError("arrays() is of rows, and with batch_size= the items are batches: take them by number")
 
     def take(self, numbers: Any) -> Iterator[dict[str, Any]]:
         """Arrays of the batches of these numbers, in this order; IndexError if a number is out of range."""
         ends = self._batches.ends
         for number in row_numbers(numbers, len(self)).tolist():
             rows = np.arange(int(ends[number - 1]) if number else 0, int(ends[number]))
-            yield self._rows.arrays(self._order[rows], self._batches.form(number, rows))
+            form = None if self._lengths is None else self._batches.form(number, rows)
+            pieces = self._batches.pieces
+            if pieces is None:
+                yield self._rows.arrays(self._order[rows], form)
+            else:
+                documents, cuts = pieces.of(rows)
+                yield self._rows.arrays(self._order[documents], form, cuts)
+
+
+def _cached(rows: ArraysByNumber, source: RowSource, options: RepresentationOptions, cache: Any) -> ArraysByNumber:
+    """These rows, kept in the folder of ``cache=`` if there is one."""
+    if cache is None:
+        return rows
+    if isinstance(options, IterOptions) and options.arranges:
+        raise ValueError("cache= keeps rows, and bucket_by= and pack= make batches of other shapes: leave it out")
+    identity = source.identity(IterOptions.from_scan(source.options, batch_size=1))
+    representation = [(name, getattr(options, name)) for name in ("ragged", *sorted(OF_ROWS))]
+    return cached_rows(rows, identity, sources=source.sources, cache=cache, representation=representation)
 
 
 def open_by_number(
-    data: ScanHolder | Scan | RowSource, batch_size: int | None = None, **keywords: Any
+    data: ScanHolder | Scan | RowSource, batch_size: int | None = None, cache: Any = None, **keywords: Any
 ) -> ArraysByNumber | BatchesByNumber:
-    """Give access by number: to batches with ``bucket_by=`` or ``pack=``, else to rows.
+    """Give access by number: to batches with ``batch_size=``, else to rows.
 
     TypeError or ValueError if a keyword is invalid, or is not possible without another.
     """
     source = source_of(data)
-    if keywords.get("bucket_by") is None and keywords.get("bucket_sizes") is None and keywords.get("pack") is None:
-        for name, value in {
-            "batch_size": batch_size,
-            **{name: keywords.pop(name, None) for name in _OF_BATCHES},
-        }.items():
-            if value is not None and value is not False:  # not `not value`: 0 was stated
-                reason = "rows by number are put in order, and into batches, by a sampler or a loader"
-                raise ValueError(f"{name}={value!r}: {reason}; it is for bucket_by= and pack=, which make batches")
-        return ArraysByNumber(source.lookup(), row_options(source.options, **keywords))
     if batch_size is None:
-        raise ValueError("bucket_by= and pack= make batches: pass batch_size=")
-    return BatchesByNumber(source, IterOptions.from_scan(source.options, batch_size=batch_size, **keywords))
+        for name in sorted(_OF_BATCHES):
+            value = keywords.pop(name, None)
+            if value is None or value is False:  # not `not value`: 0 was stated
+                continue
+            if name in ("bucket_by", "bucket_sizes", "pack"):
+                raise ValueError("bucket_by= and pack= make batches: pass batch_size=")
+            reason = "rows by number are put in order, and into batches, by a sampler or a loader"
+            raise ValueError(f"{name}={value!r}: {reason}; it is for batch_size=, which makes batches")
+        options = row_options(source.options, **keywords)
+        return _cached(ArraysByNumber(source.lookup(), options), source, options, cache)
+    return BatchesByNumber(source, IterOptions.from_scan(source.options, batch_size=batch_size, **keywords), cache)

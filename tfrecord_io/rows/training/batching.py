@@ -10,137 +10,28 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from tfrecord_io.base import MIB, IterOptions, counted
-from tfrecord_io.bytes import Array, first_fit
-from tfrecord_io.columns import RowFault, leaf_arrays, leaf_fields, list_lengths
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import RowFault
 from tfrecord_io.read import RowFaultPolicy
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
-from tfrecord_io.rows.arrays.representation import BatchForm, ColumnArrays, TableRepresentation
+from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation
+from tfrecord_io.rows.training.arrangement import Batches, arrange_batches, cut_documents, list_lengths_of
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
 from tfrecord_io.rows.training.shuffle_buffer import drain, exchange, random_numbers
 
-
-@dataclass(slots=True)
-class Batches:
-    """The batches that some rows complete."""
-
-    order: Array  # int64: the rows of all batches, by number of arrival
-    ends: Array  # int64: batch j has the rows ``order[ends[j - 1]:ends[j]]``
-    arrived: Array  # int64: how many rows have arrived when batch j is complete
-    leftover: Array  # int64: the rows that are in no batch, in the order of arrival
-    lengths: Array | None = None  # int64: of the padded lists of each batch
-    bins: Array | None = None  # int64: the row of the packed arrays that each row of `order` becomes a part of
-    filled: Array | None = None  # bool: whether a row of `order` has a value in one of the packed columns
-    carried: int = 0  # how many of the first rows had waited since an earlier arrangement
-    numbers: Array | None = None  # int64: of the rows, by arrival
-
-    @property
-    def most_rows(self) -> int:
-        """Rows of the largest batch."""
-        return int(np.diff(self.ends, prepend=0).max(initial=1))
-
-    def batch_with(self, row: int) -> int:
-        """Number of the batch that a row of `order` is in."""
-        return int(self.ends.searchsorted(row, side="right"))
-
-    def progress_after(self, rows: int) -> tuple[int, list[int]]:
-        """State after `rows` of `order`: how many rows have newly arrived, and the numbers of the rows that wait."""
-        assert self.numbers is not None
-        arrived = int(self.arrived[self.batch_with(rows - 1)])
-        waits = np.zeros(len(self.numbers), np.bool_)
-        waits[:arrived] = True
-        waits[self.order[:rows]] = False
-        return arrived - self.carried, self.numbers[waits].tolist()
-
-    def form(self, batch: int, rows: Array) -> BatchForm:
-        """Form of the arrays of some `rows` of a batch: list lengths, or the place of each row in packed rows."""
-        if self.bins is None or self.filled is None:
-            return BatchForm(None if self.lengths is None else int(self.lengths[batch]))
-        last = int(self.ends[batch]) - 1  # the rows of a batch are in the order of their bins
-        bins, filled = self.bins[rows], self.filled[rows]
-        before = np.cumsum(filled) - filled
-        segments = before - before[bins.searchsorted(bins)] + 1  # one for all columns; rows without values have none
-        return BatchForm(None, bins, int(self.bins[last]) + 1, segments.astype(np.int32))
-
-
-def arrange_batches(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
-    """Arrange rows, given in the order of arrival by their `list_lengths_of`, in batches.
-
-    `is_last`: no rows of the epoch follow, so that batches may stay unfilled.
-    """
-    return (_bucket_rows if options.pack is None else _pack_rows)(lengths, options, is_last)
-
-
-def _bucket_rows(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
-    """Arrange rows in batches of similar list lengths; all have about the same number of values, with padding."""
-    sizes = np.array(options.bucket_sizes, np.int64)
-    longest = lengths.max(axis=1, initial=0)
-    bucket_of_row = np.minimum(sizes.searchsorted(longest), len(sizes) - 1)  # arrays refuse what is too long
-    batches, unfilled, leftover = [], [], [np.empty(0, np.int64)]
-    for bucket, size in enumerate(sizes.tolist()):
-        capacity = options.batch_size * int(sizes[-1]) // size  # rows, padded to about as many values as the last one's
-        rows = np.flatnonzero(bucket_of_row == bucket)
-        whole = len(rows) // capacity * capacity
-        batches += [(int(part[-1]) + 1, bucket, part) for part in rows[:whole].reshape(-1, capacity)]
-        if is_last and not options.drop_last and whole < len(rows):
-            unfilled.append((len(lengths), bucket, rows[whole:]))
-        else:
-            leftover.append(rows[whole:])
-    batches.sort(key=lambda batch: batch[0])
-    batches += unfilled
-    parts = [part for _, _, part in batches]
-    return Batches(
-        order=np.concatenate([np.empty(0, np.int64), *parts]),
-        ends=np.cumsum([len(part) for part in parts], dtype=np.int64),
-        arrived=np.array([arrived for arrived, _, _ in batches], np.int64),
-        leftover=np.sort(np.concatenate(leftover)),
-        lengths=sizes[np.array([bucket for _, bucket, _ in batches], np.int64)],
-    )
-
-
-def _pack_rows(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
-    """Pack rows into batches of `batch_size` packed rows; a batch is complete when the next row has no room in it."""
-    assert options.pack is not None
-    capacity = np.array(list(options.pack.values()), np.int64)
-    lengths = np.minimum(lengths, capacity)  # arrays refuse what is too long
-    bins, begins = first_fit(lengths, capacity, options.batch_size)
-    ends = np.array(begins, np.int64)
-    group = ends.searchsorted(np.arange(len(lengths)), side="right")
-    begin_of_last = begins[-1] if begins else 0
-    is_full = bool(len(lengths)) and int(bins[begin_of_last:].max()) + 1 == options.batch_size
-    if is_last and len(lengths) and (is_full or not options.drop_last):
-        ends = np.append(ends, len(lengths))
-    count = int(ends[-1]) if len(ends) else 0
-    order = np.lexsort((bins[:count], group[:count]))
-    filled = lengths[order].sum(axis=1) > 0
-    # The row that begins the next batch has arrived, but is drawn again.
-    return Batches(order, ends, ends, np.arange(count, len(lengths)), bins=bins[order], filled=filled)
-
-
-def list_lengths_of(rows: pa.RecordBatch, options: IterOptions) -> Array:
-    """Lengths of the truncated lists of the columns that decide about batches: int64 [rows, columns]."""
-    names = options.arranging
-    fields = {field.name: at for at, field in enumerate(leaf_fields(rows.schema))}
-    arrays = leaf_arrays(rows)
-    lengths = np.zeros((len(rows), len(names)), np.int64)
-    for at, name in enumerate(names):
-        of_column, max_length = list_lengths(arrays[fields[name]]), options.layout_of(name).max_length
-        lengths[:, at] = of_column if max_length is None else np.minimum(of_column, max_length)
-    return lengths
-
-
 # A buffer is copied each time that it is drawn from: a large one once 1/4 of its size has been read, others later.
 _REFILL, _MOST_REFILL, _REFILL_BYTES = 4, 4, 16 * MIB
 _IMAGES = 64  # rows decoded at a time
 _READY = 2  # batches of rows that are read ahead
+_NO_ROWS = np.empty(0, np.int64)
 _WITHOUT_BATCHES = 10  # epochs from the first one on, after which none is expected
 _PIECE_BYTES = 8 * MIB  # copied at a time: less than caches hold, in memory that is used again
 
@@ -208,8 +99,8 @@ class ArrayChunk:
             return IteratorPosition(self.state.epoch + 1, 0, 0)
         if self.batches is None:
             return self.state.position(self.begin + rows)
-        drawn, waiting = self.batches.progress_after(self.begin + rows)
-        return replace(self.state.position(drawn), waiting=waiting)
+        drawn, waiting, cut = self.batches.progress_after(self.begin + rows)
+        return replace(self.state.position(drawn), waiting=waiting, cut=cut)
 
 
 @dataclass(slots=True)
@@ -221,6 +112,8 @@ class Drawn:
     ends_epoch: bool = False
     batches: Batches | None = None
     order: Array | None = None  # int64: the rows of joined batches that are drawn, copied a few at a time
+    columns: list[ColumnArrays] | None = None  # of the pieces of documents that are cut
+    error: Exception | None = None  # to be raised after these
 
     def __len__(self) -> int:
         return len(self.pool.numbers if self.order is None else self.order)
@@ -311,13 +204,19 @@ class Batching:
     def _draw_rows(self, rows: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""
         buffered, waiting = rows.resume(position)
+        waiting = [pool.made(shares=False) for pool in waiting]
         read = partial(_read, rows)
         with closing(BackgroundGenerator(read, _READY) if self._reads_ahead else read()) as pools:
             if self._buffer_size > 0:
                 drawn = self._shuffle_rows(rows, pools, position, buffered)
             else:
                 drawn = self._cut_rows(rows, pools, position)
-            yield from self._arrange_rows(rows, position, drawn, waiting) if self._options.arranges else drawn
+            if self._options.cut:
+                yield from self._cut_documents(rows, position, drawn, waiting)
+            elif self._options.arranges:
+                yield from self._arrange_rows(rows, position, drawn, waiting)
+            else:
+                yield from drawn
         rows.raise_error()
 
     def _arrange_rows(
@@ -327,7 +226,7 @@ class Batching:
         options, count = self._options, position.delivered
         for arrived in drawn:
             carried = sum(map(len, waiting))
-            pool = NumberedBatch.concat([*waiting, arrived.rows(0, len(arrived))])
+            pool = NumberedBatch.concat([*waiting, arrived.rows(0, len(arrived)).made(shares=False)])
             count += len(arrived)
             batches = arrange_batches(list_lengths_of(pool.rows, options), options, False)
             batches.carried, batches.numbers = carried, pool.numbers
@@ -343,6 +242,37 @@ class Batching:
                 yield Drawn(
                     JoinedBatches([pool]), state, ends_epoch=not rows.failed, batches=batches, order=batches.order
                 )
+
+    def _cut_documents(
+        self, rows: EpochReader, position: IteratorPosition, drawn: Iterator[Drawn], waiting: list[NumberedBatch]
+    ) -> Iterator[Drawn]:
+        """Cut documents into packed rows, one after the other; the rest of them waits for later ones."""
+        options, count, given = self._options, position.delivered, position.cut
+        for arrived in chain(drawn, [None]):
+            is_last = arrived is None
+            carried, state = sum(map(len, waiting)), DrawState(position.epoch, count, _NO_ROWS, rows.next)
+            if arrived is not None:
+                waiting, state = [*waiting, arrived.rows(0, len(arrived)).made(shares=False)], arrived.state
+                count += len(arrived)
+            if not waiting:
+                return
+            pool, columns, kept, error = self._represent(rows, NumberedBatch.concat(waiting), options.batch_size)
+            lengths = np.zeros(len(pool), np.int64)
+            lengths[slice(None) if kept is None else kept] = columns[0].lengths
+            batches = cut_documents(lengths, options, is_last or error is not None, given)
+            batches.carried, batches.numbers, pieces = carried, pool.numbers, batches.pieces
+            assert pieces is not None
+            if len(batches.order) or error is not None:
+                ends_epoch = is_last and error is None and not rows.failed
+                documents, begins = pieces.places()
+                documents = documents if kept is None else kept.searchsorted(documents)
+                cut = [column.cut(documents, begins) for column in columns]
+                yield Drawn(pool, state, ends_epoch, batches, order=batches.order, columns=cut, error=error)
+            if error is not None:
+                return
+            left = batches.leftover if kept is None else np.intersect1d(batches.leftover, kept)
+            waiting = [pool.take(left)] if len(left) else []
+            given = int(pieces.given[-1]) if len(pieces.given) else given
 
     def _cut_rows(self, rows: EpochReader, pools: Pools, position: IteratorPosition) -> Iterator[Drawn]:
         """Cut rows in file order where whole batches end."""
@@ -378,7 +308,7 @@ class Batching:
         for part, following in pools:
             held.append(part)
             count += len(part)
-            fresh += part.rows.nbytes
+            fresh += part.bytes
             refill = _MOST_REFILL * size if fresh < _REFILL_BYTES and delivered > position.delivered else 0
             if count - size < max(self._batch_size, size // _REFILL, refill):
                 continue
@@ -419,7 +349,7 @@ class Batching:
         count, size, at_once = len(drawn), self._batch_size, len(drawn)
         if self._representation.images:
             at_once = _IMAGES
-        elif isinstance(drawn.pool, JoinedBatches):
+        elif isinstance(drawn.pool, JoinedBatches) or drawn.pool.is_late:
             at_once = _PIECE_BYTES * len(drawn.pool.numbers) // max(drawn.pool.bytes, 1)
         if drawn.batches is None:
             batches = np.minimum(np.arange(size, count + size, size), count)
@@ -433,25 +363,19 @@ class Batching:
 
     def _represent_rows(self, rows: EpochReader, drawn: Drawn) -> Iterator[ArrayChunk]:
         """Turn rows into arrays, a few at a time where rows are copied, or have images, which grow when decoded."""
+        if drawn.columns is not None:
+            yield ArrayChunk(
+                rows=len(drawn),
+                columns=drawn.columns,
+                state=drawn.state,
+                error=drawn.error,
+                ends_epoch=drawn.ends_epoch,
+                batches=drawn.batches,
+            )
+            return
         size = self._batch_size if drawn.batches is None else drawn.batches.most_rows
         for begin, end in pairwise([0, *self._ends(drawn)]):
-            part = drawn.rows(begin, end)
-            error: Exception | None = None
-            kept: Array | None = None
-            while True:
-                try:
-                    columns = self._columns(part if kept is None else part.take(kept), kept, size)
-                    break
-                except RowFault as fault:
-                    failure: RowFault | None = fault
-                    if kept is not None:
-                        failure = fault.renumber(int(kept[fault.row]))
-                    elif rows.goes_on:
-                        kept, failure = self._find_fitting_rows(rows, part, size)
-                    if failure is not None:  # represent the rows before it
-                        error = rows.row_error(part, failure)
-                        part = part.slice(0, failure.row)
-                        kept = None if kept is None else kept[kept < failure.row]
+            part, columns, kept, error = self._represent(rows, drawn.rows(begin, end), size)
             is_last = begin + len(part) == len(drawn)
             is_end = drawn.ends_epoch and is_last and error is None
             yield ArrayChunk(
@@ -467,10 +391,34 @@ class Batching:
             if error is not None:
                 return
 
+    def _represent(
+        self, rows: EpochReader, part: NumberedBatch, size: int
+    ) -> tuple[NumberedBatch, list[ColumnArrays], Array | None, Exception | None]:
+        """Represent rows as arrays: up to one that cannot be represented, whose error is the last value.
+
+        The third value are the indices of the rows that the arrays have, if others were left out.
+        """
+        error: Exception | None = None
+        kept: Array | None = None
+        part = part.made()
+        while True:
+            try:
+                return part, self._columns(part if kept is None else part.take(kept), kept, size), kept, error
+            except RowFault as fault:
+                failure: RowFault | None = fault
+                if kept is not None:
+                    failure = fault.renumber(int(kept[fault.row]))
+                elif rows.goes_on:
+                    kept, failure = self._find_fitting_rows(rows, part, size)
+                if failure is not None:  # represent the rows before it
+                    error = rows.row_error(part, failure)
+                    part = part.slice(0, failure.row)
+                    kept = None if kept is None else kept[kept < failure.row]
+
     def _columns(self, rows: NumberedBatch, places: Array | None, size: int) -> list[ColumnArrays]:
         """Represent rows as arrays; where other rows are left out, `places` are the indices of these among all."""
         budget = ArrayBudget(self._options.limits.expansion_bytes, rows.row_bytes, size, places)
-        return self._representation.represent([rows.rows], budget)
+        return self._representation.represent([rows.rows], budget, rows.episodes)
 
     def _find_fitting_rows(self, rows: EpochReader, part: NumberedBatch, size: int) -> tuple[Array, RowFault | None]:
         """Indices of the rows that arrays can hold, up to a row that may not be left out, and the fault of that row."""

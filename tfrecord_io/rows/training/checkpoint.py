@@ -58,6 +58,7 @@ _VERSION = 2
 _OPTIONS = ("batch_size", "shuffle_buffer", "drop_last", "worker", "uneven")
 _OF_SELECTION = ("offset", "limit")
 _OF_ARRANGEMENT = ("bucket_by", "bucket_sizes", "pack", "max_length")  # so do these, if lengths decide about batches
+_OF_CUT = ("cut", "end_token")  # only in states of documents that are cut
 _CHECKSUMS = "checksums"  # only in states of datasets with a manifest
 _SELECTIONS = "selections"  # only in states of lists of datasets of which some select rows
 _LEFT_OUT = "left_out"
@@ -65,6 +66,7 @@ _LEFT_OUT = "left_out"
 # Keys of a state.
 _DELIVERED = "given"
 _WAITING = "held"  # only in states with `pack`
+_CUT_VALUES = "cut"  # only in states with `cut`
 _KEYS = {"version", "seed", "epoch", _DELIVERED, "next", "buffer", "files", "options"}
 
 
@@ -78,6 +80,7 @@ class IteratorPosition:
     buffer: Sequence[int] = ()  # numbers of the records in the shuffle buffer, in its order
     # Numbers of the records that were delivered to a bucket, and wait for others, in their order.
     waiting: Sequence[int] = ()
+    cut: int = 0  # values of the first of these that were delivered
 
     @property
     def begin(self) -> int:
@@ -131,13 +134,19 @@ class ReadIdentity:
         values |= {name: getattr(selection, name) for name in _OF_SELECTION}
         if options.arranges:
             values |= {name: getattr(options, name) for name in _OF_ARRANGEMENT}
+        if options.cut:
+            values |= {name: getattr(options, name) for name in _OF_CUT}
         values["worker"] = _part_of(values["worker"])
         values[_LEFT_OUT] = None
         return cls(files, json.loads(json.dumps(values, default=int)))
 
     def state(self, seed: int, position: IteratorPosition) -> dict[str, Any]:
         """Save a position as dicts, lists, numbers and text, for `read_state`."""
-        waiting = {_WAITING: [int(record) for record in position.waiting]} if "pack" in self.options else {}
+        waiting: dict[str, Any] = {}
+        if "pack" in self.options:
+            waiting[_WAITING] = [int(record) for record in position.waiting]
+        if self.options.get("cut"):
+            waiting[_CUT_VALUES] = position.cut
         return {
             "version": _VERSION,
             "seed": seed,
@@ -172,6 +181,7 @@ class ReadIdentity:
             (name, of_state.get(name, getattr(IterOptions, name, None)), self.options.get(name), "the same")
             for name in (*_OPTIONS, *_OF_SELECTION, *_OF_ARRANGEMENT, "filter", "mixture", "windows")
         ]
+        changes += [(name, of_state.get(name), self.options.get(name), "the same") for name in _OF_CUT]
         changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
         for name, saved, current, advice in changes:
             if saved != current:
@@ -182,7 +192,9 @@ class ReadIdentity:
             changed = "another on_error" if None in (left_out, saved_left_out) else "other columns or types"
             raise ValueError(f"the state was made with {changed}, so other records are left out; pass the same")
         numbers = (state["epoch"], state[_DELIVERED], state["next"])
-        return state["seed"], IteratorPosition(*numbers, state["buffer"], state.get(_WAITING, []))
+        return state["seed"], IteratorPosition(
+            *numbers, state["buffer"], state.get(_WAITING, []), state.get(_CUT_VALUES, 0)
+        )
 
 
 def workers_in_state(state: Mapping[str, Any]) -> int:
@@ -203,9 +215,9 @@ def _part_of(worker: Sequence[int] | None) -> Sequence[int] | None:
 
 
 def _check_state(state: Mapping[str, Any]) -> None:
-    if not isinstance(state, Mapping) or set(state) - {_WAITING} != _KEYS or state["version"] != _VERSION:
+    if not isinstance(state, Mapping) or set(state) - {_WAITING, _CUT_VALUES} != _KEYS or state["version"] != _VERSION:
         raise ValueError("this is not a state of an iterator of this version: pass the result of state()")
-    numbers = [state[name] for name in ("seed", "epoch", _DELIVERED, "next")]
+    numbers = [state[name] for name in ("seed", "epoch", _DELIVERED, "next")] + [state.get(_CUT_VALUES, 0)]
     buffer, waiting, files, options = state["buffer"], state.get(_WAITING, []), state["files"], state["options"]
     valid = all(type(n) is int and n >= 0 for n in numbers) and max(numbers[1:]) <= INT64_MAX
     valid = valid and isinstance(buffer, list) and isinstance(waiting, list)
@@ -214,5 +226,6 @@ def _check_state(state: Mapping[str, Any]) -> None:
     valid &= isinstance(files, dict) and isinstance(options, dict)
     valid = valid and len(set(buffer)) == len(buffer)
     valid = valid and set(files) - {_CHECKSUMS, _SELECTIONS} == {"count", "bytes", "digest"}
+    valid = valid and (not state.get(_CUT_VALUES) or len(waiting) == 1)
     if not valid or any(n >= state["next"] for n in buffer):
         raise ValueError("the state is damaged: pass the result of state()")

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.bytes import Array, RunArray, chosen_offsets, gather_runs
@@ -204,6 +205,10 @@ class EpochReader(ABC):
         return joined
 
 
+LATE = pa.schema([(name, pa.int64()) for name in ("episodes", "episode", "window")])
+"""Columns of windows that are only numbered: what `NumberedBatch.episodes` has, a row of it, and a window."""
+
+
 @dataclass(slots=True)
 class NumberedBatch:
     """Rows and their numbers."""
@@ -214,6 +219,8 @@ class NumberedBatch:
     # Of a mixture, two int64 arrays: for each row the id of its reader in `readers`, and the row number there.
     origins: tuple[Array, ...] = ()
     readers: dict[int, EpochReader] = field(default_factory=dict)
+    # Of windows that are made late: batches of episodes, which make them, and have images that windows share.
+    episodes: dict[int, Any] = field(default_factory=dict)
 
     @classmethod
     def concat(cls, pools: list[NumberedBatch]) -> NumberedBatch:
@@ -222,7 +229,8 @@ class NumberedBatch:
             return pools[0]
         batches = [_gatherable(pool.rows) for pool in pools]
         numbers, row_bytes, origins, readers = _concat_row_facts(pools)
-        return cls(numbers, pa.concat_batches(batches), row_bytes=row_bytes, origins=origins, readers=readers)
+        rows, episodes = pa.concat_batches(batches), _concat_episodes(pools)
+        return cls(numbers, rows, row_bytes=row_bytes, origins=origins, readers=readers, episodes=episodes)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -241,7 +249,39 @@ class NumberedBatch:
             row_bytes=part(self.row_bytes),
             origins=origins,
             readers=self.readers,
+            episodes=self.episodes,
         )
+
+    @property
+    def is_late(self) -> bool:
+        """True if the rows are windows that are made later."""
+        return bool(self.episodes) and self.rows.schema.names[: len(LATE)] == LATE.names
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the rows, or of windows when they are made."""
+        return int(self.row_bytes.sum()) if self.is_late else self.rows.nbytes
+
+    def made(self, shares: bool = True) -> NumberedBatch:
+        """These rows, of which windows are made that were only numbered; they may share images by keys."""
+        if not self.is_late:
+            return self
+        owners, episodes, windows = (self.rows.column(name).to_numpy() for name in LATE.names)
+        used, groups = np.unique(owners, return_inverse=True)
+        places = [np.flatnonzero(groups == group) for group in range(len(used))] or [np.empty(0, np.int64)]
+        makers = [self.episodes[owner] for owner in used.tolist()] or [*self.episodes.values()][:1]
+        made = [maker.windows(episodes[at], windows[at], shares) for maker, at in zip(makers, places, strict=True)]
+        rows = pa.concat_batches(list(map(_gatherable, made)))
+        if len(made) > 1:
+            rows = selectable(rows).take(int64_array(np.argsort(np.concatenate(places))))
+        for at in range(len(LATE), self.rows.num_columns):  # the source of a mixture
+            rows = rows.append_column(self.rows.schema.field(at), self.rows.column(at))
+        return replace(self, rows=rows, episodes=self.episodes if shares else {})
+
+
+def _concat_episodes(pools: list[NumberedBatch]) -> dict[int, Any]:
+    """Join the episodes of pools."""
+    return dict(chain.from_iterable(pool.episodes.items() for pool in pools))
 
 
 def _concat_row_facts(pools: list[NumberedBatch]) -> tuple[Array, Array, tuple[Array, ...], dict[int, EpochReader]]:
@@ -260,9 +300,10 @@ class JoinedBatches:
 
     def __init__(self, pools: list[NumberedBatch]) -> None:
         self.numbers, self._row_bytes, self._origins, self._readers = _concat_row_facts(pools)
+        self._episodes, is_late = _concat_episodes(pools), any(pool.is_late for pool in pools)
         self._bounds = offsets_of(np.array(list(map(len, pools))))
         batches = list(map(_gatherable, map(attrgetter("rows"), pools)))
-        self.bytes = sum(map(attrgetter("nbytes"), batches))
+        self.bytes = sum(pool.bytes for pool in pools) if is_late else sum(map(attrgetter("nbytes"), batches))
         self._schema = batches[0].schema
         columns = zip(*map(attrgetter("columns"), batches), strict=True)
         self._columns = [
@@ -281,13 +322,16 @@ class JoinedBatches:
             columns.append(column.take(pools, rows) if isinstance(column, _Runs) else column.take(places))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         at_indices = itemgetter(indices)
-        origins = tuple(map(at_indices, self._origins))
+        origins, episodes = tuple(map(at_indices, self._origins)), self._episodes
+        if episodes and len(indices) and batch.schema.names[: len(LATE)] == LATE.names:  # the others may be let go
+            episodes = {owner: episodes[owner] for owner in pc.unique(batch.column(0)).to_pylist()}
         return NumberedBatch(
             at_indices(self.numbers),
             batch,
             row_bytes=at_indices(self._row_bytes),
             origins=origins,
             readers=self._readers,
+            episodes=episodes,
         )
 
 

@@ -340,6 +340,9 @@ def iter_arrays(
     bucket_by: Sequence[str] | str | None = None,
     bucket_sizes: Sequence[int] | None = None,
     pack: Mapping[str, int] | None = None,
+    cut: bool = False,
+    end_token: Any = None,
+    cu_seqlens: bool = False,
     state: Mapping[str, Any] | None = None,
 ) -> ArrayIterator:
     """Iterate over TFRecord files in batches of NumPy arrays, shuffled, for several epochs and workers.
@@ -356,11 +359,10 @@ def iter_arrays(
     >>> all((next(again)["x"] == batch["x"]).all() for batch in batches)
     True
     >>> _ = tfr.write_tfrecord({"t": [[1, 2, 3], [4], [5, 6]]}, ids)
-    >>> packed = tfr.iter_arrays(ids, batch_size=2, pack={"t": 4})
-    >>> next(packed)  # doctest: +NORMALIZE_WHITESPACE
-    {'t': array([[1, 2, 3, 4], [5, 6, 0, 0]]),
-     't/segment_ids': array([[1, 1, 1, 2], [1, 1, 0, 0]], dtype=int32),
-     't/positions': array([[0, 1, 2, 0], [0, 1, 0, 0]], dtype=int32)}
+    >>> for batch in tfr.iter_arrays(ids, batch_size=2, pack={"t": 4}, cut=True, end_token=9):
+    ...     print(*(batch[name].tolist() for name in ("t", "t/segment_ids", "t/positions")))
+    [[1, 2, 3, 9], [4, 9, 5, 6]] [[1, 1, 1, 1], [1, 1, 2, 2]] [[0, 1, 2, 3], [0, 1, 0, 1]]
+    [[9, 0, 0, 0]] [[1, 0, 0, 0]] [[0, 0, 0, 0]]
     >>> for batch in tfr.iter_arrays(ids, batch_size=1, bucket_by="t", bucket_sizes=[1, 3]):
     ...     print(batch["t"].tolist(), batch["t/length"])
     [[1, 2, 3]] [3]
@@ -374,8 +376,7 @@ def iter_arrays(
         options: ``sample`` is the number of records from which the schema is inferred, and with ``ragged=None`` also
         which lists have one length, and are stacked, where no schema tells: lists of a schema have any length, unless
         it states one; `limit` counts the rows of an epoch, for all workers together, and with it or `offset` files are
-        read in order; with ``threads=1``, all work is done in the calling thread, with more, background threads read,
-        decode and prepare batches. The batches do not depend on it.
+        read in order; with ``threads=1``, all work is done in the calling thread. The batches do not depend on it.
     batch_size : int
         Number of records in a batch.
     columns, filters, schema, on_error, storage_options, filesystem
@@ -384,8 +385,8 @@ def iter_arrays(
         Size of the shuffle buffer: each record is drawn at random from a buffer of this many records, and replaced by
         the next one read, as in ``tf.data.Dataset.shuffle``. The order of files is shuffled, too. 0 does not shuffle.
     seed : int, optional
-        Seed of the shuffling. The same seed gives the same order, for any number of threads. None draws a seed, which
-        is the attribute ``seed``; without `shuffle_buffer`, a seed is an error.
+        Seed of the shuffling, for any number of threads. None draws one, which is the attribute ``seed``; without
+        `shuffle_buffer`, a seed is an error.
     epochs : int or None, default 1
         Number of passes over the records, each in another order if they are shuffled; None repeats forever, and is a
         ValueError if that never gives a batch: a part has no record, or too few.
@@ -393,31 +394,33 @@ def iter_arrays(
         Omit the last batch of an epoch if it is not full.
     worker : (int, int), optional
         ``(i, n)``: read the i-th of n disjoint parts, which together hold all records. With at least n files, a part
-        consists of whole files, else of every n-th record; the order of the files is then that of the epoch alone,
-        whatever the `seed` is.
+        consists of whole files, else of every n-th record; the order of files then depends on the epoch alone.
     uneven : {"keep", "pad", "drop"}
         Whether the parts of several workers may differ in size. With "pad" and "drop" all have the same number of
         records and batches in each epoch, as synchronous training needs: part i is the i-th run of consecutive records,
-        or with `filters` every n-th of those that pass.
-        "pad" repeats records from the start of the epoch to fill up the last parts, "drop" omits the last records,
-        fewer than n; torch's ``DistributedSampler`` does the same. The records are counted when the iterator is made:
-        from manifests and indexes, else from record headers; a compressed file without a manifest is read for it. With
-        `shuffle_buffer`, all workers need the same `seed`.
+        or with `filters` every n-th of those that pass. "pad" repeats records from the start of the epoch to fill up
+        the last parts, "drop" omits the last records, fewer than n. With `shuffle_buffer`, all workers need the same
+        `seed`. The records are counted at once: a compressed file without a manifest is read for it.
     ragged, pad_value, max_length, pad_to, missing
         As in `read_arrays`.
     bucket_by : str or sequence of str, optional
-        Columns of lists: batches have rows of similar length, counted as the longest of these lists. A row waits for
-        others of its bucket; at the end of an epoch, buckets give batches that are not full. The lists are padded to
-        the size of their bucket.
+        Columns of lists: batches have rows of similar length, counted as the longest of these lists, and padded to the
+        size of their bucket. At the end of an epoch, buckets give batches that are not full.
     bucket_sizes : sequence of int, optional
         The greatest length of each bucket, ascending; a longer list is an error, as for `pad_to`. Batches of the last
         bucket have `batch_size` rows, those of others as many as have about the same number of values.
     pack : dict, optional
         Pack the lists of several records into one row, by column its length: ``{"tokens": 2048}``. A batch has
-        `batch_size` such rows; a record goes to the first that has room for it, in every column, and begins the next
-        batch where none has. Arrays ``<name>/segment_ids`` and ``<name>/positions``, int32, state which record of its
-        row, from 1, a value is of, and which value of the record, from 0; both are 0 where `pad_value` is. All columns
-        have to be packed. A missing list is an error; with ``missing="mask"`` it counts as empty.
+        `batch_size` such rows; a record goes to the first that has room, and begins the next batch where none has.
+        ``<name>/segment_ids`` and ``<name>/positions``, int32, state which record of its row, from 1, a value is of,
+        and which value of it, from 0; both are 0 where `pad_value` is. All columns have to be packed. A missing list is
+        an error; with ``missing="mask"`` it counts as empty.
+    cut, end_token, cu_seqlens : optional
+        With `pack`: ``cut=True`` fills rows without gaps: a record that has no room goes on in the next row, also of
+        the next batch; each part is a segment, with positions from 0. Only the last row of an epoch is padded. An
+        `end_token` (or a dict by column) follows the values of a record; lists of several columns have equal lengths.
+        ``cu_seqlens=True`` adds ``<name>/cu_seqlens``, where segments of the batch begin, and ``<name>/max_seqlen``,
+        int32, for attention kernels: rows follow each other, and padding is a segment of its own.
     state : dict, optional
         The result of an iterator's ``state()``: continue with the batch after it.
 
@@ -456,6 +459,9 @@ def iter_arrays(
         "bucket_by": bucket_by,
         "bucket_sizes": bucket_sizes,
         "pack": pack,
+        "cut": cut,
+        "end_token": end_token,
+        "cu_seqlens": cu_seqlens,
         "state": state,
     }
     options = options_from_call(

@@ -23,7 +23,7 @@ from tfrecord_io.read import ReadReport
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
 from tfrecord_io.rows.training.classes import Classes
-from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, Share
+from tfrecord_io.rows.training.epochs import LATE, EpochReader, Epochs, NumberedBatch, Share
 from tfrecord_io.rows.training.mixture import Mixture
 from tfrecord_io.rows.training.shuffle_buffer import random_stream
 
@@ -134,6 +134,9 @@ class MixedReader(SequenceReader):
         self._ended = ReadReport(schema_source=epochs.mixture.schema_source)  # report of the passes that have ended
         self._stopped = False  # True if the rows ended early, because of on_error="stop"
         self._mean = 0.0  # mean bytes of a row
+        self._schema, self._is_late = epochs.mixture.schema, all(member.is_late for member in epochs.members)
+        if self._is_late:
+            self._schema = pa.schema([*LATE, *list(self._schema)[len(epochs.mixture.names) :]])
 
     def _run(self, at: int, end: int | None, shift: int) -> Iterator[NumberedBatch]:
         """Read the rows at the positions [at, end), a block at a time: each part gives the rows chosen from it."""
@@ -199,8 +202,9 @@ class MixedReader(SequenceReader):
             self._mean += (mean - self._mean) * (0.1 if self._mean else 1)
             mine = np.flatnonzero(self._epochs.share.mask(places[:count] + at))
             pool = pool if len(mine) == count else pool.take(mine)
+            pool = pool if self._is_late else pool.made(shares=False)
             source = [] if mixture.source_column is None else [pa.array(np.full(len(pool), number, np.int64))]
-            rows = pa.RecordBatch.from_arrays([*pool.rows.columns, *source], schema=mixture.schema)
+            rows = pa.RecordBatch.from_arrays([*pool.rows.columns, *source], schema=self._schema)
             pools.append(replace(pool, rows=rows))
             positions.append(places[mine])
         place = np.concatenate(positions)

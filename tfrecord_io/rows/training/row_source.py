@@ -102,6 +102,11 @@ class RowSource(ABC):
         """Rows of one worker in every epoch; with `counts`, all workers get parts of equal size."""
 
     @property
+    def is_late(self) -> bool:
+        """True if rows are numbers until they are drawn; see `NumberedBatch.made`."""
+        return False
+
+    @property
     def in_sequence(self) -> bool:
         """True if the numbers of the rows of an epoch follow each other, from `selection.offset` on."""
         return False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, replace
@@ -14,12 +16,14 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, MIB, IterOptions, cached_property
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import RowFault, empty_batch, int64_array, selectable
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.columns import ImageForm, NamePattern, RowFault, empty_batch, int64_array, selectable
+from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaError, TFRecordError, printable
 from tfrecord_io.read import ReadReport, Scan, Steps, open_scan, records_of_files
+from tfrecord_io.rows.arrays.representation import ColumnRepresentation
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup, ScanLookup
+from tfrecord_io.rows.arrays.shared_images import Groups, SharedImages
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
-from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, Share
+from tfrecord_io.rows.training.epochs import LATE, EpochReader, Epochs, NumberedBatch, Share
 from tfrecord_io.rows.training.files import FileEpochs, Files
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.typing import WindowPad
@@ -28,20 +32,41 @@ _BITS = 24  # lower bits of a row number: the window in its episode; the upper o
 _BATCH_BYTES = 4 * MIB  # of the steps of windows that are made at a time
 
 
-@dataclass(frozen=True, slots=True)
-class WindowForm:
-    """Form of windows: columns of steps, length, stride, padding at the end."""
+class StepsOfWindows(NamedTuple):
+    """Steps of a column in some windows."""
 
-    names: tuple[str, ...]  # the columns of steps
+    steps: Array  # int64 [windows, steps]; they may be beyond an end of the episode
+    in_lists: bool = True  # else each window has one value
+    masked: bool = False  # a mask says which steps are not beyond an end
+
+
+class Form(ABC):
+    """Form of windows; `names` are the columns of steps, `length` is the most steps of a column, `stride` as stated."""
+
+    names: tuple[str, ...]
     length: int
     stride: int
-    pad: WindowPad
+    is_late = False  # windows are made when they are drawn
 
+    @abstractmethod
+    def describe(self) -> str:
+        """Text for display."""
+
+    @abstractmethod
+    def identity(self) -> list[Any]:
+        """The form as a state has it, read from JSON."""
+
+    @abstractmethod
+    def only(self, names: tuple[str, ...]) -> Form:
+        """The form of these columns of steps alone."""
+
+    @abstractmethod
     def counts(self, steps: Array) -> Array:
         """Number of windows of each episode, by its number of steps."""
-        if self.pad == "edge":
-            return -(-steps // self.stride)
-        return np.maximum(0, (steps - self.length) // self.stride + 1)
+
+    @abstractmethod
+    def steps(self, name: str, numbers: Array) -> StepsOfWindows:
+        """The steps of a column that windows have, by the numbers of the windows."""
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
         """Schema of windows of episodes with this schema."""
@@ -56,18 +81,123 @@ class WindowForm:
             begin += len(batch)
 
 
+@dataclass(frozen=True, slots=True)
+class WindowForm(Form):
+    """Windows of the same steps of all columns: length, stride, padding at the end."""
+
+    names: tuple[str, ...]
+    length: int
+    stride: int
+    pad: WindowPad
+
+    def describe(self) -> str:
+        return f"{self.length} steps, stride={self.stride}, pad={self.pad!r}"
+
+    def identity(self) -> list[Any]:
+        return [*self.names, self.length, self.stride, self.pad]
+
+    def only(self, names: tuple[str, ...]) -> WindowForm:
+        return replace(self, names=names)
+
+    def counts(self, steps: Array) -> Array:
+        if self.pad == "edge":
+            return -(-steps // self.stride)
+        return np.maximum(0, (steps - self.length) // self.stride + 1)
+
+    def steps(self, name: str, numbers: Array) -> StepsOfWindows:
+        return StepsOfWindows(numbers[:, None] * self.stride + np.arange(self.length))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnForm(Form):
+    """Windows with steps of their own for each column, relative to every `stride`-th step of an episode."""
+
+    names: tuple[str, ...]
+    offsets: tuple[tuple[int, ...] | int, ...]  # of each column; one number: a window has a value, not a list
+    stride: int
+
+    is_late = True
+
+    @classmethod
+    def from_patterns(cls, schema: pa.Schema, offsets: Mapping[str, Any], prefix: str, stride: int) -> ColumnForm:
+        """The form of the columns that names and globs stand for, with or without the prefix.
+
+        A name wins over a glob, and the first glob over others; columns with the prefix that none stands for have the
+        step itself. FeatureNotFoundError if an entry names no column.
+        """
+        below = f"{prefix.rstrip('/')}/"
+        found: dict[str, tuple[int, ...] | int] = {name: 0 for name in schema.names if name.startswith(below)}
+        globs = [entry for entry in offsets if NamePattern(entry).is_glob and entry not in schema.names]
+        for entry in [*reversed(globs), *(entry for entry in offsets if entry not in globs)]:
+            names = [name for name in schema.names if NamePattern(entry).matches(name)]
+            names = names or [name for name in found if NamePattern(below + entry).matches(name)]
+            if not names:
+                valid = f"the columns are {', '.join(schema.names) or 'none'}"
+                raise FeatureNotFoundError("offsets= names no column", feature=entry, hint=valid)
+            found |= dict.fromkeys(names, _check_offsets(entry, offsets[entry]))
+        names = [name for name in schema.names if name in found] or Steps.columns(schema, prefix)
+        form = cls(tuple(names), tuple(found[name] for name in names), stride)
+        for name in names:
+            if form.steps(name, np.empty(0, np.int64)).masked and f"{name}/{ColumnRepresentation.MASK}" in schema.names:
+                reason = f"windows add a column '{name}/{ColumnRepresentation.MASK}', which exists"
+                raise SchemaError(reason, feature=name, hint="rename one of the columns")
+        return form
+
+    @property
+    def length(self) -> int:  # type: ignore[override]
+        return max(1 if isinstance(own, int) else len(own) for own in self.offsets)
+
+    def describe(self) -> str:
+        own = ", ".join(f"{name}: {own}" for name, own in zip(self.names, self.offsets, strict=True))
+        return f"steps {{{own}}}, stride={self.stride}"
+
+    def identity(self) -> list[Any]:
+        own = [own if isinstance(own, int) else [*own] for own in self.offsets]
+        return [*map(list, zip(self.names, own, strict=True)), self.stride]
+
+    def only(self, names: tuple[str, ...]) -> ColumnForm:
+        offsets = dict(zip(self.names, self.offsets, strict=True))
+        return replace(self, names=names, offsets=tuple(offsets[name] for name in names))
+
+    def counts(self, steps: Array) -> Array:
+        return -(-steps // self.stride)
+
+    def steps(self, name: str, numbers: Array) -> StepsOfWindows:
+        own = self.offsets[self.names.index(name)]
+        return StepsOfWindows(numbers[:, None] * self.stride + np.atleast_1d(own), not isinstance(own, int), own != 0)
+
+
+def _check_offsets(name: str, value: Any) -> tuple[int, ...] | int:
+    """Offsets of steps as numbers; TypeError or ValueError for others."""
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return operator.index(value)
+    try:
+        offsets = tuple(map(operator.index, value))
+    except TypeError:
+        raise TypeError(f"offsets of {name!r}: expected steps such as range(-1, 1), got {value!r}") from None
+    if not offsets:
+        raise ValueError(f"offsets of {name!r}: expected at least one step")
+    return offsets
+
+
 class _Episodes:
     """Steps of a batch of episodes; `begin`: see `Steps.counts`."""
 
-    def __init__(self, batch: pa.RecordBatch, form: WindowForm, begin: int | None = None) -> None:
+    def __init__(self, batch: pa.RecordBatch, form: Form, begin: int | None = None) -> None:
         self._batch, self._form, self._of_rows = batch, form, Steps(batch, form.names)
         self.steps = self._of_rows.counts(begin)
         self._first = np.cumsum(self.steps) - self.steps
         self._values = self._of_rows.values()
+        images = {name for name in form.names if ImageForm.KEY in (batch.schema.field(name).metadata or {})}
+        self.images = SharedImages({name: self._values[name] for name in images})
 
     def numbers(self) -> Iterator[tuple[Array, Array]]:
         """Number all windows, some at a time: the row of the episode of each, and the number in the episode."""
-        yield from self.split(*Steps.numbers(self._form.counts(self.steps)))
+        yield from self.split(*self.all_numbers())
+
+    def all_numbers(self) -> tuple[Array, Array]:
+        """Number all windows at once."""
+        return Steps.numbers(self._form.counts(self.steps))
 
     def split(self, rows: Array, numbers: Array) -> Iterator[tuple[Array, Array]]:
         """Split the rows and numbers of windows into parts of limited memory."""
@@ -76,24 +206,57 @@ class _Episodes:
         for at in range(0, len(rows), size):
             yield rows[at : at + size], numbers[at : at + size]
 
-    def windows(self, rows: Array, numbers: Array) -> pa.RecordBatch:
-        """Make the windows with these numbers, of the episodes in these rows."""
-        form = self._form
-        steps = numbers[:, None] * form.stride + np.arange(form.length)
-        steps = np.minimum(steps, self.steps[rows][:, None] - 1) + self._first[rows][:, None]
-        indices = int64_array(steps.reshape(-1))
-        values = {name: _take_lists(self._values[name], indices, form.length) for name in form.names}
-        return self._of_rows.replace(rows, values)
+    def _places(self, steps: Array, rows: Array) -> tuple[Array, Array]:
+        """The places of steps among the values of a column, and which are not beyond an end, where others repeat."""
+        last = self.steps[rows][:, None] - 1
+        return np.clip(steps, 0, last) + self._first[rows][:, None], (steps >= 0) & (steps <= last)
+
+    def windows(self, rows: Array, numbers: Array, shares: bool = False) -> pa.RecordBatch:
+        """Make the windows with these numbers, of the episodes in these rows; with `shares`, images are keys."""
+        values, masks = dict[str, pa.Array](), dict[str, pa.Array]()
+        for name in self._form.names:
+            steps, in_lists, masked = self._form.steps(name, numbers)
+            places, exist = self._places(steps, rows)
+            own, indices = self._values[name], int64_array(places.reshape(-1))
+            if shares and name in self.images.columns:
+                items = self.images.keys(name, places.reshape(-1))
+            elif isinstance(own.type, pa.FixedShapeTensorType):
+                items = pa.ExtensionArray.from_storage(own.type, own.storage.take(indices))
+            else:
+                items = selectable(own).take(indices)
+            values[name] = _in_lists(items, places.shape[1]) if in_lists else items
+            if masked:
+                bools = pa.array(exist.reshape(-1))
+                masks[name] = _in_lists(bools, exist.shape[1]) if in_lists else bools
+        batch = self._of_rows.replace(rows, values)
+        for name, array in masks.items():
+            at = batch.schema.get_field_index(name) + 1
+            batch = batch.add_column(
+                at, pa.field(f"{name}/{ColumnRepresentation.MASK}", array.type, nullable=False), array
+            )
+        return batch
+
+    def expect(self, rows: Array, numbers: Array) -> None:
+        """Keep the images of windows, once they are decoded, until all of these have them."""
+        for name in self.images.columns:
+            places, _ = self._places(self._form.steps(name, numbers).steps, rows)
+            self.images.expect(name, places.reshape(-1))
+
+    def late(self, rows: Array, numbers: Array) -> pa.RecordBatch:
+        """Number windows that `windows` makes later."""
+        self.expect(rows, numbers)
+        owner = np.full(len(rows), self.images.number)
+        return pa.RecordBatch.from_arrays(list(map(int64_array, (owner, rows, numbers))), schema=LATE)
 
 
-def _take_lists(values: pa.Array, indices: pa.Array, length: int) -> pa.Array:
-    """Take values in lists of `length`; tensors get an axis in front."""
+def _in_lists(values: pa.Array, length: int) -> pa.Array:
+    """Values in lists of `length`; tensors get an axis in front."""
     if not isinstance(values.type, pa.FixedShapeTensorType):
-        return pa.FixedSizeListArray.from_arrays(selectable(values).take(indices), length)
-    inner = values.storage.take(indices)
+        return pa.FixedSizeListArray.from_arrays(values, length)
     type_ = pa.fixed_shape_tensor(values.type.value_type, [length, *values.type.shape])
     size = int(np.prod(type_.shape))
-    return pa.ExtensionArray.from_storage(type_, pa.FixedSizeListArray.from_arrays(inner.flatten(), size))
+    storage = pa.FixedSizeListArray.from_arrays(values.storage.flatten(), size)
+    return pa.ExtensionArray.from_storage(type_, storage)
 
 
 # ---- Windows as a source of rows
@@ -104,7 +267,7 @@ class Windows(RowSource):
     """Windows of the episodes of a scan; see `tfrecord_io.windows`."""
 
     episodes: Scan
-    form: WindowForm
+    form: Form
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -122,11 +285,16 @@ class Windows(RowSource):
         if not names:
             advice = f"select one of {', '.join(map(printable, self.form.names))}, too"
             raise ValueError(f"windows need a column of steps: {advice}")
-        return replace(self, episodes=scan, form=replace(self.form, names=names))
+        return replace(self, episodes=scan, form=self.form.only(names))
 
     def only(self, names: Sequence[str]) -> Self:
-        """See `Scan.only`."""
+        """See `Scan.only`; masks belong to their columns."""
+        names = [name for name in names if name in self.episodes.schema.names]
         return self.map_scans(lambda scan: scan.only(names))
+
+    @property
+    def is_late(self) -> bool:
+        return self.form.is_late
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -138,8 +306,7 @@ class Windows(RowSource):
         return None if size is None else size * max(1, self.form.length // self.form.stride)
 
     def describe(self) -> str:
-        form = self.form
-        return f"{form.length} steps, stride={form.stride}, pad={form.pad!r}, of {self.episodes.describe()}"
+        return f"{self.form.describe()}, of {self.episodes.describe()}"
 
     def split(self, n: int | None, max_bytes: int = Scan.PIECE_BYTES) -> list[Self]:
         """See `Scan.split`."""
@@ -169,10 +336,8 @@ class Windows(RowSource):
         return WindowLookup(self)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
-        identity, form = ReadIdentity.from_scan(self.episodes, options), self.form
-        return replace(
-            identity, options={**identity.options, "windows": [*form.names, form.length, form.stride, form.pad]}
-        )
+        identity = ReadIdentity.from_scan(self.episodes, options)
+        return replace(identity, options={**identity.options, "windows": self.form.identity()})
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
         other_columns = [name for name in self.episodes.schema.names if name not in self.form.names]
@@ -313,7 +478,7 @@ class WindowReader(EpochReader):
             raise self._opened[-1].row_error(batch, fault) from fault.__cause__
         if last is not None:
             self._compare(batch.numbers, self._form.counts(episodes.steps))
-        for rows, windows in episodes.numbers():
+        for rows, windows in [episodes.all_numbers()] if self._form.is_late else episodes.numbers():
             if windows.max(initial=0) >> _BITS:
                 raise ValueError(f"an episode has more than {1 << _BITS} windows: pass a larger stride=")
             numbers = (batch.numbers[rows] + shift << _BITS) + windows
@@ -328,7 +493,11 @@ class WindowReader(EpochReader):
             if len(rows):
                 self.next = int(numbers[-1]) + 1
                 size = batch.row_bytes[rows] * self._form.length / np.maximum(episodes.steps[rows], 1)
-                yield NumberedBatch(numbers, episodes.windows(rows, windows), size)
+                if self._form.is_late:
+                    made = {episodes.images.number: episodes}
+                    yield NumberedBatch(numbers, episodes.late(rows, windows), size, episodes=made)
+                else:
+                    yield NumberedBatch(numbers, episodes.windows(rows, windows), size)
 
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
         """Reader of the episode of a window, and the fault with the number of the episode."""
@@ -358,6 +527,12 @@ class WindowLookup(PartLookup):
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def table(self, numbers: Array) -> pa.Table:
+        return self._table(numbers, shares=False)[0]
+
+    def shared_table(self, numbers: Array) -> tuple[pa.Table, Groups]:
+        return self._table(numbers, shares=self._windows.is_late)
+
+    def _table(self, numbers: Array, shares: bool) -> tuple[pa.Table, Groups]:
         of_rows = self._ends.searchsorted(numbers, side="right")
         first = np.concatenate([[0], self._ends])[of_rows]
         episodes, places = np.unique(of_rows, return_inverse=True)
@@ -365,10 +540,12 @@ class WindowLookup(PartLookup):
         batches = table.to_batches() or [empty_batch(table.schema)]
         try:
             of_batch = _Episodes(batches[0], self._windows.form)
-            parts = list(starmap(of_batch.windows, of_batch.split(places, numbers - first)))
+            if shares:
+                of_batch.expect(places, numbers - first)
+            parts = [of_batch.windows(*part, shares) for part in of_batch.split(places, numbers - first)]
         except RowFault as fault:
             raise self._episodes.row_error(fault.renumber(int(episodes[fault.row]))) from fault.__cause__
-        return pa.Table.from_batches(parts, self.schema)
+        return pa.Table.from_batches(parts, self.schema), {of_batch.images.number: of_batch} if shares else {}
 
     def describe(self) -> str:
         return self._windows.describe()
@@ -381,8 +558,7 @@ class WindowLookup(PartLookup):
         return self._episodes.column(name).take(int64_array(of_rows))
 
     def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
-        columns = [*dict.fromkeys([*names, self._windows.form.names[0]])]
-        narrow = self._windows.only(columns)
+        narrow = self._windows.only([*dict.fromkeys([*names, self._windows.form.names[0]])])
         measures = [measure(batch) for batch in narrow.batches()]
         return np.concatenate(measures or [measure(empty_batch(narrow.schema))])
 

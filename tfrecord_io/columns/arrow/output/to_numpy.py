@@ -196,7 +196,16 @@ class Ragged:
         return rows
 
     def pack(
-        self, begin: int, end: int, bins: Array, segments: Array, count: int, length: int, fill: Any
+        self,
+        begin: int,
+        end: int,
+        bins: Array,
+        segments: Array,
+        count: int,
+        length: int,
+        fill: Any,
+        ended: Array | None = None,
+        last: Any = None,
     ) -> tuple[Array, ...]:
         """Pack the rows [begin, end), one after the other, in `count` bins of `length` values.
 
@@ -205,15 +214,19 @@ class Ragged:
         (array([[7, 8, 9, 0]]), array([[1, 1, 2, 0]], dtype=int32), array([[0, 1, 0, 0]], dtype=int32))
 
         `bins` has the bin of each row (int64), ascending, and the rows of a bin fit into it; `segments` the number of
-        each row within its bin (int32). Returned are the values, [count, length, ...], the segment of each value's row
-        and the number of the value within its row, both int32 [count, length] and 0 where a value is missing.
+        each row within its bin (int32). A row that has `ended` (bool) is followed by the value `last`. Returned are the
+        values, [count, length, ...], the segment of each value's row and the number of the value within its row, both
+        int32 [count, length] and 0 where a value is missing.
         """
         starts, lengths = self.offsets[begin:end], np.diff(self.offsets[begin : end + 1])
+        copied, lengths = lengths, lengths if ended is None else lengths + ended
         before = np.cumsum(lengths) - lengths
         first_row = bins.searchsorted(bins)  # of the bin of each row
         places = bins * length + before - before[first_row]
         values = np.full((count * length, *self.values.shape[1:]), fill, self.values.dtype)
-        copy_runs(self.values, starts, lengths=lengths, out=values, places=places)
+        copy_runs(self.values, starts, lengths=copied, out=values, places=places)
+        if ended is not None and last is not None:
+            values[(places + copied)[ended]] = last
         ids, positions = np.zeros(count * length, np.int32), np.zeros(count * length, np.int32)
         copy_runs(np.repeat(segments, lengths), before, lengths=lengths, out=ids, places=places)
         copy_runs(

@@ -200,3 +200,105 @@ def test_a_state_of_other_buckets_is_refused(path: Path) -> None:
         read_by(tfr.iter_arrays, path, batch_size=2, max_length=8, **BUCKETS, state={**state, "held": [0, 0]})
     with tfr.iter_arrays(path, batch_size=2) as batches:
         assert "held" not in batches.state()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"cut": True}, ValueError, "cut=True is for packed rows: pass pack="),
+        ({"end_token": 0, "batch_size": 1}, ValueError, "end_token=0 is for packed rows"),
+        ({"cu_seqlens": True, **BUCKETS}, ValueError, "cu_seqlens=True is for packed rows"),
+        ({"pack": {"x": 9}, "end_token": 0}, ValueError, "end_token=0 needs cut=True"),
+        ({"pack": {"x": 9, "y": 8}, "cut": True}, ValueError, "cuts all columns at the same places: pass one length"),
+        ({"pack": {"x": 9}, "cut": True, "end_token": {"y": 1}}, ValueError, "a value for each column of pack="),
+        ({"pack": {"x": 9}, "cut": True, "end_token": b"e"}, TypeError, "expected a number or a text"),
+        ({"pack": {"x": 9}, "cut": 1}, TypeError, "cut=1"),
+    ],
+)
+def test_cuts_that_cannot_be(path: Path, options: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        read_by(tfr.iter_arrays, path, columns=["x"], **{"batch_size": 2, **options})
+
+
+def test_lists_that_are_cut_together_have_equal_lengths(tmp_path: Path) -> None:
+    lists = {"x": [[1, 2], [3], [4, 5]], "y": [[1, 2], [3], [4]]}
+    schema = {name: tfr.list_("int64") for name in lists}
+    tfr.write_tfrecord(lists, tmp_path / "a.tfrecord", schema=schema, write_index=True)
+    options: dict[str, Any] = {"batch_size": 1, "pack": {"x": 2, "y": 2}, "cut": True}
+    data = tfr.dataset(tmp_path / "a.tfrecord")
+    message = "it has 1 value, but 2 values in 'x'"
+    with data.iter_arrays(**options) as batches:
+        assert next(batches)["x"].tolist() == [[1, 2]]
+        assert next(batches)["x"].tolist() == [[3, 0]]
+        with pytest.raises(tfr.errors.SchemaError, match=message) as raised:
+            next(batches)
+    assert raised.value.record == 2
+    with pytest.raises(tfr.errors.SchemaError, match=message):
+        list(tfr.iter_arrays(tmp_path / "a.tfrecord", on_error="skip", **options))
+    source = data.to_grain(**options)
+    with pytest.raises(tfr.errors.SchemaError, match=message) as raised:
+        source[1]
+    assert raised.value.record == 2
+
+
+def test_end_tokens_are_values_of_the_column(tmp_path: Path) -> None:
+    lists = {"n": [[1, 2, 3]], "t": [["a", "b", "c"]]}
+    schema = {"n": tfr.list_("uint8"), "t": tfr.list_("string")}
+    tfr.write_tfrecord(lists, tmp_path / "a.tfrecord", schema=schema)
+    options: dict[str, Any] = {"batch_size": 2, "pack": {"n": 2, "t": 2}, "cut": True}
+    (batch,) = tfr.iter_arrays(tmp_path / "a.tfrecord", **options, end_token={"n": 255, "t": "</s>"})
+    assert batch["n"].tolist() == [[1, 2], [3, 255]]
+    assert batch["n"].dtype == np.uint8
+    assert batch["t"].tolist() == [["a", "b"], ["c", "</s>"]]
+    for token in (256, 0.5, "e", 3):
+        with pytest.raises(tfr.errors.SchemaError, match=r"end_token=.* is no value of"):
+            list(tfr.iter_arrays(tmp_path / "a.tfrecord", **options, end_token=token))
+
+
+def test_a_state_of_other_cuts_is_refused(path: Path) -> None:
+    options: dict[str, Any] = {"columns": ["x"], "batch_size": 1, "pack": {"x": 6}, "cut": True}
+    with read_by(tfr.iter_arrays, path, **options) as batches:
+        next(batches)
+        state = batches.state()
+    assert (state["held"], state["cut"]) == ([2], 2)
+    for changed in ({"end_token": 1}, {"cut": False, "max_length": 6}):
+        with pytest.raises(ValueError, match="the state was made with"):
+            read_by(tfr.iter_arrays, path, **{**options, **changed}, state=state)
+    for damaged in ({"cut": 9, "held": []}, {"cut": -1}):
+        with pytest.raises(ValueError, match="the state is damaged"):
+            read_by(tfr.iter_arrays, path, **options, state={**state, **damaged})
+    with pytest.raises(ValueError, match="a document has fewer values than it states"):
+        list(read_by(tfr.iter_arrays, path, **options, state={**state, "cut": 99, "held": [0]}))
+
+
+def test_a_long_document_is_given_in_pieces(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [list(range(100_000))]}, tmp_path / "a.tfrecord", schema={"x": tfr.list_("int64")})
+    batches = tfr.iter_arrays(tmp_path / "a.tfrecord", batch_size=4, pack={"x": 100}, cut=True, cu_seqlens=True)
+    values = [batch["x"].reshape(-1) for batch in islice(batches, 100)]
+    state = batches.state()
+    assert (state["held"], state["cut"]) == ([0], 40_000)
+    rest = tfr.iter_arrays(
+        tmp_path / "a.tfrecord", batch_size=4, pack={"x": 100}, cut=True, cu_seqlens=True, state=state
+    )
+    values += [batch["x"].reshape(-1) for batch in rest]
+    assert np.concatenate(values).tolist() == list(range(100_000))
+
+
+def test_a_state_before_damage_after_documents_without_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [[1, 2, 3], [], [], [4]]}, path, schema={"x": tfr.list_("int64")}, embed_schema=False)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    options: dict[str, Any] = {"schema": {"x": tfr.list_("int64")}, "batch_size": 1, "pack": {"x": 2}, "cut": True}
+    with tfr.iter_arrays(path, **options) as batches:
+        assert [batch["x"].tolist() for batch in islice(batches, 2)] == [[[1, 2]], [[3, 0]]]
+        state = batches.state()
+        with pytest.raises(tfr.errors.CorruptRecordError):
+            next(batches)
+    with (
+        tfr.iter_arrays(path, **options, state=state) as batches,
+        pytest.raises(tfr.errors.CorruptRecordError) as raised,
+    ):
+        next(batches)
+    assert raised.value.record == 3

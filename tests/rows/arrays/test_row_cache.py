@@ -1,0 +1,232 @@
+"""Decoded rows that are kept on disk: those of the files, shared by processes, bounded, and never stale."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from rounds import rounds
+from tfrecord_io.rows.arrays import row_cache
+from tfrecord_io.rows.arrays.image_decoding import PixelReader
+
+COUNT = 30
+SIZE = (2, 3)
+
+
+def written(folder: Path, offset: int = 0) -> tfr.Dataset:
+    """Rows of one size: numbers, some of them missing, tensors, lists that are padded, and images."""
+    image = pytest.importorskip("PIL.Image")
+    encoded = []
+    for n in range(COUNT):
+        out = io.BytesIO()
+        image.fromarray(np.full((*SIZE, 3), n + offset, np.uint8)).save(out, "PNG")
+        encoded.append(out.getvalue())
+    numbers = np.arange(COUNT * 6, dtype="float32").reshape(COUNT, 2, 3) + offset
+    rows = {
+        "n": pa.array(range(COUNT)),
+        "gap": pa.array([None if n % 4 == 1 else n / 2 for n in range(COUNT)], pa.float32()),
+        "t": pa.array([[n] * (n % 4) for n in range(COUNT)], pa.list_(pa.int16())),
+        "image": pa.array(encoded),
+    }
+    schema = {"image": tfr.image(resize=SIZE), "t": tfr.list_("int16")}
+    tensors = {"tensor": numbers, "half": numbers.astype(ml_dtypes.bfloat16)}
+    tfr.write_tfrecord({**rows, **tensors}, folder / "a.tfrecord", write_index=True)
+    return tfr.dataset(folder / "a.tfrecord", schema_overrides=schema)
+
+
+KEYWORDS: dict[str, Any] = {"missing": "mask", "pad_to": 4}
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The images that are decoded."""
+    found, read = list[bytes](), PixelReader.read
+    monkeypatch.setattr(PixelReader, "read", lambda self, item: found.append(item[1]) or read(self, item))
+    return found
+
+
+def assert_same(got: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert [*got] == [*expected]
+    for name, array in expected.items():
+        assert type(got[name]) is type(array)
+        assert got[name].dtype == array.dtype
+        np.testing.assert_array_equal(np.ma.getmaskarray(got[name]), np.ma.getmaskarray(array))
+        np.testing.assert_array_equal(np.ma.filled(got[name], 0), np.ma.filled(array, 0))
+
+
+@settings(max_examples=rounds(50, 5))
+@given(
+    takes=st.lists(st.lists(st.integers(-COUNT, COUNT - 1), max_size=9), max_size=9),
+    most=st.sampled_from([None, 1, 1000, 10**9]),
+)
+def test_rows_are_those_of_the_files(tmp_path_factory: pytest.TempPathFactory, takes: Any, most: int | None) -> None:
+    folder = tmp_path_factory.mktemp("cache")
+    data = written(folder)
+    cache: Any = folder / "kept" if most is None else (folder / "kept", most)
+    cached, plain = data.to_grain(cache=cache, **KEYWORDS), data.to_grain(**KEYWORDS)
+    for numbers in takes:
+        assert_same(cached.arrays(numbers), plain.arrays(numbers))
+    again = pickle.loads(pickle.dumps(cached))
+    assert_same(again.arrays(range(COUNT)), plain.arrays(range(COUNT)))
+    assert {name: np.asarray(value).tolist() for name, value in again[3].items()} == {
+        name: np.asarray(value).tolist() for name, value in plain[3].items()
+    }
+
+
+def test_an_image_is_decoded_once(tmp_path: Path, decoded: list[bytes]) -> None:
+    data = written(tmp_path)
+    for _ in range(2):
+        source = data.select(["image", "n"]).to_grain(cache=tmp_path / "kept")
+        for begin in range(0, COUNT, 5):
+            source.arrays(range(begin, begin + 5))
+    assert len(decoded) == COUNT
+    batches = data.select(["image", "n"]).to_grain(batch_size=7, seed=1, cache=tmp_path / "kept")
+    assert sorted(n for number in range(len(batches)) for n in batches[number]["n"].tolist()) == [*range(COUNT)]
+    assert len(decoded) == COUNT
+    data.select(["image"]).to_grain(cache=tmp_path / "kept")[0]  # rows of other columns
+    assert len(decoded) == COUNT + 1
+
+
+def test_changed_files_are_decoded_again(tmp_path: Path, decoded: list[bytes]) -> None:
+    path, kept = tmp_path / "b.tfrecord", tmp_path / "kept"
+    sizes = set()
+    for offset in (0, 1):
+        tfr.write_tfrecord({"x": np.arange(9.0).reshape(3, 3) + offset, "n": range(3)}, path, float64="round")
+        sizes.add(os.stat(path).st_size)
+        assert tfr.dataset(path).select(["x"]).to_grain(cache=kept)[2]["x"].tolist() == [
+            6 + offset,
+            7 + offset,
+            8 + offset,
+        ]
+    assert len(sizes) == 1
+    data = written(tmp_path).select(["image", "n"])
+    data.to_grain(cache=kept).arrays(range(COUNT))
+    assert data.filter([("n", ">", 4)]).to_grain(cache=kept)[0]["image"][0, 0, 0] == 5
+    assert len(decoded) == COUNT + 1
+
+
+def test_a_limit_bounds_what_is_kept(tmp_path: Path, decoded: list[bytes]) -> None:
+    data, size = written(tmp_path).select(["image"]), 2 * 3 * 3 + 4
+    for _ in range(2):
+        data.to_grain(cache=(tmp_path / "kept", 10 * size)).arrays(range(COUNT))
+    assert len(decoded) == 2 * COUNT - 10
+    (path,) = (tmp_path / "kept").glob("*/*")
+    assert path.stat().st_size == 10 * size
+
+
+@pytest.mark.parametrize("what", ["bit of a row", "all bytes", "a shorter file", "no file"])
+def test_damage_is_decoded_again(tmp_path: Path, decoded: list[bytes], what: str) -> None:
+    data = written(tmp_path).select(["image", "n"])
+    expected = data.to_grain().arrays(range(COUNT))
+    data.to_grain(cache=tmp_path / "kept").arrays(range(COUNT))
+    (folder,) = (tmp_path / "kept").iterdir()
+    path = folder / "rows"
+    source, content = data.to_grain(cache=tmp_path / "kept"), bytearray(path.read_bytes())
+    if what == "a shorter file":
+        del content[len(content) // 2 :]
+    elif what == "bit of a row":
+        content[100] ^= 4
+    else:
+        content[:] = b"x" * len(content)
+    path.write_bytes(content)
+    if what == "no file":
+        path.unlink()
+    decoded.clear()
+    if what == "no file":
+        with pytest.warns(RuntimeWarning, match="no more rows are cached"):
+            assert_same(source.arrays(range(COUNT)), expected)
+    else:
+        assert_same(source.arrays(range(COUNT)), expected)
+    assert len(decoded) == {"bit of a row": 1, "a shorter file": COUNT // 2}.get(what, COUNT)
+    assert_same(data.to_grain(cache=tmp_path / "kept").arrays(range(COUNT)), expected)
+
+
+def test_a_full_disk_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = written(tmp_path).select(["image"]).to_grain(cache=tmp_path / "kept")
+
+    def fail(path: Path, mode: str, **keywords: Any) -> Any:
+        if mode == "r+b":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return open(path, mode, **keywords)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(row_cache, "open", fail, raising=False)
+        with pytest.warns(RuntimeWarning, match="No space left on device; no more rows are cached"):
+            assert source[1]["image"][0, 0, 0] == 1
+    assert source[2]["image"][0, 0, 0] == 2
+
+
+def test_threads_and_processes_share_it(tmp_path: Path) -> None:
+    data = written(tmp_path)
+    expected = data.to_grain(**KEYWORDS).arrays(range(COUNT))
+    source = data.to_grain(cache=tmp_path / "kept", **KEYWORDS)
+    wrong = list[Any]()
+
+    def read(seed: int) -> None:
+        order = np.random.default_rng(seed).permutation(COUNT)
+        for numbers in order.reshape(-1, 5):
+            for name, array in source.arrays(numbers).items():
+                if not np.array_equal(np.ma.filled(array, 0), np.ma.filled(expected[name][numbers], 0)):
+                    wrong.append((name, numbers))
+
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    code = (
+        "import pickle, sys; source = pickle.load(open(sys.argv[1], 'rb'));"
+        "print([source.arrays([n])['n'].tolist() for n in range(30)])"
+    )
+    (tmp_path / "source").write_bytes(pickle.dumps(source))
+    command = [sys.executable, "-c", code, str(tmp_path / "source")]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed == f"{[[n] for n in range(COUNT)]}\n"
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_windows_and_mixtures(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [[1, 2, 3], [4, 5]]}, tmp_path / "a.tfrecord", write_index=True)
+    windows = tfr.windows(tmp_path / "a.tfrecord", {"x": range(-1, 1)})
+    mixture = tfr.mix([windows, windows], seed=1)
+    for data in (windows, mixture):
+        expected = data.to_grain().arrays(range(4))
+        for _ in range(2):
+            assert_same(data.to_grain(cache=tmp_path / "kept").arrays(range(4)), expected)
+    other = tfr.windows(tmp_path / "a.tfrecord", {"x": range(2)})
+    assert_same(other.to_grain(cache=tmp_path / "kept").arrays(range(4)), other.to_grain().arrays(range(4)))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "message"),
+    [
+        ({"cache": 3}, TypeError, "expected a local directory"),
+        ({"cache": ("x", 0)}, ValueError, "cache=0"),
+        ({"cache": "x"}, tfr.errors.SchemaError, "'text': cache= keeps rows of one size"),
+        ({"cache": "x", "batch_size": 2, "pack": {"t": 4}}, ValueError, "cache= keeps rows, and bucket_by="),
+    ],
+)
+def test_caches_that_cannot_be(tmp_path: Path, keywords: Any, error: type[Exception], message: str) -> None:
+    tfr.write_tfrecord(
+        {"t": [[1], [2]], "text": ["a", "b"]}, tmp_path / "a", schema={"t": tfr.list_("int64"), "text": "string"}
+    )
+    data = tfr.dataset(tmp_path / "a").select(["t"] if "pack" in keywords else ["text"])
+    if isinstance(keywords["cache"], str):
+        keywords = {**keywords, "cache": str(tmp_path / "x")}
+    with pytest.raises(error, match=message):
+        data.to_grain(**keywords)
