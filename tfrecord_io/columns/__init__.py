@@ -65,7 +65,6 @@ _HOMES = {
     "COMPARISONS": "arrow.evaluate_condition",  # Functions of Arrow that compare a column with a literal
     "cast_comparable_columns": "arrow.evaluate_condition",  # Turn columns of float16 into float32
     "is_compared_as_storage": "arrow.evaluate_condition",  # True for an extension type of single values that Arrow
-    "type_literals": "arrow.evaluate_condition",  # Give literals the type of the column that they are compared with
     "values_of": "arrow.evaluate_condition",  # The values of a simple condition for the rows of a batch
     "arrays_schema": "arrow.image_encoding",  # Schema that data is cast to before it is encoded
     "BITS_PER_SAMPLE": "arrow.image_header",  # tags of TIFF and of EXIF data
@@ -163,6 +162,7 @@ _HOMES = {
     "tensors_of_column": "arrow.tensor_values",  # `tensors_of` for an array and its field
     "TensorValues": "arrow.tensor_values",  # The tensors of a column, one after another, null rows left out
     "to_cells": "arrow.tensor_values",  # The tensors of a column as an object array of ndarrays, None where null
+    "type_literals": "arrow.type_literals",  # Give literals the type of the column that they are compared with
     "RECORD": "schema.array_attributes",  # the dimension of the rows, in what is made of columns
     "TYPE": "schema.array_attributes",  # attribute of times that NumPy has as another type
     "add_attributes": "schema.array_attributes",  # Add attributes to the metadata of columns

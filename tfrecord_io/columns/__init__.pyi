@@ -59,7 +59,6 @@ from tfrecord_io.columns.arrow.encodings.tensor_encoding import tensor_encoding 
 from tfrecord_io.columns.arrow.evaluate_condition import COMPARISONS as COMPARISONS
 from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns as cast_comparable_columns
 from tfrecord_io.columns.arrow.evaluate_condition import is_compared_as_storage as is_compared_as_storage
-from tfrecord_io.columns.arrow.evaluate_condition import type_literals as type_literals
 from tfrecord_io.columns.arrow.evaluate_condition import values_of as values_of
 from tfrecord_io.columns.arrow.image_encoding import arrays_schema as arrays_schema
 from tfrecord_io.columns.arrow.image_header import BITS_PER_SAMPLE as BITS_PER_SAMPLE
@@ -157,6 +156,7 @@ from tfrecord_io.columns.arrow.tensor_values import tensor_array as tensor_array
 from tfrecord_io.columns.arrow.tensor_values import tensors_of as tensors_of
 from tfrecord_io.columns.arrow.tensor_values import tensors_of_column as tensors_of_column
 from tfrecord_io.columns.arrow.tensor_values import to_cells as to_cells
+from tfrecord_io.columns.arrow.type_literals import type_literals as type_literals
 from tfrecord_io.columns.schema.array_attributes import RECORD as RECORD
 from tfrecord_io.columns.schema.array_attributes import TYPE as TYPE
 from tfrecord_io.columns.schema.array_attributes import add_attributes as add_attributes

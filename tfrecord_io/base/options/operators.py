@@ -32,7 +32,7 @@ class Operand(Enum):
 class ColumnTypes:
     """Families of column types that an operator takes, and the error for a column of another type."""
 
-    families: frozenset[str]  # of `column_family` in `columns/arrow/evaluate_condition.py`
+    families: frozenset[str]  # of `column_family` in `columns/arrow/type_literals.py`
     reason: str  # "{}" is the type of the column
     hint: str
 
