@@ -115,7 +115,7 @@ class DecodedImages:
         return EncodeError(reason, feature=self.name, record=row, expected=expected, got=description, hint=advice)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LeafColumn:
     """A leaf of the tree of features, and what was found in its values."""
 
@@ -126,7 +126,7 @@ class LeafColumn:
     dtype: str = ""  # NumPy's name
     image: DecodedImages | None = None
     names: dict[str, int] | None = None  # of a ClassLabel, and their numbers; it grows
-    nulls: list[int] = field(default_factory=list)  # how many rows had none, batch by batch
+    optional: bool = False  # a row had none, or another split has the feature as optional
     least_rows: list[int] = field(default_factory=list)  # the first of each batch with the least value of the type
 
     @property
@@ -140,7 +140,7 @@ class LeafColumn:
             return self.image.feature()
         if self.names is not None:
             return _feature("class_label_feature.ClassLabel", classLabel={"numClasses": str(len(self.names))})
-        optional: Json = {"optional": True} if sum(self.nulls) else {}
+        optional: Json = {"optional": True} if self.optional else {}
         if is_text(self.type) and not optional:
             return _feature("text_feature.Text", text={})
         encoding = "bytes" if self.is_stored_as_bytes else "none"
@@ -355,7 +355,7 @@ class TfdsColumns:
             for at, cell in enumerate(array):
                 leaf.image.note(cell.as_buffer().to_pybytes(), self._row + int(ends.searchsorted(at, side="right")))
         if not leaf.shape and not lengths:
-            leaf.nulls.append(array.null_count)
+            leaf.optional |= array.null_count > 0
             if array.null_count and (t.is_unsigned_integer(leaf.type) or t.is_boolean(leaf.type)):
                 self._refuse_nulls(leaf, array)
             self._refuse_least(leaf, array)
@@ -392,7 +392,7 @@ class TfdsColumns:
         at = pc.index(values, pa.scalar(least_value, values.type)).as_py()
         if at >= 0:
             leaf.least_rows.append(self._row + at)
-        if leaf.least_rows and sum(leaf.nulls):
+        if leaf.least_rows and leaf.optional:
             reason = f"the least value of {array.type} stands for a missing value in this feature, which has some"
             wider = "" if t.is_int64(array.type) else ", or cast the column to a wider type"
             advice = f"replace it or fill the missing values{wider}"
