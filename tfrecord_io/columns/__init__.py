@@ -149,19 +149,19 @@ _HOMES = {
     "faults_of_lists": "arrow.row_fault",  # Turn the index of a RowFault, which counts values
     "first_refused": "arrow.row_fault",  # The position of the first refused value of `count` values
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
-    "cells_of": "arrow.tensor_values",  # The tensors one by one
-    "cells_to_tensors": "arrow.tensor_values",  # A column of the arrays of a sequence
+    "array_to_tensors": "arrow.tensor_values",  # The bytes of a column's tensors in their logical order
+    "cells_to_column": "arrow.tensor_values",  # A column of the arrays of a sequence
+    "column_to_cells": "arrow.tensor_values",  # The tensors of a column as an object array of ndarrays, None where null
+    "column_to_tensors": "arrow.tensor_values",  # `array_to_tensors` for an array and its field
     "element_of_dtype": "arrow.tensor_values",  # The element of a NumPy dtype
     "flat_values": "arrow.tensor_values",  # All values of a column of tensors without nulls
-    "ndarray_of": "arrow.tensor_values",  # The values of all tensors
     "plain_array": "arrow.tensor_values",  # Values of an array of one axis
     "shape_of_cells": "arrow.tensor_values",  # The dtype of a sequence of arrays, and their shape
     "shapes_of_counts": "arrow.tensor_values",  # The shapes of tensors with these numbers of values
-    "tensor_array": "arrow.tensor_values",  # A column of `rows` (including the null ones) from the bytes of its tensors
-    "tensors_of": "arrow.tensor_values",  # The bytes of a column's tensors in their logical order
-    "tensors_of_column": "arrow.tensor_values",  # `tensors_of` for an array and its field
+    "tensors_to_cells": "arrow.tensor_values",  # The tensors one by one
+    "tensors_to_column": "arrow.tensor_values",  # A column of all rows from the bytes of its tensors
+    "tensors_to_values": "arrow.tensor_values",  # The values of all tensors
     "TensorValues": "arrow.tensor_values",  # The tensors of a column, one after another, null rows left out
-    "to_cells": "arrow.tensor_values",  # The tensors of a column as an object array of ndarrays, None where null
     "type_literals": "arrow.type_literals",  # Give literals the type of the column that they are compared with
     "RECORD": "schema.array_attributes",  # the dimension of the rows, in what is made of columns
     "TYPE": "schema.array_attributes",  # attribute of times that NumPy has as another type

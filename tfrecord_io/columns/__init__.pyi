@@ -144,18 +144,18 @@ from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
 from tfrecord_io.columns.arrow.row_fault import faults_of_lists as faults_of_lists
 from tfrecord_io.columns.arrow.row_fault import first_refused as first_refused
 from tfrecord_io.columns.arrow.tensor_values import TensorValues as TensorValues
-from tfrecord_io.columns.arrow.tensor_values import cells_of as cells_of
-from tfrecord_io.columns.arrow.tensor_values import cells_to_tensors as cells_to_tensors
+from tfrecord_io.columns.arrow.tensor_values import array_to_tensors as array_to_tensors
+from tfrecord_io.columns.arrow.tensor_values import cells_to_column as cells_to_column
+from tfrecord_io.columns.arrow.tensor_values import column_to_cells as column_to_cells
+from tfrecord_io.columns.arrow.tensor_values import column_to_tensors as column_to_tensors
 from tfrecord_io.columns.arrow.tensor_values import element_of_dtype as element_of_dtype
 from tfrecord_io.columns.arrow.tensor_values import flat_values as flat_values
-from tfrecord_io.columns.arrow.tensor_values import ndarray_of as ndarray_of
 from tfrecord_io.columns.arrow.tensor_values import plain_array as plain_array
 from tfrecord_io.columns.arrow.tensor_values import shape_of_cells as shape_of_cells
 from tfrecord_io.columns.arrow.tensor_values import shapes_of_counts as shapes_of_counts
-from tfrecord_io.columns.arrow.tensor_values import tensor_array as tensor_array
-from tfrecord_io.columns.arrow.tensor_values import tensors_of as tensors_of
-from tfrecord_io.columns.arrow.tensor_values import tensors_of_column as tensors_of_column
-from tfrecord_io.columns.arrow.tensor_values import to_cells as to_cells
+from tfrecord_io.columns.arrow.tensor_values import tensors_to_cells as tensors_to_cells
+from tfrecord_io.columns.arrow.tensor_values import tensors_to_column as tensors_to_column
+from tfrecord_io.columns.arrow.tensor_values import tensors_to_values as tensors_to_values
 from tfrecord_io.columns.arrow.type_literals import type_literals as type_literals
 from tfrecord_io.columns.schema.array_attributes import RECORD as RECORD
 from tfrecord_io.columns.schema.array_attributes import TYPE as TYPE
@@ -425,6 +425,7 @@ __all__ = [
     "add_attributes",
     "add_dimensions",
     "apply_overrides",
+    "array_to_tensors",
     "arrays_schema",
     "arrow_file",
     "arrow_type",
@@ -442,13 +443,14 @@ __all__ = [
     "cast_columns",
     "cast_comparable_columns",
     "cell",
-    "cells_of",
-    "cells_to_tensors",
+    "cells_to_column",
     "check_column_encodings",
     "check_length",
     "check_name",
     "check_names",
     "column_mask",
+    "column_to_cells",
+    "column_to_tensors",
     "common_field",
     "component_columns",
     "component_fields",
@@ -544,7 +546,6 @@ __all__ = [
     "message_tree",
     "missing_step",
     "native",
-    "ndarray_of",
     "nested_handed",
     "number_dtype",
     "number_items",
@@ -604,18 +605,17 @@ __all__ = [
     "table_of_rows",
     "temporal_value",
     "tensor",
-    "tensor_array",
     "tensor_cast",
     "tensor_encoding",
     "tensor_field",
     "tensor_type",
     "tensor_value_type",
-    "tensors_of",
-    "tensors_of_column",
+    "tensors_to_cells",
+    "tensors_to_column",
+    "tensors_to_values",
     "text_of",
     "tiff_form",
     "times_to_integers",
-    "to_cells",
     "to_json",
     "to_pandas",
     "to_plain_form",

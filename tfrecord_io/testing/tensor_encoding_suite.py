@@ -22,14 +22,14 @@ from tfrecord_io.columns import (
     Schema,
     TensorEncoding,
     TensorValues,
-    cells_of,
-    cells_to_tensors,
+    cells_to_column,
+    column_to_tensors,
     scalar,
     shape_of_cells,
     tensor,
     tensor_encoding,
     tensor_field,
-    tensors_of_column,
+    tensors_to_cells,
 )
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, StoppedEarlyWarning
 from tfrecord_io.rows import read_arrays
@@ -67,7 +67,7 @@ def tensor_column(cells: Sequence[Any]) -> tuple[pa.Array, Dtype]:
     """A column of the arrays of a sequence, None where one is missing."""
     arrays = [None if cell is None else np.asarray(cell) for cell in cells]
     element, shape = shape_of_cells(arrays)
-    return cells_to_tensors(arrays, element, shape), element
+    return cells_to_column(arrays, element, shape), element
 
 
 def _table(cells: Sequence[Any], shape: tuple[int | None, ...]) -> pa.Table:
@@ -126,7 +126,7 @@ class TensorEncodingSuite(ABC):
             array = self.values(dtype, (4, *shape))
             field = tensor_field("x", element(dtype), shape)
             column, _ = tensor_column(list(array))
-            tensors = tensors_of_column(column, field)
+            tensors = column_to_tensors(column, field)
             values, offsets = self.encoding.encode(tensors)
             assert len(offsets) == 5
             if not self.encoding.one_value_per_cell:
@@ -152,7 +152,7 @@ class TensorEncodingSuite(ABC):
         assert cells.sizes.tolist() == [a.nbytes for a in arrays]
         shapes = np.array([(2, size // 8) for size in cells.sizes]) if cells.shapes is None else cells.shapes
         decoded = TensorValues(element("int32"), cells.data, np.cumsum([0, *cells.sizes]), shapes)
-        for cell, array in zip(cells_of(decoded), arrays, strict=True):
+        for cell, array in zip(tensors_to_cells(decoded), arrays, strict=True):
             np.testing.assert_array_equal(cell, array)
 
     def test_no_cells(self) -> None:
@@ -277,7 +277,7 @@ class BytesEncodingSuite(TensorEncodingSuite):
 
     def test_a_truncated_value_is_an_error_or_another_tensor(self) -> None:
         column, of = tensor_column([np.arange(3, dtype="i4")])
-        values, _ = self.encoding.encode(tensors_of_column(column, tensor_field("x", of, (3,))))
+        values, _ = self.encoding.encode(column_to_tensors(column, tensor_field("x", of, (3,))))
         for size in range(len(values)):
             offsets = np.array([0, size])
             with suppress(RowFault):
@@ -286,7 +286,7 @@ class BytesEncodingSuite(TensorEncodingSuite):
 
     def test_a_bool_is_0_or_1(self) -> None:
         column, of = tensor_column([np.array([True, True])] * 2)
-        values, offsets = self.encoding.encode(tensors_of_column(column, tensor_field("x", of, (2,))))
+        values, offsets = self.encoding.encode(column_to_tensors(column, tensor_field("x", of, (2,))))
         bad = values.copy()
         bad[-1] = 2
         with pytest.raises(RowFault) as caught:

@@ -27,6 +27,7 @@ from tfrecord_io.columns import (
     JSON,
     UnsupportedType,
     cell,
+    column_to_cells,
     empty_batch,
     encoding_rules,
     is_any_tensor,
@@ -34,7 +35,6 @@ from tfrecord_io.columns import (
     kind_of,
     rows_of,
     struct_fields,
-    to_cells,
     value_type,
 )
 from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
@@ -250,7 +250,7 @@ def _first_rows(scan: Scan) -> tuple[tuple[str, ...], tuple[tuple[str | None, ..
     columns = []
     for column, field in zip(table.columns, table.schema, strict=True):
         if is_any_tensor(field.type):
-            values = [cell for chunk in column.chunks for cell in to_cells(chunk, field)]
+            values = [cell for chunk in column.chunks for cell in column_to_cells(chunk, field)]
         else:
             values = rows_of(column, field)
         columns.append([_cell(value) for value in values])

@@ -22,6 +22,7 @@ from tfrecord_io.columns import (
     MODE_OF,
     ImageForm,
     ImageHeader,
+    array_to_tensors,
     element_and_shape,
     image_header,
     int64_array,
@@ -31,9 +32,8 @@ from tfrecord_io.columns import (
     is_number,
     is_text,
     list_array,
-    ndarray_of,
     offsets_of,
-    tensors_of,
+    tensors_to_values,
 )
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
@@ -363,7 +363,7 @@ class TfdsColumns:
             return
         self._refuse_nulls(leaf, array)
         if leaf.is_stored_as_bytes:
-            tensors = tensors_of(array, *element_and_shape(column))
+            tensors = array_to_tensors(array, *element_and_shape(column))
             cells = [bytes(tensors.data[a:b]) for a, b in zip(tensors.offsets, tensors.offsets[1:], strict=False)]
             yield f"{leaf.name}/value", pa.array(cells, pa.binary())
             shapes = np.ascontiguousarray(tensors.shape_matrix)
@@ -438,8 +438,8 @@ def _item_of(column: pa.Field, name: str) -> tuple[pa.DataType, tuple[int | None
 def _values(leaf: LeafColumn, column: pa.Field, array: pa.Array) -> tuple[pa.Array, Array]:
     """All values of a leaf's items, and how many each has."""
     if is_any_tensor(column.type):
-        tensors = tensors_of(array, *element_and_shape(column))
-        return pa.array(ndarray_of(tensors)), tensors.counts
+        tensors = array_to_tensors(array, *element_and_shape(column))
+        return pa.array(tensors_to_values(tensors)), tensors.counts
     while t.is_fixed_size_list(array.type):
         array = array.flatten()
     if array.null_count:

@@ -29,7 +29,7 @@ from tfrecord_io.apps.file_formats.tables.left_out_files import warn_of_left_out
 from tfrecord_io.apps.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.base import Options, check_keywords
 from tfrecord_io.bytes import NPY, NPZ, Array
-from tfrecord_io.columns import TensorValues, element_of_dtype, open_input, tensor_array, tensor_field
+from tfrecord_io.columns import TensorValues, element_of_dtype, open_input, tensor_field, tensors_to_column
 from tfrecord_io.errors import EncodeError, TFRecordError
 from tfrecord_io.store import Source, find_files
 from tfrecord_io.typing import StorageLike
@@ -291,7 +291,7 @@ class _Column:
         shapes: Any = self.shape
         if None in self.shape:
             shapes = np.array([value.shape for value in values], np.int64).reshape(len(values), len(self.shape))
-        return tensor_array(TensorValues(element, np.concatenate(data), offsets, shapes), len(values))
+        return tensors_to_column(TensorValues(element, np.concatenate(data), offsets, shapes), len(values))
 
 
 def _plain(values: Array) -> pa.Array:
