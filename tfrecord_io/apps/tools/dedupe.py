@@ -1,4 +1,7 @@
-"""One record of each key: duplicates are found by hashes of columns, and the other records are copied as bytes."""
+"""One record of each key: duplicates are found by hashes of columns, and the other records are copied as bytes.
+
+Tests: tests/apps/tools/test_split_assignment.py.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A new operator is one row of `OPERATORS`. Parsing and printing follow from its symbol and operand. Tables, column
 indexes, folders and random access evaluate its comparisons, or else its function.
+
+Tests: tests/laws/test_operator_rows.py and tests/base/options/test_condition_text.py.
 """
 
 from __future__ import annotations

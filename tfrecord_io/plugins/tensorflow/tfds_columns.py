@@ -3,6 +3,8 @@
 A leaf is stored as tensorflow_datasets/core/example_serializer.py does it: the values of all its items one after
 another; of sequences inside sequences ``x/ragged_flat_values`` and the lengths of the inner ones,
 ``x/ragged_row_lengths_0``; of tensors with several sizes of their own ``x/value``, bytes, and ``x/shape``.
+
+Tests: tests/plugins/tensorflow/test_write_tfds.py.
 """
 
 from __future__ import annotations

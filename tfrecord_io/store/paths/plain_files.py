@@ -1,4 +1,7 @@
-"""Files that are not TFRecord files: arrays and tables by path, and small files by their names in a directory."""
+"""Files that are not TFRecord files: arrays and tables by path, and small files by their names in a directory.
+
+Tests: tests/store/paths/test_resolve.py.
+"""
 
 from __future__ import annotations
 
