@@ -38,7 +38,6 @@ def registered_field(field: pa.Field) -> pa.Field:
     >>> registered_field(pa.field("x", pa.int8(), metadata=metadata)).type.type_name
     't'
     """
-    metadata = field.metadata or {}
     registered = _registered_type(field)
     if registered is None:
         return field

@@ -240,6 +240,10 @@ def _is_spelled_so(before: pa.Array, after: pa.Array) -> bool:
 
 
 def _is_kept(before: pa.Array, after: pa.Array) -> bool:
+    """True if a cast has kept all values: a cast back makes them again, -0.0 and NaN among them.
+
+    Times as text are not cast back, but only searched for those out of range.
+    """
     import pyarrow.compute as pc
 
     if t.is_time(before.type) and is_text_or_bytes(after.type):  # Arrow (26.0) writes all digits, and parses no times
