@@ -109,7 +109,7 @@ def _locate_url(url: str, options: Mapping[str, Any]) -> tuple[FileSystem, str]:
     if is_s3 and "?versionId=" in url:
         how = "fsspec.filesystem('s3', version_aware=True).open(path, version_id=…)"
         raise ValueError(f"'{printable(url)}': no URL is that of one version of an object: pass the file {how}")
-    from tfrecord_io.store.filesystem.os_errors import request_blocking, refused_option
+    from tfrecord_io.store.filesystem.os_errors import refused_option, request_blocking
     from tfrecord_io.store.filesystem.retries import s3_options
 
     try:

@@ -18,7 +18,7 @@ from tfrecord_io.bytes import SNIFF_BYTES, Array, Codec, infer
 from tfrecord_io.errors import printable
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.google import is_encoded
-from tfrecord_io.store.filesystem.os_errors import request_blocking, replaced_error
+from tfrecord_io.store.filesystem.os_errors import replaced_error, request_blocking
 from tfrecord_io.store.read.block_reader import Bytes
 from tfrecord_io.store.read.source import INCOMPLETE, ONLY_TAG, HeldContent, Source, open_raw
 

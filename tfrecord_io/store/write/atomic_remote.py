@@ -33,7 +33,7 @@ from tfrecord_io.base import LIMITS, MIB, quiet_at_exit
 from tfrecord_io.bytes import crc32c
 from tfrecord_io.store.filesystem.azure import MISSING, Blob
 from tfrecord_io.store.filesystem.locate import check_writable
-from tfrecord_io.store.filesystem.os_errors import request_async, raise_os_errors
+from tfrecord_io.store.filesystem.os_errors import raise_os_errors, request_async
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.store.filesystem.retries import note_retries
 from tfrecord_io.store.paths.file_names import FileName, new_id
