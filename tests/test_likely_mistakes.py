@@ -211,13 +211,7 @@ def test_a_name_of_another_library(name: str, meant: str) -> None:
     assert attrgetter(meant.removeprefix("tfrecord_io."))(tfr)
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("read", "read_tfrecord"),
-        ("write", "write_tfrecord"),
-    ],
-)
+@pytest.mark.parametrize(("name", "meant"), [("read", "read_tfrecord"), ("write", "write_tfrecord")])
 def test_a_package_in_place_of_a_function(name: str, meant: str) -> None:
     """Before the package is imported, there is no such name; afterwards, it is a module."""
     package = importlib.import_module(f"tfrecord_io.{name}")

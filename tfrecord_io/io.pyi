@@ -17,13 +17,13 @@ from tfrecord_io.apps.tf_compat.parse_sequence_example import (
 )
 from tfrecord_io.apps.tf_compat.record_files import TFRecordOptions as TFRecordOptions
 from tfrecord_io.apps.tf_compat.record_files import TFRecordWriter as TFRecordWriter
+from tfrecord_io.apps.tf_compat.tf_features import FixedLenFeature as FixedLenFeature
+from tfrecord_io.apps.tf_compat.tf_features import FixedLenSequenceFeature as FixedLenSequenceFeature
+from tfrecord_io.apps.tf_compat.tf_features import RaggedFeature as RaggedFeature
+from tfrecord_io.apps.tf_compat.tf_features import SparseFeature as SparseFeature
+from tfrecord_io.apps.tf_compat.tf_features import VarLenFeature as VarLenFeature
 from tfrecord_io.bytes.format.serialized_tensor import parse_tensor as parse_tensor
 from tfrecord_io.bytes.format.serialized_tensor import serialize_tensor as serialize_tensor
-from tfrecord_io.columns.schema.formats.tf_features import FixedLenFeature as FixedLenFeature
-from tfrecord_io.columns.schema.formats.tf_features import FixedLenSequenceFeature as FixedLenSequenceFeature
-from tfrecord_io.columns.schema.formats.tf_features import RaggedFeature as RaggedFeature
-from tfrecord_io.columns.schema.formats.tf_features import SparseFeature as SparseFeature
-from tfrecord_io.columns.schema.formats.tf_features import VarLenFeature as VarLenFeature
 
 __all__ = [
     "FixedLenFeature",

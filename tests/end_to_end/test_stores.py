@@ -29,11 +29,12 @@ from tfrecord_io.base.options import StorageOptions
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.write.atomic import open_output, place_of
+from tfrecord_io.store.write.atomic import open_output
 from tfrecord_io.store.write.atomic_local import LocalPlace
 from tfrecord_io.store.write.atomic_remote import S3Output
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.place_remote import ClaimedPlace, ConditionalPlace
+from tfrecord_io.store.write.publication import place_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "buckets.md"
 COLUMNS = (

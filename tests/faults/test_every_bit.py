@@ -19,7 +19,7 @@ from rounds import COMPLETE
 from tfrecord_io.bytes.compression import CODECS, get_codec
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.bytes.format.framing import FRAME_BYTES
-from tfrecord_io.store.read.block_reader import SPARE
+from tfrecord_io.store.read.block_reader import Block
 from tfrecord_io.testing.codec_suite import write
 
 SMALL = ["bytes", "extremes"]  # every bit by a reader
@@ -88,7 +88,7 @@ def test_every_flipped_bit_of_larger_files_is_found_by_the_scan(
     native_engine: None, data: Path, name: str, record_property: Callable[[str, Any], None]
 ) -> None:
     content, _, ends = golden(data, name)
-    buffer = np.frombuffer(content + bytes(SPARE), np.uint8).copy()
+    buffer = np.frombuffer(content + bytes(Block.SPARE), np.uint8).copy()
     damaged, limits, scan = buffer[: len(content)], np.array(ends), get_engine().scan
     bits = sample(range(8 * len(content)), 500)
     for bit in bits:

@@ -18,7 +18,6 @@ from servers import Bucket, quick_retries
 from tfrecord_io.base.options import LIMITS, StorageOptions
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.block_reader import BlockReader
-from tfrecord_io.store.read.open_stream import open_source
 from tfrecord_io.store.read.prefetch import SourcePrefetcher
 from tfrecord_io.store.write import atomic_remote
 from tfrecord_io.store.write.atomic import open_output
@@ -104,7 +103,7 @@ def test_reads_with_network_faults_are_right_or_an_oserror(
         path = conditional.url(str(seed))
         try:
             with SourcePrefetcher(resolve_inputs(path, StorageOptions(options))) as upcoming:
-                blocks = BlockReader(open_source(next(upcoming), None), 3000)
+                blocks = BlockReader(next(upcoming).open_stream(None), 3000)
                 while (block := blocks.next_block()) is not None:
                     out += block.data.tobytes()
                     blocks.consume(len(block.data))

@@ -38,14 +38,14 @@ from reading_modes import small_index_groups
 from records import example, floats, framed, int64s
 from tfrecord_io.apps.cli.schema_text import schema_text
 from tfrecord_io.columns.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, pack, unpack
-from tfrecord_io.columns.schema.formats.tfds_info import shard_lengths
+from tfrecord_io.columns.schema.formats.tfds_info import TfdsInfo
 from tfrecord_io.read.index.column_search import column_indexes
 from tfrecord_io.read.index.find_index import open_columns
 from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.store.paths.manifest import parse_manifest
-from tfrecord_io.store.read.random_access_file import open_random_access
+from tfrecord_io.store.read.random_access_file import RandomAccessFile
 
 REFUSED = (tfr.TFRecordError, EmbeddedSchemaUnreadable)
 SAMPLED = 50  # of the mutants that a parser refuses, one of so many passes a call
@@ -140,7 +140,7 @@ class TfdsFolder(Target):
         for name in ("features.json", "dataset_info.json"):
             (folder / name).write_bytes((golden / name).read_bytes())
         record = example(label=int64s(1), bbox=floats(1, 2, 3, 4))
-        name = next(iter(shard_lengths(golden)))
+        name = next(iter(TfdsInfo.lengths_in(golden)))
         (folder / name).write_bytes(framed(record, record))
 
 
@@ -185,7 +185,7 @@ class DatasetInfo(TfdsFolder):
 
     def parse(self, mutant: bytes) -> object:
         self.install(mutant)
-        return shard_lengths(self.folder)
+        return TfdsInfo.lengths_in(self.folder)
 
     def install(self, mutant: bytes) -> None:
         (self.folder / "dataset_info.json").write_bytes(mutant)
@@ -316,7 +316,7 @@ class ColumnIndex(Target):
         (source,) = dataset.sources
         (sidecar,) = column_indexes([source])
         assert sidecar is not None
-        with open_random_access(source) as file, open_columns(sidecar, source, file) as (columns, _):
+        with RandomAccessFile.open(source) as file, open_columns(sidecar, source, file) as (columns, _):
             return columns.columns(filter(columns.has, indexed_fields(dataset, list(COLUMNS))))
 
     def install(self, mutant: bytes) -> None:

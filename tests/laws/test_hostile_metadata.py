@@ -19,7 +19,7 @@ from hostile_metadata import CALLS, TABLES, mutated, mutated_schema
 from records import blobs, example, floats, int64s, written
 from rounds import COMPLETE, rounds
 from tfrecord_io.columns.schema.embedded import field_bytes, pack
-from tfrecord_io.columns.schema.formats.tfds_info import shard_lengths
+from tfrecord_io.columns.schema.formats.tfds_info import TfdsInfo
 
 ROUNDS = rounds(1000 if COMPLETE else 60)
 
@@ -86,7 +86,7 @@ def test_nonsense_in_dataset_info_is_refused(tmp_path: Path, length: Any) -> Non
     (tmp_path / "dataset_info.json").write_text(json.dumps(info))
     written(tmp_path / "d-train.tfrecord-00000-of-00001", [example(x=int64s(1))])
     with pytest.raises(tfr.errors.SchemaError, match=r"not a dataset_info\.json of TFDS"):
-        shard_lengths(tmp_path)
+        TfdsInfo.lengths_in(tmp_path)
     with pytest.warns(UserWarning, match=r"dataset_info\.json cannot be used"):
         assert tfr.count(tmp_path) == 1
     check(tmp_path)

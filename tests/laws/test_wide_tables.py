@@ -15,6 +15,7 @@ from tfrecord_io.apps.file_formats.tables.columnar_files import _apply_categorie
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.columns.arrow.casts import unify_table
 from tfrecord_io.columns.arrow.input.batch_source import nest_lossy_columns
+from tfrecord_io.columns.arrow.input.conforming import Conforming
 from tfrecord_io.columns.arrow.input.tensor_cast import Columns, tensors_of_array
 from tfrecord_io.columns.schema.array_attributes import add_attributes, add_dimensions
 from tfrecord_io.columns.schema.column_features import RAW, set_encoding
@@ -23,7 +24,6 @@ from tfrecord_io.columns.schema.merged_schema import fill_in_types
 from tfrecord_io.rows.training.mixture import same_columns
 from tfrecord_io.write.distributed import _refuse_other_columns
 from tfrecord_io.write.sharded_sink import SchemaUnion
-from tfrecord_io.write.writer import _as_in_dataset
 
 NAMES = [f"column {at}" for at in range(10_000)]
 SECONDS = 2  # of the processor; with a list of all columns for each it is 10 or more
@@ -59,7 +59,7 @@ def categories(*values: str) -> pa.DictionaryArray:
         (lambda: (schema(pa.null()), schema(pa.string())), fill_in_types),
         (lambda: (schema(pa.int8()), schema(pa.int8()), ""), _refuse_other_columns),
         (lambda: (pack(schema(pa.int64())), pack(schema(pa.null())), ""), SchemaUnion()),
-        (lambda: (schema(pa.float64()), raw(schema(pa.float64())), WriteOptions()), _as_in_dataset),
+        (lambda: (schema(pa.float64()), raw(schema(pa.float64())), WriteOptions()), Conforming.as_in_dataset),
         (nested, nest_lossy_columns),
         (
             lambda: (table(pa.nulls(1)), dict.fromkeys(range(len(NAMES)), tensors_of_array(np.zeros((1, 2, 2))))),

@@ -22,9 +22,9 @@ from arrow_tables import batches
 from limited import limited, set_limits, set_processors
 from rounds import rounds
 from tfrecord_io.bytes.compression import CODECS
+from tfrecord_io.columns.arrow.encode import slice_encoder
 from tfrecord_io.columns.arrow.input.batch_source import nest_lossy_columns
 from tfrecord_io.store.paths.manifest import parse_manifest
-from tfrecord_io.write import writer
 
 THREADS = (1, 2, 3, 4, 8)
 SUFFIXES = {codec.suffixes[0]: codec.name for codec in CODECS}
@@ -84,7 +84,7 @@ def test_threads_pieces_and_batches_change_no_byte(
     for number, threads in enumerate(data.draw(st.permutations(THREADS))[:3]):
         size = data.draw(st.sampled_from([1, 100, 1000]))
         pieces = limited(piece_bytes=size)
-        slices = mock.patch.object(writer, "_SLICE_BYTES", data.draw(st.sampled_from([1, 3 * size])))
+        slices = mock.patch.object(slice_encoder, "_SLICE_BYTES", data.draw(st.sampled_from([1, 3 * size])))
         step = data.draw(st.integers(1, 20))
         parts = [batch.slice(at, step) for at in range(0, len(batch), step)]
         whole, stream = pa.Table.from_batches(parts, batch.schema), iter(parts)
@@ -144,7 +144,7 @@ def test_the_first_bad_row_does_not_depend_on_threads_and_shards(
         columns[name][row % rows] = 2**63
     options: dict[str, Any] = {"schema": {"n": tfr.scalar("int64"), "m": tfr.scalar("int64")}} if declared else {}
     errors = []
-    with limited(piece_bytes=100), mock.patch.object(writer, "_SLICE_BYTES", 1):
+    with limited(piece_bytes=100), mock.patch.object(slice_encoder, "_SLICE_BYTES", 1):
         for number, threads in enumerate(THREADS):
             target = folder / str(number) / f"a@{shards}"
             with pytest.raises(tfr.TFRecordError) as raised:

@@ -33,7 +33,7 @@ from tfrecord_io.read.source_resolution import plan_source
 from tfrecord_io.store.paths.packed_sources import PackedSources
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.prefetch import SourcePrefetcher
-from tfrecord_io.store.read.random_access_file import open_random_access
+from tfrecord_io.store.read.random_access_file import RandomAccessFile
 from tfrecord_io.store.read.source import Source
 
 small = st.binary(max_size=40) | st.integers(0, 300).map(bytes)
@@ -121,7 +121,7 @@ def test_the_boundary_after_any_byte_is_found(
     for record in records:
         bounds.append(bounds[-1] + len(record) + 16)
     positions = sorted(data.draw(st.lists(st.integers(0, bounds[-1] - 1), min_size=1, max_size=8)))
-    with open_random_access(source_of(path)) as ranges:
+    with RandomAccessFile.open(source_of(path)) as ranges:
         found = find_boundaries(ranges, get_engine(), positions)
     assert found == [next(bound for bound in bounds if bound >= position) for position in positions]
 
@@ -140,7 +140,7 @@ def test_boundaries_inside_a_nested_file_are_not_accepted(engine: str, tmp_path:
     inner = inner[: len(inner) - cut]
     path = written(tmp_path / "a.tfrecord", [b"first", inner, b"last"])
     outer = [0, 21, 21 + len(inner) + 16]
-    with open_random_access(source_of(path)) as ranges:
+    with RandomAccessFile.open(source_of(path)) as ranges:
         assert find_boundaries(ranges, get_engine(), [1, 22, 1000, 5000]) == [outer[1], *[outer[2]] * 3]
 
 
@@ -204,7 +204,7 @@ def test_a_long_chain_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path.write_bytes(content)
     assert [piece.size for piece in pieces_of(source_of(path), 2)] == [len(content)]  # no boundary is certain
     monkeypatch.setattr(boundaries, "_CHAIN_BYTES", (4096, 4096))
-    with open_random_access(source_of(path)) as file:
+    with RandomAccessFile.open(source_of(path)) as file:
         assert find_boundaries(file, get_engine(), [1000]) == [1044]
 
 
@@ -213,7 +213,7 @@ def test_a_payload_full_of_headers_takes_bounded_time(tmp_path: Path) -> None:
     claims = b"".join(header(5_000_000 - 12 * at) for at in range(100_000))
     path = written(tmp_path / "a.tfrecord", [b"first", claims, bytes(8_000_000), b"last"])
     seen = 0
-    with open_random_access(source_of(path)) as ranges:
+    with RandomAccessFile.open(source_of(path)) as ranges:
         read_all = ranges.read
 
         def counted(begin: int, end: int, *more: Any) -> Any:

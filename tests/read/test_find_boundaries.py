@@ -21,7 +21,7 @@ from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.read import find_boundaries as boundaries
 from tfrecord_io.read.find_boundaries import find_boundaries
 from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read.random_access_file import open_random_access
+from tfrecord_io.store.read.random_access_file import RandomAccessFile
 
 small = st.binary(max_size=30) | st.integers(0, 100).map(bytes)
 nested = st.lists(small, max_size=8).map(lambda payloads: framed(*payloads))
@@ -41,7 +41,7 @@ def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def search(path: Path, positions: list[int], max_record_bytes: int = MAX_RECORD_BYTES) -> list[int]:
     (source,) = resolve_inputs(path)
-    with open_random_access(source) as file:
+    with RandomAccessFile.open(source) as file:
         return find_boundaries(file, get_engine(), positions, max_record_bytes)
 
 
@@ -229,7 +229,7 @@ def test_each_position_has_its_own_boundary(engine: str, tmp_path: Path) -> None
     positions = [0, 1, 24, 300, 301, 800, 1379, 1380, 2000]
     found = [min(-(-position // 23) * 23, 1380) for position in positions]
     assert search(path, positions) == found
-    with open_random_access(resolve_inputs(path)[0]) as file:
+    with RandomAccessFile.open(resolve_inputs(path)[0]) as file:
         assert find_boundaries(file, get_engine(), positions, threads=3) == found
 
 
@@ -249,7 +249,7 @@ def test_a_false_chain_is_read_once_wherever_it_is_entered(engine: str, tmp_path
     claims = b"".join(header(12 * (500 - at) - 16) for at in range(490)) + bytes(120)
     path = written(tmp_path / "a.tfrecord", [claims + nested + bytes(100), b"after"])
     seen = 0
-    with open_random_access(resolve_inputs(path)[0]) as file:
+    with RandomAccessFile.open(resolve_inputs(path)[0]) as file:
         native = get_engine()
 
         class Counted:

@@ -100,10 +100,9 @@ def parts_of_tasks(pickled: bytes, tasks: range) -> list[bytes]:
 def die_in_task(pickled: bytes, task: int) -> None:
     """Kill this process while it writes the part of a task of a pickled DistributedWriter, whose upload has begun."""
     from tfrecord_io.store.write.atomic_remote import unfinished_uploads
-    from tfrecord_io.store.write.sharded_dataset_distributed import directory_of
 
     writer = pickle.loads(pickled)
-    fs, directory = directory_of(writer.target.output, writer.target.storage)
+    fs, directory = writer.target.output.location(writer.target.storage)
 
     def tables() -> Any:
         for _ in range(16):

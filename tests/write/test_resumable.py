@@ -184,7 +184,7 @@ def test_other_keywords_convert_all_files(tmp_path: Path, days: list[str], writt
 def test_more_files_than_shards_are_refused_before_any_is_read(
     tmp_path: Path, days: list[str], written: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tfrecord_io.write.resumable.MOST_SHARDS", len(days) - 1)
+    monkeypatch.setattr("tfrecord_io.store.paths.resolve_output.Output.MOST_SHARDS", len(days) - 1)
     with pytest.raises(ValueError, match=f"{len(days)} files, each of which becomes a shard; expected at most"):
         tfr.convert(days, tmp_path / "t/", resume=True)
     assert written == []

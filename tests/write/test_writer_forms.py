@@ -15,8 +15,8 @@ from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.bytes.format.example_messages import Example
 from tfrecord_io.columns.arrow.encode.encode_columns import encode_columns
 from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing
+from tfrecord_io.columns.arrow.encode.slice_encoder import plain_forms
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.write.writer import plain_forms
 
 PLAIN: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     *((t, integers(t)) for t in (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64())),

@@ -18,11 +18,12 @@ from limited import set_limits
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.columns.arrow.encode import encode_columns
 from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing
+from tfrecord_io.columns.arrow.encode.slice_encoder import PieceMemory, SliceEncoder
 from tfrecord_io.write.frame_sink import Piece
-from tfrecord_io.write.writer import Memory, SliceEncoder, Writer
+from tfrecord_io.write.writer import Writer
 
 
-def encoded(batch: pa.RecordBatch, memory: Memory) -> list[bytes]:
+def encoded(batch: pa.RecordBatch, memory: PieceMemory) -> list[bytes]:
     tasks = SliceEncoder(plan_writing(batch.schema), "example").split(batch, 0, lambda part, row: b"")
     content = []
     for task in tasks:
@@ -37,13 +38,13 @@ def test_one_piece_after_the_other_uses_the_same_memory(native_engine: None, mon
     engine, new = get_engine(), get_engine().memory
     monkeypatch.setattr(type(engine), "memory", lambda self: made.append(new()) or made[-1])
     set_limits(monkeypatch, piece_bytes=1000)
-    content = encoded(pa.record_batch({"x": np.arange(1000)}), Memory(engine))
+    content = encoded(pa.record_batch({"x": np.arange(1000)}), PieceMemory(engine))
     assert len(content) > 10
     assert len(made) == 1
 
 
 def test_memory_of_a_large_record_is_freed(native_engine: None) -> None:
-    memory = Memory(get_engine())
+    memory = PieceMemory(get_engine())
     encoded(pa.record_batch({"x": [b"x" * 6_000_000, b"y"]}), memory)
     assert all(kept.capacity <= 4 << 20 for kept in memory._free)
 

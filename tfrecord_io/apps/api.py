@@ -438,7 +438,7 @@ def write_tfrecord(
         Data without rows was written to one file, which cannot keep the columns; a sharded dataset can.
     """
     from tfrecord_io.base import WriteOptions
-    from tfrecord_io.store import check_outside
+    from tfrecord_io.store import Output
     from tfrecord_io.write import write  # for a program that only reads, it would be half of what is imported
 
     options = WriteOptions(
@@ -475,7 +475,7 @@ def write_tfrecord(
         scan = unwrap_scans(data)
         origin = scan.origin
         whole, storage = (None, DEFAULT_STORAGE) if origin is None else (origin.path, origin.options.storage)
-        check_outside(whole, storage, target=path, storage=options.storage, sources=scan.sources)
+        Output.check_outside(whole, storage, target=path, storage=options.storage, sources=scan.sources)
     return write(data, path, options)
 
 

@@ -61,7 +61,7 @@ _HOMES: dict[str, dict[str, str]] = {
     "io": {
         "apps.tf_compat.parse_example": "parse_example parse_single_example RaggedTensor SparseTensor",
         "apps.tf_compat.parse_sequence_example": "parse_sequence_example parse_single_sequence_example",
-        "columns.schema.formats.tf_features": "FixedLenFeature FixedLenSequenceFeature RaggedFeature "
+        "apps.tf_compat.tf_features": "FixedLenFeature FixedLenSequenceFeature RaggedFeature "
         "SparseFeature VarLenFeature",
         "apps.tf_compat.example_columns": "decode_examples encode_examples",
         "apps.tf_compat.example": "bytes_feature float_feature int64_feature",

@@ -53,8 +53,8 @@ _HOMES = {
     "OTHER_MESSAGE": "engine.fault_messages",  # Advice about messages of another type
     "is_about_no_examples": "engine.fault_messages",  # True for an error of `no_examples`, which is not about damage
     "is_other_format": "engine.fault_messages",  # True if an error of `record_error` is about the first bytes of a
-    "is_wire_fault": "engine.fault_messages",  # True if a payload is not a message of its expected type
-    "no_examples": "engine.fault_messages",  # The error for a file whose records are intact and none of which is an
+    "is_wire_fault": "engine.fault_messages",  # True if a payload is not a message of its expected type, whatever its fr
+    "no_examples": "engine.fault_messages",  # The error for a file whose records are intact and none of which is an Exam
     "not_examples": "engine.fault_messages",  # The error for records that are not Examples or SequenceExamples
     "other_kind_hint": "engine.fault_messages",  # The hint where a feature of a layout has another type than its column
     "record_error": "engine.fault_messages",  # Build the exception for a fault in `data`

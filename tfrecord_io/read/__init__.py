@@ -72,7 +72,6 @@ _HOMES = {
     "write_index": "index.write_index",  # Write an index file to commit, with the owner and mode of the old index
     "column_search": "index_search",  # The search for the columns that are wanted of a scan, or for its rows
     "open_indexed": "index_search",  # Open the rows of a scan by its column indexes
-    "inferred_schema": "inference",  # The schema for `observations`, sorted by name
     "LazyScan": "lazy_scan",  # A scan that finds its schema later
     "LiveScan": "live_scan",  # A scan whose files are looked up again at each use
     "refresh_scan": "live_scan",  # Look up the current files for the same columns and rows

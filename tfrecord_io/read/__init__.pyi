@@ -66,7 +66,6 @@ from tfrecord_io.read.index.write_index import check_uncompressed as check_uncom
 from tfrecord_io.read.index.write_index import write_index as write_index
 from tfrecord_io.read.index_search import column_search as column_search
 from tfrecord_io.read.index_search import open_indexed as open_indexed
-from tfrecord_io.read.inference import inferred_schema as inferred_schema
 from tfrecord_io.read.lazy_scan import LazyScan as LazyScan
 from tfrecord_io.read.live_scan import LiveScan as LiveScan
 from tfrecord_io.read.live_scan import refresh_scan as refresh_scan
@@ -212,7 +211,6 @@ __all__ = [
     "has_named_types",
     "implode",
     "index_columns",
-    "inferred_schema",
     "is_source",
     "made_records",
     "one_path",

@@ -37,7 +37,7 @@ from tfrecord_io.base import (
     ordered,
 )
 from tfrecord_io.bytes import Checks
-from tfrecord_io.columns import entries_of
+from tfrecord_io.columns import Projection
 from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -55,7 +55,7 @@ from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.plan_random_access import plan_records
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store import OutputStream, Source, file_status, find_sidecars, open_output, remove_file
+from tfrecord_io.store import Source, find_sidecars, locate, open_output
 
 _THREADS = 16
 _MEMORY = 256 * MIB  # for the files in a store that are read at a time
@@ -93,7 +93,7 @@ def index_columns(
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
     checks = Checks.from_check_crc(options.check_crc)
     with closing(IndexedFiles([*sources], offsets, options.limits.record_bytes, checks=checks)) as files:
-        scan = _plan_columns(files, options, entries_of(columns), is_optional=is_optional)
+        scan = _plan_columns(files, options, Projection.entries(columns), is_optional=is_optional)
         if scan is None:
             return []
         schema = check_fields(indexed_fields(scan, scan.schema.names))
@@ -153,7 +153,8 @@ def _build_one(
     fs, target = source.remote or (None, source.path)
     storage, target = StorageOptions(filesystem=fs), target + COLUMNS_SUFFIX
     numbers = np.arange(files.first[file], files.first[file + 1], dtype=np.int64)
-    model = file_status(target, storage) or file_status(target.removesuffix(COLUMNS_SUFFIX), storage)
+    model = locate(target, storage).status()
+    model = model or locate(target.removesuffix(COLUMNS_SUFFIX), storage).status()
     name = source.path.rpartition("/")[2]
     has_schema = _has_schema(files, file, check_crc=check_crc)
 
@@ -166,7 +167,7 @@ def _build_one(
     content = Fingerprint.from_file(files.open_file(file), index, None if source.shard is None else source.shard.crc32c)
     with open_output(target, storage, model=model, looks=False) as output:
         is_copied_later = source.shard is not None and source.shard.staged is not None  # to its name
-        sink, version = OutputStream(output), "" if is_copied_later else files.version(file)
+        sink, version = output.as_stream(), "" if is_copied_later else files.version(file)
         write_columns(
             sink,
             name,
@@ -217,5 +218,5 @@ def withdraw_if_replaced(sources: Sequence[Source], suffix: str) -> None:
             for sibling in sources:
                 if sibling.shard is not None and sibling.shard.manifest is manifest:
                     fs, target = sibling.remote or (None, sibling.path)
-                    remove_file(target + suffix, StorageOptions(filesystem=fs))
+                    locate(target + suffix, StorageOptions(filesystem=fs)).remove()
             raise

@@ -18,7 +18,7 @@ from tfrecord_io.base import ordered
 from tfrecord_io.bytes import CODECS, INFER, MAX_RECORD_BYTES, get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.find_boundaries import find_boundaries
-from tfrecord_io.store import Source, open_random_access
+from tfrecord_io.store import RandomAccessFile, Source
 
 _NEAR = 0.1  # of a piece or a file, whichever is larger: a boundary so near to the edge of the file is that edge,
 _MOST_MOVED = 0.25  # of a piece, at most
@@ -87,7 +87,7 @@ def _align_source(source: Source, max_record_bytes: int) -> Source | None:
     """A byte range moved to record boundaries; None if no record begins in it."""
     assert source.span is not None
     whole, expected = source.whole_file(), source.file_bytes
-    with open_random_access(whole) as file:
+    with RandomAccessFile.open(whole) as file:
         if file.size != expected:
             reason = f"the file has {file.size} bytes, but had {expected} when it was split"
             raise CorruptRecordError(reason, path=source.path, expected=expected, got=file.size, hint="split it again")

@@ -16,15 +16,17 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import FrameOptions, StorageOptions, counted, did_you_mean
+from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions, counted, did_you_mean
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import SchemaError, hide_secrets, printable
-from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs, source_of
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import record_sources, resolve_selection
+from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs
 
 if TYPE_CHECKING:
     from tfrecord_io.base import CopyOptions, Split
     from tfrecord_io.bytes import Format
-    from tfrecord_io.columns import TfdsInfo, TfdsSplit
+    from tfrecord_io.columns import TfdsInfo
 
 _VERSION = r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})"
 _DEFAULT_CONFIG = ".config/metadata.json"
@@ -48,8 +50,6 @@ def resolve_sources(
     the dataset has no such split, or not these rows, or has several configurations; SchemaError if its
     ``dataset_info.json`` is damaged.
     """
-    from tfrecord_io.read.scan import Scan
-    from tfrecord_io.read.sources import resolve_selection
 
     path, options = resolve_selection(path, options)
     if isinstance(path, Scan):
@@ -87,7 +87,6 @@ def find_sources(
 
 
 def _has_datasets(parts: Sequence[Any]) -> bool:
-    from tfrecord_io.read.scan import Scan
 
     return any(isinstance(part, Scan) for part in parts)
 
@@ -95,8 +94,6 @@ def _has_datasets(parts: Sequence[Any]) -> bool:
 def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_they_are: bool) -> list[Any]:
     """The files of the datasets in a list, and what else is in it."""
     from tfrecord_io.base import CopyOptions
-    from tfrecord_io.read.scan import Scan
-    from tfrecord_io.read.sources import record_sources
 
     sources: list[Any] = []
     for part in parts:
@@ -110,22 +107,22 @@ def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, 
 def _split_sources(
     path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool
 ) -> list[Source]:
-    from tfrecord_io.store import join_below
+    from tfrecord_io.store import Directory
 
     fs, name, info = _find_dataset(path, storage)
-    format = _record_format(info)
+    format, directory = _record_format(info), Directory.from_filesystem(fs, name)
     sources: list[Source] = []
     for of_split, begin, end in split.ranges({key: part.lengths for key, part in info.splits.items()}):
-        files = _files_of(info.splits[of_split], begin, end)
+        files = info.splits[of_split].files_between(begin, end)
         while part := list(islice(files, _LOOKED_UP)):
-            entries = fs.entries([join_below(name, file) for file, _, _ in part], are_files=True)
+            entries = fs.entries([directory.join(file) for file, _, _ in part], are_files=True)
             for (file, rows, length), entry in zip(part, entries, strict=True):
                 if entry is None and allow_missing:
                     continue
                 if entry is None or entry.directory:
                     text = f"this file of the split '{of_split}' is missing; allow_missing_shards=True reads the others"
-                    raise FileNotFoundError(errno.ENOENT, text, fs.display_path(join_below(name, file)))
-                source = source_of(fs, entry)
+                    raise FileNotFoundError(errno.ENOENT, text, fs.display_path(directory.join(file)))
+                source = Source.of_entry(fs, entry)
                 if format is not None:
                     source = _record_source(format, source, *rows, length)
                 else:
@@ -166,13 +163,13 @@ def tfds_format(fs: FileSystem, name: str) -> Format | None:
 
     SchemaError if they are of a format that is not read.
     """
-    from tfrecord_io.columns import read_info
+    from tfrecord_io.columns import TfdsInfo
     from tfrecord_io.store import Directory
 
     info = None
     if fs.can_list:
         with suppress(NotADirectoryError):
-            info = read_info(Directory.from_filesystem(fs, name))
+            info = TfdsInfo.read(Directory.from_filesystem(fs, name))
     return None if info is None else _record_format(info)
 
 
@@ -197,16 +194,6 @@ def _record_source(format: Format, source: Source, begin: int, end: int | None, 
     return source_of_records
 
 
-def _files_of(split: TfdsSplit, begin: int, end: int) -> Iterator[tuple[str, tuple[int, int], int]]:
-    """The files with the rows from `begin` to `end`, the rows in each, and the number of its rows."""
-    first = 0
-    for file, length in zip(split.files, split.lengths, strict=True):
-        rows = max(begin - first, 0), min(end - first, length)
-        first += length
-        if rows[0] < rows[1]:
-            yield file, rows, length
-
-
 def _list_splits(info: TfdsInfo) -> str:
     sizes = {name: counted(sum(split.lengths), "row") for name, split in info.splits.items()}
     return ", ".join(f"'{name}' with {size}" for name, size in sizes.items()) or "no splits"
@@ -214,12 +201,12 @@ def _list_splits(info: TfdsInfo) -> str:
 
 def _piece(source: Source, begin: int, end: int, length: int) -> Source:
     """The records of a file from number `begin` to `end`, of `length`, which ``dataset_info.json`` states."""
-    from tfrecord_io.columns import check_length
+    from tfrecord_io.columns import TfdsInfo
     from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale
     from tfrecord_io.read.index.record_index import RecordIndex, scan_sizes
-    from tfrecord_io.store import open_plain
+    from tfrecord_io.store import RandomAccessFile
 
-    with open_plain(source, "a slice of a split") as file:
+    with RandomAccessFile.open_plain(source, "a slice of a split") as file:
         (sidecar,) = find_indexes([source])
         index, text = (None, "") if sidecar is None else unless_stale(lambda: read_index(sidecar, source, file))
         warn_of_stale([text])
@@ -231,7 +218,7 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
                     break
             index = RecordIndex.from_sizes(sizes)
         if len(index) < end:
-            check_length(source.path, len(index), length)
+            TfdsInfo.check_count(source.path, len(index), length)
         bounds = index.bounds[[begin, end]].tolist()
         return source.piece(bounds[0], file.size if end == length else bounds[1], end - begin)
 
@@ -241,12 +228,12 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
 
 def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileSystem, str, TfdsInfo]:
     """Find the directory of a dataset's version, from its own path or from a directory above."""
-    from tfrecord_io.columns import INFO, dataset_directory, read_info
+    from tfrecord_io.columns import TfdsInfo
     from tfrecord_io.store import Directory
 
-    fs, name = locate(dataset_directory(path), storage)
+    fs, name = locate(TfdsInfo.directory_of(path), storage)
     for directory in _versions(fs, name):
-        info = read_info(Directory.from_filesystem(fs, directory))
+        info = TfdsInfo.read(Directory.from_filesystem(fs, directory))
         if info is not None:
             return fs, directory, info
     shown_path = fs.display_path(name)
@@ -255,7 +242,7 @@ def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tupl
         siblings = [entry.basename for entry in fs.listing(parent)] if parent and fs.entry(parent) else []
         question = did_you_mean(base, siblings)
         raise FileNotFoundError(errno.ENOENT, "no such directory" + (question and f"; {question}"), shown_path)
-    text = f"no dataset of TFDS: split= needs a {INFO} here, in 1.0.0/ or in config/1.0.0/"
+    text = f"no dataset of TFDS: split= needs a {TFDS_INFO} here, in 1.0.0/ or in config/1.0.0/"
     raise FileNotFoundError(errno.ENOENT, f"{text}; omit split= to read files by their names", shown_path)
 
 

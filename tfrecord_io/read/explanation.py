@@ -20,6 +20,7 @@ from tfrecord_io.read.index.picked_records import PickedSource
 from tfrecord_io.read.index_search import reason_not_to_search, search_indexes
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.store import SourcePrefetcher
 
 _OF_INDEX = "column index"
 _OF_OFFSET = "offset, by the column index"
@@ -202,7 +203,6 @@ def _requests(opened: Scan) -> tuple[int, int] | None:
     chosen = sum(picked.requests for picked in frames)
     if not sizes and not chosen:
         return None
-    from tfrecord_io.store import requests_for  # imports fsspec
 
-    bounds = [requests_for(size, stream=reads_on(opened.decode_selection)) for size in sizes]
+    bounds = [SourcePrefetcher.requests_for(size, stream=reads_on(opened.decode_selection)) for size in sizes]
     return chosen + sum(low for low, _ in bounds), chosen + sum(high for _, high in bounds)

@@ -12,25 +12,17 @@ from pyarrow import types as t
 from tfrecord_io.base import LIMITS, ReadOptions, check_keywords, counted
 from tfrecord_io.bytes import DTYPE_KEY, Array
 from tfrecord_io.columns import (
-    ENCODING_KEY,
-    IMAGE_KEY,
-    RAW_IMAGE_KEY,
+    Column,
+    ImageForm,
     Projection,
+    RawImageForm,
     RowFault,
-    axes_of,
-    element_and_shape,
     empty_batch,
-    flat_values,
     int64_array,
-    is_fixed_shape_tensor,
-    is_list_like,
-    is_variable_shape_tensor,
     list_lengths,
     open_input,
-    permutation_of,
     runs_within,
     selectable,
-    use_plain_layouts,
 )
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.call_options import options_from_call
@@ -96,7 +88,7 @@ def explode(
     """
     if is_source(data):
         data = open_path(data, options_from_call(ReadOptions, explode, data))
-    source = use_plain_layouts(open_input(data))
+    source = open_input(data).with_plain_layouts()
     names = step_columns(source.schema, prefix) if lists is None else list_columns(source.schema, lists)
     for name in (RECORD, STEP):
         if name in source.schema.names:
@@ -165,12 +157,12 @@ def _lengths(column: pa.Array) -> Array:
     if isinstance(column.type, pa.FixedShapeTensorType):
         lengths = np.full(len(column), column.type.shape[0], np.int64)
         return np.where(column.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
-    if is_variable_shape_tensor(column.type):
+    if Column(column.type).is_variable_shape_tensor:
         shapes = column.storage.flatten()[1]
         steps = shapes.values.to_numpy(zero_copy_only=False).reshape(-1, shapes.type.list_size)
         steps = steps[shapes.offset : shapes.offset + len(shapes), 0]
         return np.where(shapes.is_valid().to_numpy(zero_copy_only=False), steps, 0).astype(np.int64)
-    if not is_list_like(column.type):
+    if not Column(column.type).is_list:
         return np.zeros(len(column), np.int64)  # `step_values` refuses it
     return list_lengths(column)
 
@@ -204,8 +196,10 @@ def replace_steps(batch: pa.RecordBatch, rows: Array, steps: Mapping[str, pa.Arr
 
 def _step_field(field: pa.Field, type_: pa.DataType) -> pa.Field:
     """The field of a column of steps whose lists become values, or lists, of this type."""
-    item = type_.value_type if is_list_like(type_) else type_
-    keys = (DTYPE_KEY, ENCODING_KEY, RAW_IMAGE_KEY) if is_fixed_shape_tensor(item) else (IMAGE_KEY,)
+    item = type_.value_type if Column(type_).is_list else type_
+    keys = (
+        (DTYPE_KEY, Column.ENCODING_KEY, RawImageForm.KEY) if Column(item).is_fixed_shape_tensor else (ImageForm.KEY,)
+    )
     kept = {key: value for key, value in (field.metadata or {}).items() if key in keys}
     return pa.field(field.name, type_, metadata=kept or None)
 
@@ -216,7 +210,7 @@ def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
     if t.is_list(type_) or t.is_large_list(type_) or t.is_fixed_size_list(type_):
         return column.flatten()
     if isinstance(type_, pa.FixedShapeTensorType):
-        if permutation_of(type_) is not None:
+        if Column(type_).permutation is not None:
             advice = "store its axes in their order"
             advice_cli = "store its axes in their order"
             raise SchemaError(
@@ -227,19 +221,19 @@ def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
                 hint_cli=advice_cli,
             )
         marked = DTYPE_KEY in (field.metadata or {})
-        axes = element_and_shape(field)[1] if marked else tuple(type_.shape)
+        axes = Column(field).dtype_and_shape[1] if marked else tuple(type_.shape)
         if len(axes) == 1 and not marked:
             return column.storage.flatten()
-        element = element_and_shape(field)[0] if len(axes) == 1 else None
+        element = Column(field).dtype_and_shape[0] if len(axes) == 1 else None
         if element is not None and (element.is_extension or element.kind == "b"):
-            return flat_values(column, field)[0]
+            return Column(field).flat_values(column)
         if axes:
             inner = pa.fixed_shape_tensor(type_.value_type, list(type_.shape[1:]))
             storage = pa.FixedSizeListArray.from_arrays(column.storage.flatten(), int(np.prod(inner.shape)))
             return pa.ExtensionArray.from_storage(inner, storage)
-    if is_variable_shape_tensor(type_) and permutation_of(type_) is None:
-        inner_shape = [axis for axis in axes_of(type_)[1:] if axis is not None]
-        if len(inner_shape) < len(axes_of(type_)) - 1:
+    if Column(type_).is_variable_shape_tensor and Column(type_).permutation is None:
+        inner_shape = [axis for axis in Column(type_).axes[1:] if axis is not None]
+        if len(inner_shape) < len(Column(type_).axes) - 1:
             reason = "the tensors of the steps have no shape in common"
             declared = f'schema={{"{field.name}": tfr.tensor("float32", (None, 3))}}'
             advice = f"declare it, as in {declared}, or exclude it"

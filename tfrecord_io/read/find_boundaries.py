@@ -25,7 +25,7 @@ import numpy as np
 from tfrecord_io.base import MIB, ordered
 from tfrecord_io.bytes import FRAME_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Array, Engine, Fault, FaultCode, frame_size
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.store import Bytes, RandomAccessFile, codec_of
+from tfrecord_io.store import Bytes, RandomAccessFile
 
 _CHAIN_RECORDS = 16  # successive records that prove a boundary
 # Bytes of these records: in a bucket, where one request of 2 MiB has them and the bytes before; and on a disk.
@@ -126,7 +126,7 @@ class _BoundarySearch:
                 if at < 0:
                     break
                 yield begin + at
-            if stop == self._end or (not searched and codec_of(self._file, self._file.path) is not None):
+            if stop == self._end or (not searched and self._file.codec is not None):
                 return
             searched, begin = True, stop - HEADER_BYTES + 1
             size = min(2 * size, max(self._file.block_bytes, self._window_bytes))

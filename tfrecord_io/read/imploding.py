@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import ReadOptions, check_keywords
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import empty_batch, hashable, int64_array, open_input, selectable, use_plain_layouts
+from tfrecord_io.columns import Column, empty_batch, int64_array, open_input, selectable
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.exploding import RECORD, STEP, list_columns, replace_steps
@@ -62,7 +62,7 @@ def implode(data: FilesLike | TableLike, *, lists: Sequence[str] | str = "steps/
     """
     if is_source(data):
         data = open_path(data, options_from_call(ReadOptions, implode, data))
-    source = use_plain_layouts(open_input(data))
+    source = open_input(data).with_plain_layouts()
     plan = _Plan.make(source.schema, lists)
     empty = plan.rows(empty_batch(source.schema), np.zeros(0, np.int64), 0)
     return pa.RecordBatchReader.from_batches(empty.schema, _batches(source.batches, plan))
@@ -155,7 +155,7 @@ def _changes(array: pa.Array) -> Array:
     values = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
     values = values.dictionary_decode() if isinstance(values, pa.DictionaryArray) else values
     try:
-        codes = hashable(values).dictionary_encode(null_encoding="encode")
+        codes = Column(values.type).hashable(values).dictionary_encode(null_encoding="encode")
         numbers = np.asarray(codes.indices)
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError):  # lists, structs
         texts = pa.array(map(repr, values.to_pylist()), pa.string())

@@ -18,14 +18,14 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, counted, logger
 from tfrecord_io.bytes import HEADER_BYTES, Array, frame_size
-from tfrecord_io.columns import embedded_content, is_glob
+from tfrecord_io.columns import EmbeddedSchema, NamePattern
 from tfrecord_io.errors import TFRecordError, printable
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store import ManifestShard, Source
+from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
     from tfrecord_io.read.index.column_search import ColumnSearch, FileMatches, FileValues, WantedColumns
@@ -152,7 +152,9 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
     """
     options, entries, features = scan.options, scan.selection.columns, scan.features.names
     is_declared = scan.resolved.source == "schema="
-    if not is_declared and (entries is None or any(is_glob(entry) or entry.startswith("!") for entry in entries)):
+    if not is_declared and (
+        entries is None or any(NamePattern(entry).is_glob or entry.startswith("!") for entry in entries)
+    ):
         return None
     fields = indexed_fields(scan, features) if options.record_type is None else []
     if not fields:
@@ -173,7 +175,7 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
         if stated_schema is not None:
             return stated_schema
         first = file.read(0, frame_size(file.read(0, HEADER_BYTES)))
-        return embedded_content(first, check_crc=options.check_crc)
+        return EmbeddedSchema.content_of(first, check_crc=options.check_crc)
 
     from tfrecord_io.read.index.column_search import WantedColumns
 
@@ -208,9 +210,7 @@ def _select_matches(scan: AnyScan, matches: Sequence[Result]) -> tuple[AnyScan |
     named = matches
     if scan.resolved.source == "embedded":
         pairs = zip(scan.sources, matches, strict=True)
-        matches = [
-            _add_first(match, source.shard) if isinstance(match, FileMatches) else match for source, match in pairs
-        ]
+        matches = [_add_first(match, source) if isinstance(match, FileMatches) else match for source, match in pairs]
     begun, left = _count_skipped_files(matches, scan.selection.offset)
     sources, matches, named = scan.sources[begun:], list(matches[begun:]), named[begun:]
     match = matches[0] if matches else None
@@ -299,11 +299,12 @@ def _count_skipped_files(matches: Sequence[Result], offset: int) -> tuple[int, i
     return len(matches), offset
 
 
-def _add_first(match: FileMatches, shard: ManifestShard | None) -> FileMatches:
+def _add_first(match: FileMatches, source: Source) -> FileMatches:
     """With the first record, which may have another schema; a file that has none may have columns in any record.
 
     Where a manifest states the schema of all files, one without a match is not read for its own.
     """
+    shard = source.shard
     if shard is not None and shard.manifest.schema is not None and not len(match.records):
         return match
     count = len(match.index)

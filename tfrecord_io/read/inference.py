@@ -2,50 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Literal
 
-import numpy as np
-import pyarrow as pa
-
-from tfrecord_io.base import BYTES_PER_CELL, MIB, Expansion, ScanOptions
-from tfrecord_io.bytes import (
-    Array,
-    ColumnBuffers,
-    Fault,
-    FaultCode,
-    FeatureName,
-    Kind,
-    Layout,
-    ShapeSource,
-    companions,
-    feature_of_companion,
-)
-from tfrecord_io.columns import (
-    FEATURE_LIST,
-    RAW,
-    Evidence,
-    Field,
-    FoldedTensor,
-    KindCount,
-    Observation,
-    Projection,
-    RecordRef,
-    Schema,
-    SeenColumns,
-    arrow_type,
-    candidates,
-    column_mask,
-    contradiction,
-    cut_columns,
-    dtype_metadata,
-    fold,
-    join,
-    plain_kind,
-    tensor_type,
-)
+from tfrecord_io.base import BYTES_PER_CELL, MIB, Expansion
+from tfrecord_io.bytes import Fault, FaultCode, Kind, ShapeSource, feature_of_companion
+from tfrecord_io.columns import Field, Observation, Observations, Projection, SeenColumns, column_mask, cut_columns
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -170,133 +133,10 @@ def name_contradicted_record(chunk: DecodedChunk, observations: Mapping[str, Obs
     if not isinstance(error, (FeatureTypeError, SchemaError)) or str(error.got) not in Kind.__members__:
         return
     name, expected, got = error.feature or "", str(error.expected), Kind[str(error.got)]
-    before = observations.get(name, Observation())
-    if before.steps is None and before.kind is got:  # it contradicts the declared type, and no earlier record
-        return
     at = chunk.record_of(chunk.rows)
-    record = RecordRef(at.path, error.record or 0, at.file)
-    observation = Observation(got, Layout.LIST, first=record)
-    if before.steps is not None:
-        observation = Observation(layout=Layout.LIST, first=record, steps=observation)
-    try:
-        join(name, before, observation)
-    except SchemaError as both:
-        chunk.error = both
-        return
-    if expected in Kind.__members__ and Kind[expected] is not Kind.NONE:  # two steps of one feature list
-        chunk.error = contradiction(
-            name, record, expected=Kind[expected].description, after=record, got=got.description
-        )
-
-
-def folded_columns(
-    chunks: Sequence[DecodedChunk], observations: Mapping[str, Observation], may_fold: Callable[[str], bool]
-) -> dict[str, FoldedTensor]:
-    """The features that are tensors by their companions in every record of the chunks; a companion is never one."""
-    names = [name for name in candidates(observations) if may_fold(name)]
-    companion_names = {companion for name in names for companion in companions(name)}
-    tensors = {name: fold(name, (chunk.columns for chunk in chunks)) for name in names if name not in companion_names}
-    return {name: tensor for name, tensor in tensors.items() if tensor is not None}
-
-
-def left_out_companions(chunks: Sequence[DecodedChunk], features: AbstractSet[str], projection: Projection) -> set[str]:
-    """The companions of features that are left out; they are not columns either."""
-    return {
-        companion
-        for name in (() if projection.takes_all else features)
-        if projection.leaves_out(name) and features >= set(companions(name))
-        if fold(name, (chunk.columns for chunk in chunks), is_read=False) is not None
-        for companion in companions(name)
-    }
-
-
-def _folded_field(name: str, tensor: FoldedTensor) -> Field:
-    """The field of a folded column; single numbers get a plain one."""
-    element = tensor.element
-    if not tensor.rank and element.plain is not None:
-        return Field(name, element.plain, encoding=RAW)
-    shape = (None,) * tensor.rank if tensor.shape is None else tensor.shape
-    return Field(name, tensor_type(element, shape), encoding=RAW, metadata=dtype_metadata(element))
-
-
-def inferred_schema(
-    observations: Mapping[str, Observation],
-    options: ScanOptions,
-    folded: Mapping[str, FoldedTensor],
-    columns: Sequence[str] | None = None,
-) -> Schema:
-    """The schema for `observations`, sorted by name, as their order in records has no meaning.
-
-    The companions of folded columns are not columns, unless `columns` selects them by name.
-    """
-    hidden = {companion for name in folded for companion in companions(name)} - set(columns or ())
-    types: dict[int, pa.DataType] = {  # by observation: many columns show the same
-        key: arrow_type(
-            seen, infer_text=options.infer_text, stable_types=options.stable_types, large_offsets=options.large_offsets
-        )
-        for key, seen in {id(seen): seen for seen in observations.values()}.items()
-    }
-    names = sorted(observations)
-    if not folded and all(plain_kind(type_) is not None for type_ in types.values()):
-        return Schema.from_common_types(names, [types[id(observations[name])] for name in names])
-    fields = []
-    for name in names:
-        if name in folded:
-            fields.append(_folded_field(name, folded[name]))
-        elif name not in hidden:
-            seen = observations[name]
-            part = None if seen.steps is None else FEATURE_LIST
-            field = Field(name, types[id(seen)], part=part)  # type: ignore[arg-type]  # None: the default of the type
-            fields.append(field)
-    return Schema(fields)
-
-
-def evidence_of(
-    chunks: Iterable[DecodedChunk],
-    observations: Mapping[str, Observation],
-    contested: Mapping[FeatureName, Sequence[KindCount]],
-) -> dict[str, Evidence]:
-    """The evidence for each feature in the chunks, whose joined observations are given."""
-    counts: dict[str, tuple[int, int | None, int | None]] = dict.fromkeys(observations, (0, None, None))
-    for chunk in chunks:
-        for name, column in chunk.columns.items():
-            present, shortest, longest = counts[name]
-            lengths = np.concatenate([_lengths(part) for part in (column, *column.others)])
-            if len(lengths):
-                shortest = min(int(lengths.min()), shortest if shortest is not None else 2**62)
-                longest = max(int(lengths.max()), longest or 0)
-            counts[name] = (present + len(lengths), shortest, longest)
-    other_kinds = {name: kinds[1:] for (name, _), kinds in contested.items()}
-    return {name: _evidence(seen, *counts[name], other_kinds.get(name, ())) for name, seen in observations.items()}
-
-
-def _lengths(column: ColumnBuffers) -> Array:
-    """Number of values (steps) in each row that has the column."""
-    if column.layout is Layout.NULL:
-        return np.zeros(0, np.int64)
-    present = column_mask(column)
-    if column.offsets is None:
-        return np.ones(int(present.sum()), np.int64)
-    return np.diff(column.offsets)[present]
-
-
-def _evidence(
-    observation: Observation, records: int, least: int | None, most: int | None, others: Sequence[KindCount]
-) -> Evidence:
-    values = observation if observation.steps is None else observation.steps
-    text = values.kind is Kind.BYTES and values.text
-    part = "context" if observation.steps is None else FEATURE_LIST
-    kind = values.kind.name.lower()
-    return Evidence(
-        kind=kind,
-        records=records,
-        least=least,
-        most=most,
-        text=text,
-        part=part,
-        listed=values.listed,
-        binary=values.binary,
-        others=tuple(others),
+    chunk.error = (
+        Observations(observations).contradiction(name, got=got, expected=expected, number=error.record or 0, at=at)
+        or error
     )
 
 

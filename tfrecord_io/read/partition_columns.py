@@ -11,18 +11,18 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.columns import (
+    Column,
+    EmbeddedSchema,
     EmbeddedSchemaUnreadable,
     Field,
+    NamePattern,
     Projection,
     Schema,
     apply_overrides,
     int64_array,
-    is_glob,
-    matches_any,
-    unpack,
 )
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.store import ColumnFolder, ManifestShard, Source
+from tfrecord_io.store import ColumnFolder, Source
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -83,11 +83,11 @@ class PartitionColumns(NamedTuple):
         SchemaError if a directory name is not a value of the declared type.
         """
         all_overrides = dict(overrides or {})
-        of_partitions = {key: type_ for key, type_ in all_overrides.items() if matches_any(key, self.names)}
+        of_partitions = {key: type_ for key, type_ in all_overrides.items() if NamePattern(key).matches_any(self.names)}
         if not of_partitions:
             return self, all_overrides
         types, _ = self.declare_types(apply_overrides(pa.schema(self.fields), of_partitions), sources)
-        names = {*self.names, *(key for key in of_partitions if not is_glob(key))}
+        names = {*self.names, *(key for key in of_partitions if not NamePattern(key).is_glob)}
         of_features = {key: type_ for key, type_ in all_overrides.items() if key not in names}
         return self._replace(fields=types.fields), of_features
 
@@ -148,20 +148,15 @@ class PartitionColumns(NamedTuple):
         return self.add_to(nothing, sources, schema, path_column)
 
 
-def shard_of(source: Source) -> ManifestShard | None:
-    """The entry of a manifest about a file, also about one with only some of its records."""
-    return source.shard or getattr(source.derived, "shard", None)
-
-
 def _stated_content(source: Source) -> bytes | None:
     """The types of the partition columns that the manifest of a file states."""
-    shard = shard_of(source)
+    shard = source.stated_shard
     return None if shard is None else shard.manifest.partition_schema
 
 
 def _unpack_schema(content: bytes | None) -> pa.Schema | None:
     with suppress(EmbeddedSchemaUnreadable):
-        return None if content is None else unpack(content).schema
+        return None if content is None else EmbeddedSchema.parse(content).schema
     return None
 
 
@@ -184,23 +179,21 @@ def _type_of(texts: set[str], stated: set[pa.DataType | None]) -> pa.DataType:
 
 def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
     """The value in a directory name, as an array of one value."""
-    from tfrecord_io.columns import logical_name
-
     if text is None and (declared := Field.from_arrow(field)).default is not None:
         return declared.default_array().cast(field.type)
     if text is None and field.nullable:
         return pa.nulls(1, field.type)
-    expected = logical_name(field.type, field.metadata)
     if text is None:
         is_named = any(name == field.name for name, _ in source.partitions)
         place = f"is not in a directory '{field.name}=...'"
         if is_named:
             place = f"has no value in '{ColumnFolder(field.name, None).name}'"
         reason = f"the file {place}, and the schema requires the column"
-        raise SchemaError(reason, path=source.path, feature=field.name, expected=expected)
+        raise SchemaError(reason, path=source.path, feature=field.name, expected=Column(field).logical_name)
     try:
         return _texts([text], field.name, source.path).cast(field.type)
     except pa.ArrowException as error:
+        expected = Column(field).logical_name
         reason = f"the directory '{field.name}={text}' is not a value of the declared type {expected}"
         advice = "declare another type, or leave the column out of the schema"
         raise SchemaError(

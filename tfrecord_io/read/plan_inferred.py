@@ -10,7 +10,7 @@ Tests: tests/read/test_inference.py, tests/read/test_resolve_schema.py and tests
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
@@ -23,9 +23,8 @@ from tfrecord_io.bytes import Layout, Plan, PlanColumn, RecordCounts, RecordType
 from tfrecord_io.columns import (
     EmbeddedSchema,
     InferredSchema,
-    Observation,
+    Observations,
     Schema,
-    count_kinds,
     overridden_by,
     plan_columns,
     reads_companions,
@@ -34,16 +33,7 @@ from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, RowBudget, plan_limits, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
-from tfrecord_io.read.inference import (
-    SampledNames,
-    evidence_of,
-    folded_columns,
-    inferred_schema,
-    left_out_companions,
-    observe_chunks,
-    refuse_undeclared,
-    sampled_chunks,
-)
+from tfrecord_io.read.inference import SampledNames, observe_chunks, refuse_undeclared, sampled_chunks
 from tfrecord_io.read.plan_request import Assumptions, PlanRequest, UnitedSchemas
 from tfrecord_io.read.reader import Planned, plan_read
 from tfrecord_io.read.record_checks import check_record_type
@@ -56,7 +46,7 @@ class _Sample:
 
     chunks: Sequence[DecodedChunk]
     contested: Collection[str]  # features that have values of different kinds
-    observations: Mapping[str, Observation]  # of all features, also of those that are declared
+    observations: Observations  # of all features, also of those that are declared
     budget: RowBudget
 
     @property
@@ -120,7 +110,7 @@ class _SampledPlan(ABC):
         declared = self.assumptions.declared
         if not declared:
             return []
-        schema = self.request.override_types(inferred_schema(declared, self.request.options, {}), of=declared)
+        schema = self.request.override_types(Observations(declared).schema(self.request.options), of=declared)
         steps = frozenset(name for name, seen in declared.items() if seen.steps is not None)
         compiled = plan_columns(schema, text=Text.STRICT, steps=steps)
         return [column for column in compiled.columns if column.name in declared]
@@ -172,7 +162,7 @@ class InferredPlan(_SampledPlan):
             into=chunks,
             may_differ=lambda name: self.reader.recovery is not None or self.is_newly_declared(name),
         )
-        return _Sample(chunks, seen.contested, {**assumptions.declared, **seen.observations}, budget)
+        return _Sample(chunks, seen.contested, Observations({**assumptions.declared, **seen.observations}), budget)
 
     def revise(self, sample: _Sample) -> Assumptions | None:
         """The assumptions without those that the sample disproves; None if all hold.
@@ -206,7 +196,7 @@ class InferredPlan(_SampledPlan):
         contested = dict(self.assumptions.contested)
         for name in (name for name in sample.contested if name not in declared):
             columns = [(c.columns[name], c.record_of) for c in sample.chunks if name in c.columns]
-            contested[name, columns[0][0].steps is not None] = count_kinds(columns)
+            contested[name, columns[0][0].steps is not None] = Observations.count_kinds(columns)
         return replace(self.assumptions, contested=contested, declared={**self.assumptions.declared, **declared})
 
     def plan(self, sample: _Sample) -> Planned:
@@ -225,7 +215,7 @@ class InferredPlan(_SampledPlan):
         planned.budget, planned.error = sample.budget, sample.error
         planned.sampled = sum(chunk.rows for chunk in chunks)
         if request.with_evidence:
-            evidence = evidence_of(chunks, sample.observations, self.assumptions.contested)
+            evidence = sample.observations.evidence((chunk.columns for chunk in chunks), self.assumptions.contested)
             planned.inferred = InferredSchema(scan.features, evidence, planned.sampled)
         planned.sample = _chunks_to_deliver(chunks)
         return planned
@@ -234,9 +224,9 @@ class InferredPlan(_SampledPlan):
         """The schema of the sample; features are tensors where their companions say so in every record."""
         request, folds, chunks = self.request, self.assumptions.fold_tensors, sample.until_error
         seen_names, observations = self._seen_names(sample), sample.observations
-        folded = folded_columns(chunks, observations, self._may_fold) if folds else {}
+        folded = observations.folded([chunk.columns for chunk in chunks], self._may_fold) if folds else {}
         schema = request.override_types(
-            inferred_schema(observations, request.options, folded, request.selection.columns), left_out=seen_names
+            observations.schema(request.options, folded, request.selection.columns), left_out=seen_names
         )
         return ResolvedSchema(
             schema,
@@ -280,7 +270,9 @@ class InferredPlan(_SampledPlan):
         """Companions that are not columns: of tensors that an override declares, and of features that are left out."""
         fields = schema if schema.plain is None else ()
         hidden = {name for f in fields if reads_companions(f) for name in companions(f.feature)}
-        hidden |= left_out_companions(chunks, set(names), self.request.projection)
+        hidden |= Observations.left_out_companions(
+            [chunk.columns for chunk in chunks], set(names), self.request.projection
+        )
         overrides = self.request.options.schema_overrides or ()
         return frozenset(hidden - set(self.request.selection.columns or ()) - set(overrides))
 
@@ -327,7 +319,7 @@ class ForeignFeatures(_SampledPlan):
         chunks = list(self.reader.chunks(budget))
         refuse_undeclared(chunks, known_names, lambda path: not self._check.is_foreign(path))
         seen = observe_chunks(chunks, known_names, may_differ=self.is_newly_declared)
-        return _Sample(chunks, seen.contested, {**assumptions.declared, **seen.observations}, budget)
+        return _Sample(chunks, seen.contested, Observations({**assumptions.declared, **seen.observations}), budget)
 
     def revise(self, sample: _Sample) -> Assumptions | None:
         """The assumptions without those that the records disprove; None if all hold."""
@@ -346,7 +338,7 @@ class ForeignFeatures(_SampledPlan):
     def plan(self, sample: _Sample) -> Planned:
         """The plan under the embedded schema and the types of the other features."""
         request, declared = self.request, self._declared
-        added = {field.column: field for field in inferred_schema(sample.observations, request.options, {})}
+        added = {field.column: field for field in sample.observations.schema(request.options)}
         fields = [added.pop(field.column, field) for field in declared]
         schema = Schema([*fields, *added.values()], declared.metadata)
         schema = request.override_types(schema, left_out=sample.new_names)

@@ -23,7 +23,7 @@ from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.read.record_checks import check_record_type
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store import Source, open_random_access
+from tfrecord_io.store import RandomAccessFile, Source
 
 _CHUNK_BYTES = 64 * MIB  # of first records that are read together
 
@@ -78,7 +78,7 @@ def index_around_damage(
 
     Payloads are not checked: a record whose payload is damaged has a number.
     """
-    with open_random_access(source) as opened:
+    with RandomAccessFile.open(source) as opened:
         size = opened.size
     sizes, intact, end = [np.empty(0, np.int64)], [np.empty(0, np.bool_)], 0
 

@@ -15,16 +15,7 @@ from typing import Any
 
 from tfrecord_io.base import ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import FeatureName, RecordType
-from tfrecord_io.columns import (
-    EmbeddedSchema,
-    KindCount,
-    Observation,
-    Projection,
-    Schema,
-    apply_overrides,
-    matches_any,
-    refuse_other_features,
-)
+from tfrecord_io.columns import EmbeddedSchema, KindCount, NamePattern, Observation, Projection, Schema, apply_overrides
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, schemas_are_stated, unite_embedded
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.scan import ResolvedSchema, Scan
@@ -177,15 +168,17 @@ class PlanRequest:
         """
         overrides, names = self.options.schema_overrides or {}, {*schema.names}
         if of is not None:
-            overrides = {key: type_ for key, type_ in overrides.items() if matches_any(key, of)}
+            overrides = {key: type_ for key, type_ in overrides.items() if NamePattern(key).matches_any(of)}
         elif left_out := set(left_out) - names:
-            keys = [key for key in overrides if matches_any(key, names) or not matches_any(key, left_out)]
+            keys = [
+                key
+                for key in overrides
+                if NamePattern(key).matches_any(names) or not NamePattern(key).matches_any(left_out)
+            ]
             overrides = {key: overrides[key] for key in keys}
         if not overrides:
             return schema
-        declared = apply_overrides(schema, overrides)
-        refuse_other_features(declared, schema)
-        return declared
+        return apply_overrides(schema, overrides, of_records=True)
 
 
 def _apply_overrides_to_partitions(
@@ -230,9 +223,9 @@ class UnitedSchemas:
             self.found = self._find(embedded, begin)
         if self.found is None or embedded is None:
             return embedded or self.found
-        from tfrecord_io.columns import merge
+        from tfrecord_io.columns import merge_embedded
 
-        return merge(self.found, embedded)
+        return merge_embedded(self.found, embedded)
 
     def _find(self, embedded: EmbeddedSchema | None, begin: int) -> EmbeddedSchema | None:
         from tfrecord_io.columns import prefer_read_files

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, overload
@@ -25,8 +25,8 @@ from tfrecord_io.base import (
     check_keywords,
     condition_of,
 )
-from tfrecord_io.bytes import Array, Checks, Fault, record_error
-from tfrecord_io.columns import BatchBuilder, Columns, PayloadDicts, RecordDicts, RowFault, cell, selectable, to_table
+from tfrecord_io.bytes import Array, Checks, ColumnBuffers, Fault, record_error
+from tfrecord_io.columns import BatchBuilder, Column, RecordDicts, RowFault, selectable, to_table
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
@@ -154,7 +154,13 @@ class RandomAccess(Closing, Shared):
             raise CorruptRecordError(reason, path=path, record=record, offset=offset, hint=advice)
 
     def _build_batches(
-        self, columns: Columns, files: Array, records: Array, expansion: Expansion, *, leaves_out: bool
+        self,
+        columns: Mapping[str, ColumnBuffers],
+        files: Array,
+        records: Array,
+        expansion: Expansion,
+        *,
+        leaves_out: bool,
     ) -> Iterator[tuple[slice, pa.RecordBatch]]:
         """Batches of decoded records and their places, but for those whose values do not fit, if they are left out."""
 
@@ -274,13 +280,11 @@ class RandomAccess(Closing, Shared):
         return _cells(batch)
 
     @cached_property
-    def _python_rows(self) -> RecordDicts | PayloadDicts | None:
+    def _python_rows(self) -> RecordDicts | None:
         builder, settings = self._scan.compiled.builder, self._scan.settings
         if not isinstance(builder, BatchBuilder) or settings.prefilter is not None:
             return None
-        if settings.as_bytes:
-            return PayloadDicts(settings.plan, builder.schema.names[0]) if len(builder.schema) == 1 else None
-        return RecordDicts.from_builder(builder, settings.plan)
+        return RecordDicts.from_builder(builder, settings.plan, as_bytes=settings.as_bytes)
 
     def _add_constants(self, row: dict[str, Any], file: int) -> dict[str, Any]:
         """A row with the columns whose values are those of its file."""
@@ -664,7 +668,9 @@ def _normalize(numbers: Array, count: int, owner: str = "the files have") -> Arr
 
 def _cells(batch: pa.RecordBatch) -> dict[str, Any]:
     """The first row of a batch."""
-    return {field.name: cell(column, 0, field) for field, column in zip(batch.schema, batch.columns, strict=True)}
+    return {
+        field.name: Column(field).cell(column, 0) for field, column in zip(batch.schema, batch.columns, strict=True)
+    }
 
 
 @check_keywords

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MIB, Expansion, LateTypes, and_more, checked_on_error, unknown_attribute, without_report
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import BatchBuilder, BatchStream, RowFault, can_unify, to_table, uncommon, value_bytes
+from tfrecord_io.columns import BatchBuilder, BatchStream, Column, RowFault, to_table, uncommon, value_bytes
 from tfrecord_io.errors import RecordMemoryError, TFRecordError, printable
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -373,7 +373,7 @@ class Reader(BatchStream):
         """Batches of the requested size: those of small files are joined, a large one stays as it is."""
         pending: list[pa.RecordBatch] = []
         schema = self.scan.compiled.schema
-        joins = cache(lambda: all(can_unify(schema.field(at).type) for at in uncommon(schema)))
+        joins = cache(lambda: all(Column(schema.field(at).type).can_unify for at in uncommon(schema)))
         if self._planned.replan is not None:  # the plan is final now, and no other scan shares the sources
             for source in self.scan.sources:
                 source.read_once()

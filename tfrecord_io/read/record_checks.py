@@ -26,7 +26,7 @@ from tfrecord_io.base import (
     did_you_mean,
 )
 from tfrecord_io.bytes import Plan, RecordCounts, RecordType, Text
-from tfrecord_io.columns import CONTEXT, FEATURE_LIST, BatchStream, Field, Schema, plan_columns
+from tfrecord_io.columns import BatchStream, Column, Field, Schema, plan_columns
 from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -117,16 +117,20 @@ def _quote_field(field: Field) -> str:
 def _refuse_other_part(
     field: Field, features: frozenset[str], names: Mapping[str, Collection[str]], records: int
 ) -> None:
-    part, other_part = ("feature lists", "context") if field.part == FEATURE_LIST else ("context", "feature lists")
-    maker = "tfr.sequence" if field.part == FEATURE_LIST else "tfr.list_" if t.is_list(field.type) else "tfr.scalar"
-    makers = "tfr.scalar or tfr.list_" if field.part == FEATURE_LIST else "tfr.sequence"
+    part, other_part = (
+        ("feature lists", "context") if field.part == Column.FEATURE_LIST else ("context", "feature lists")
+    )
+    maker = (
+        "tfr.sequence" if field.part == Column.FEATURE_LIST else "tfr.list_" if t.is_list(field.type) else "tfr.scalar"
+    )
+    makers = "tfr.scalar or tfr.list_" if field.part == Column.FEATURE_LIST else "tfr.sequence"
     for name in features & names.keys():
         raise SchemaError(
             f"the schema declares it in the {part}, where none of {counted(records, 'record')} has it; "
             f"it is in the {other_part}",
             feature=name,
             expected=field.part,
-            got=FEATURE_LIST if field.part == CONTEXT else CONTEXT,
+            got=Column.FEATURE_LIST if field.part == Column.CONTEXT else Column.CONTEXT,
             hint=(f"declare it with {makers}, or declare it with {maker}(…, required=False) if it may be missing"),
             hint_cli="leave it out of --type",
         )
@@ -161,7 +165,7 @@ def _first_names(sources: Sequence[Source], options: ScanOptions, wanted: Collec
     parts: dict[str, set[str]] = {}
 
     def select(name: str) -> bool:
-        names[name] = {CONTEXT}
+        names[name] = {Column.CONTEXT}
         return name in wanted
 
     plan = Plan(select=select, text=Text.NO, record_type=RecordType.DETECT, names_in_both=True, **plan_limits(options))
@@ -174,7 +178,7 @@ def _first_names(sources: Sequence[Source], options: ScanOptions, wanted: Collec
     finally:
         reader.close()
     for column in chunk.columns.values() if chunk is not None else ():
-        parts.setdefault(column.name, set()).add(CONTEXT if column.steps is None else FEATURE_LIST)
+        parts.setdefault(column.name, set()).add(Column.CONTEXT if column.steps is None else Column.FEATURE_LIST)
     return names | parts
 
 
@@ -187,14 +191,14 @@ class SidecarSchema(NamedTuple):
 
     def check(self, records: Mapping[str, int]) -> None:
         """Raise CorruptRecordError where the number of records read from a file, by path, is not as described."""
-        from tfrecord_io.columns import check_length, shard_lengths
+        from tfrecord_io.columns import TfdsInfo
 
         lengths: dict[str, dict[str, int]] = {}
         for path, count in records.items():
             directory, name = split_folders(path, self.depth)
             if directory not in lengths:
-                lengths[directory] = shard_lengths(directory, storage_for([directory], self.storage))
-            check_length(path, count, lengths[directory].get(name, count))
+                lengths[directory] = TfdsInfo.lengths_in(directory, storage_for([directory], self.storage))
+            TfdsInfo.check_count(path, count, lengths[directory].get(name, count))
 
 
 def split_folders(path: str, depth: int) -> tuple[str, str]:
@@ -303,7 +307,7 @@ def warn_of_feature_lists(
 
     Its embedded schema, if it has one, states whether it has feature lists.
     """
-    has_lists = embedded is None or any(field.part == FEATURE_LIST for field in embedded)
+    has_lists = embedded is None or any(field.part == Column.FEATURE_LIST for field in embedded)
     if options.record_type == "example" and columns is None and has_lists:
         reason = 'the records have feature lists, which record_type="example" ignores'
         advice = "leave it out to read them, or name the columns to read"

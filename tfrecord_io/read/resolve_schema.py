@@ -10,7 +10,7 @@ Tests: tests/read/test_resolve_schema.py, tests/read/test_reader_schema.py and t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.base import ALL, MessageType, ScanOptions, Selection, cached_property, name_advice, takes_payloads
-from tfrecord_io.bytes import RECORD_TYPES, SHAPE_SOURCE_KEY, RecordType
-from tfrecord_io.columns import EmbeddedSchema, Field, Projection, Schema, as_stored, is_glob
+from tfrecord_io.bytes import RECORD_TYPES, RecordType
+from tfrecord_io.columns import EmbeddedSchema, NamePattern, Projection, Schema, as_stored, has_open_shapes
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, warn
-from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA, DecodedChunk
+from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import (
     EmbeddedSchemaCheck,
@@ -39,6 +39,7 @@ from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
+    from tfrecord_io.bytes import ColumnBuffers
     from tfrecord_io.read.saved_schema import SavedSchema
 
 
@@ -105,10 +106,10 @@ def _complete_declared(
     sources: Sequence[Source], options: ScanOptions, selection: Selection
 ) -> tuple[ScanOptions, Selection]:
     """Add what declared types leave open, and the first records state: shapes, and types of the filter's columns."""
-    if options.declares_schema and not takes_payloads(options.record_type) and _has_open_shapes(options):
-        from tfrecord_io.read.resolve_shapes import close_shapes
+    if options.declares_schema and not takes_payloads(options.record_type) and has_open_shapes(options):
+        from tfrecord_io.columns import close_shapes
 
-        options = close_shapes(options, sources, partial(_first_chunks, sources))
+        options = close_shapes(options, sources, partial(_first_columns, sources))
     if selection.filters is not None and has_declared_schema(options):
         options, selection = _add_filter_types(sources, options, selection)
     return options, selection
@@ -123,26 +124,14 @@ def _warn_of_conflicts(scan: Scan) -> Collection[str]:
     return conflicts.keys()
 
 
-def _has_open_shapes(options: ScanOptions) -> bool:
-    """True if a column is declared as an array whose shape stands in other features, or by a text that may say so."""
-    declared = Schema.parse(options.schema) if has_declared_schema(options) else None
-    fields = () if declared is None or declared.plain is not None else declared.fields
-    overrides = (options.schema_overrides or {}).values()
-    if any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)):
-        return True
-    if not overrides:
-        return False
-    from tfrecord_io.columns import is_call
-
-    return any(map(is_call, overrides))
-
-
-def _first_chunks(sources: Sequence[Source], options: ScanOptions, columns: tuple[str, ...]) -> list[DecodedChunk]:
+def _first_columns(
+    sources: Sequence[Source], options: ScanOptions, columns: tuple[str, ...]
+) -> list[Mapping[str, ColumnBuffers]]:
     """The first records of the files, of these columns only, decoded without a declared type."""
     planned = plan_scan(sources, options, Selection(columns), only_sample=True)
     chunks = list(planned.sample)
     planned.close()
-    return chunks
+    return [chunk.columns for chunk in chunks if chunk.rows]
 
 
 def _add_filter_types(
@@ -155,7 +144,11 @@ def _add_filter_types(
     declared, partitions = Schema.parse(options.schema), PartitionColumns.from_folders(sources).names
     known_names = {*declared.names, *partitions, options.include_file_paths}
     missing = [name for name in selection.filters.columns if name not in known_names]
-    if not missing or any(map(is_glob, missing)) or not all(source.can_be_read_again for source in sources):
+    if (
+        not missing
+        or any(NamePattern(name).is_glob for name in missing)
+        or not all(source.can_be_read_again for source in sources)
+    ):
         return options, selection
     Projection(selection.columns).check(filter(None, [*known_names]))
     try:
@@ -332,11 +325,11 @@ class _Planner:
     def _close_shapes(self, schema: Schema) -> Schema:
         """A saved schema, with the shapes that the first records state where it leaves them open."""
         sources, options = self._request.sources, self._request.options.changed(schema=schema, schema_overrides=None)
-        if not _has_open_shapes(options):
+        if not has_open_shapes(options):
             return schema
-        from tfrecord_io.read.resolve_shapes import close_shapes
+        from tfrecord_io.columns import close_shapes
 
-        return Schema.parse(close_shapes(options, sources, partial(_first_chunks, sources)).schema)
+        return Schema.parse(close_shapes(options, sources, partial(_first_columns, sources)).schema)
 
     def _infer(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         from tfrecord_io.read.plan_inferred import InferredPlan

@@ -14,22 +14,14 @@ import pyarrow as pa
 
 from tfrecord_io.base import BY_SYMBOL, Condition, Expansion, condition_of, name_advice
 from tfrecord_io.bytes import Array, ColumnBuffers
-from tfrecord_io.columns import (
-    RowFault,
-    cast_comparable_columns,
-    entries_of,
-    first_refused,
-    selectable,
-    type_literals,
-    values_of,
-)
+from tfrecord_io.columns import Projection, RowFault, cast_comparable_columns, selectable, type_literals, values_of
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.store import ColumnFolder, Manifest, ManifestFile, ManifestShard, ManifestVersion, Source
+from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns import AnyBatchBuilder
+    from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder
 
 _CONTAINS = BY_SYMBOL["contains"].function  # which is not one of Arrow
 
@@ -103,7 +95,11 @@ class RowFilter:
         return values[self.mask(batch).to_numpy(zero_copy_only=False)]
 
     def may_pass(
-        self, builder: AnyBatchBuilder, max_expansion: int, columns: Mapping[str, ColumnBuffers], rows: int
+        self,
+        builder: BatchBuilder | MessageBatchBuilder,
+        max_expansion: int,
+        columns: Mapping[str, ColumnBuffers],
+        rows: int,
     ) -> Array:
         """A boolean for each row of decoded columns: true if it passes, or its evaluation is an error.
 
@@ -137,7 +133,7 @@ class RowFilter:
             return values(batch)
         except SchemaError:  # the condition cannot be applied to some row, which ends the read
             mask = np.ones(len(batch), bool)
-            first = first_refused(len(batch), is_refused)
+            first = RowFault.first_refused(len(batch), is_refused)
             mask[:first] = values(batch.slice(0, first))
             return mask
 
@@ -212,7 +208,7 @@ def add_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[st
     """
     if any(name.startswith("!") for name in filter_columns):  # which no entry selects
         return None
-    entries = entries_of(columns)
+    entries = Projection.entries(columns)
     kept = [entry for entry in entries if entry.removeprefix("!") not in filter_columns]
     only_excludes = bool(entries) and all(entry.startswith("!") for entry in entries)
     return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
@@ -282,22 +278,16 @@ def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
     return pa.array(counts > 0, mask=np.asarray(lists.is_null()))
 
 
-def files_in_folders(filters: Any, manifest: Manifest, version: ManifestVersion) -> tuple[ManifestFile, ...]:
-    """Select the files of a manifest in the folders that meet a condition on partition columns.
+def files_in_folders(filters: Any, sources: Sequence[Source]) -> set[str]:
+    """Select the paths of files of a manifest in the folders that meet a condition on partition columns.
 
     Raises
     ------
     FeatureNotFoundError
         The condition names another column.
     """
-    sources = []
-    for file in manifest.files:
-        shard = ManifestShard(version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=None, watched=False)
-        partitions = ColumnFolder.pairs_in(f"/{file.path}", "/")
-        sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=partitions))
     if not sources:
-        return ()
+        return set()
     columns = PartitionColumns.from_folders(sources)
     condition = RowFilter.for_schema(filters, pa.schema(columns.fields))
-    possible = {source.path for source in condition.possible(sources, columns)}
-    return tuple(file for file in manifest.files if file.path in possible)
+    return {source.path for source in condition.possible(sources, columns)}

@@ -17,22 +17,12 @@ from typing import Any, NamedTuple
 
 from tfrecord_io.base import MIB, ScanOptions, and_more
 from tfrecord_io.bytes import ColumnBuffers, Kind, Plan, RecordType, Text
-from tfrecord_io.columns import CONTEXT, CONVERSION_ERRORS, FEATURE_LIST, Schema
+from tfrecord_io.columns import CONVERSION_ERRORS, Column, Schema
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.record_checks import warn_of_schema
-from tfrecord_io.store import (
-    ColumnFolder,
-    Entry,
-    FileName,
-    FileSystem,
-    Source,
-    existing_files,
-    is_remote,
-    read_whole,
-    sidecar_entries,
-)
+from tfrecord_io.store import ColumnFolder, Entry, FileName, FileSystem, Source
 
 FORMAT, VERSION = "tfrecord_io schema", 1
 _MAX_BYTES = 16 * MIB  # as of an embedded schema
@@ -41,7 +31,7 @@ _CHECKED_RECORDS = 16  # of a read, to compare with the fingerprint
 _SAMPLE_BYTES = 4 * MIB
 _MOST_NAMED, _MOST_LOOKED_UP = 4, 4
 _KINDS = {kind.name.lower(): kind for kind in Kind if kind is not Kind.NONE}
-_PARTS = (CONTEXT, FEATURE_LIST)
+_PARTS = (Column.CONTEXT, Column.FEATURE_LIST)
 
 _Feature = tuple[str, str]  # part and name
 
@@ -67,7 +57,7 @@ class Fingerprint(NamedTuple):
                 continue
             everywhere = set()
             for column in chunk.columns.values():
-                feature = (CONTEXT if column.steps is None else FEATURE_LIST, column.name)
+                feature = (Column.CONTEXT if column.steps is None else Column.FEATURE_LIST, column.name)
                 present = sum(part.rows - part.null_count for part in (column, *column.others))
                 if present:
                     kinds.setdefault(feature, set()).update(_kinds(column))
@@ -137,7 +127,7 @@ class SavedSchema(NamedTuple):
         chunks = sample_features(reader, options, _CHECKED_RECORDS)
         if not any(chunk.rows for chunk in chunks) or any(chunk.revision is not None for chunk in chunks):
             return True  # nothing to compare, or an embedded schema, which the read finds
-        parts = (CONTEXT,) if options.record_type == "example" else _PARTS
+        parts = (Column.CONTEXT,) if options.record_type == "example" else _PARTS
         texts = self.fingerprint.differences(Fingerprint.of_chunks(chunks), parts=parts)
         if texts:
             shown = "; ".join(texts[:_MOST_NAMED]) + and_more(len(texts) - _MOST_NAMED)
@@ -244,8 +234,8 @@ class _Folders:
         for depth, folder in enumerate((parent, *ColumnFolder.roots_of(parent)[::-1])):
             if source.beside is not None and depth <= len(source.partitions):
                 yield folder, self._in_listing(source.beside)
-            elif not self._lists and not is_remote(fs):
-                yield folder, sidecar_entries(fs, [folder + name for name in names], "")
+            elif not self._lists and fs.is_local:
+                yield folder, _existing(fs, [folder + name for name in names])
             else:
                 if folder not in self._found:
                     self._found[folder] = _saved_schemas_in(fs, folder, names)
@@ -266,11 +256,15 @@ def _saved_schemas_in(fs: FileSystem, folder: str, names: Sequence[str]) -> Mapp
     """The saved schemas of a directory; of a bucket that must not be listed, those of these names."""
     prefix = folder + FileName.SCHEMA_PREFIX
     with suppress(PermissionError):
-        entries = fs.beginning(prefix) if is_remote(fs) else None
+        entries = fs.beginning(prefix)
         return {entry.name: entry for entry in (fs.glob(f"{prefix}*", len(folder)) if entries is None else entries)}
     with suppress(PermissionError):
-        return existing_files(fs, [folder + name for name in names])
+        return _existing(fs, [folder + name for name in names])
     return {}
+
+
+def _existing(fs: FileSystem, names: Sequence[str]) -> Mapping[str, Entry]:
+    return {entry.name: entry for entry in fs.entries(names, are_files=True) if entry is not None}
 
 
 def has_named_types(document: Any) -> bool:
@@ -295,7 +289,7 @@ def read_saved_schema(fs: FileSystem, entry: Entry, source: Source) -> SavedSche
         command += shlex.quote(source.path)
     command = printable(f"{command} --save", 1024)
     try:
-        text = read_whole(fs, entry, _MAX_BYTES)
+        text = Source.of_entry(fs, entry).read(_MAX_BYTES)
         if len(text) > _MAX_BYTES:
             raise ValueError(f"it has more than {_MAX_BYTES} bytes")
         document = json.loads(text)

@@ -25,15 +25,14 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import Array, ColumnBuffers, Plan, RecordType, Text
 from tfrecord_io.columns import (
     BatchBuilder,
+    Column,
     EmbeddedSchema,
     Observation,
     Projection,
     Schema,
-    has_dictionary,
     other_part,
     overridden_by,
     plan_columns,
-    shown_type,
 )
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
@@ -50,7 +49,7 @@ from tfrecord_io.read.scan_holder import unwrap_scans as unwrap_scans
 from tfrecord_io.store import Source, total
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns import AnyBatchBuilder
+    from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder, Observation
     from tfrecord_io.read.index.picked_records import PickedSource
     from tfrecord_io.read.row_filter import RowFilter
     from tfrecord_io.store import PackedSources
@@ -59,6 +58,9 @@ PIECE_BYTES = 128 * MIB
 MOST_PIECES = 1_000_000  # each is a task of its own
 # Options that change neither which columns are decoded nor how.
 _OF_BATCHES = {"threads", "batch_size", "batch_bytes", "progress"}
+
+
+_SHOWN_COLUMNS = 6  # of a schema, on one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class _Compiled:
                 index = stored_index(resolved.schema.to_arrow())
                 self.added_index = [name for name in index if name not in names and name not in excluded]
             self.columns = resolved.schema.select([*names, *self.added_index])
-        self.builder: AnyBatchBuilder
+        self.builder: BatchBuilder | MessageBatchBuilder
         if isinstance(message := options.record_type, MessageType):
             from tfrecord_io.columns import MessageBatchBuilder  # which imports protobuf
 
@@ -289,7 +291,7 @@ class Scan:
     def gathers_categories(self) -> bool:
         """True if the categories of a column are those of all records."""
         dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
-        return any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.features)
+        return any(Column(f.type).has_dictionary() and f.feature not in dictionaries for f in self.features)
 
     @property
     def has_values(self) -> bool:
@@ -319,22 +321,20 @@ class Scan:
 
     def files_and_columns(self) -> str:
         """The files, and the columns that can be selected with their types, for display."""
-        from tfrecord_io.columns import summary_of
-
         if not self.sources:
             return "no files"
         more = and_more(len(self.sources) - 1, "file")
-        return f"{printable(self.sources[0].path)}{more}: {summary_of(self.compiled.schema, self.shown_type)}"
+        return f"{printable(self.sources[0].path)}{more}: {_first_columns(self.compiled.schema, self.shown_type)}"
 
     def shown_type(self, field: pa.Field) -> str:
         """The name of a column's type for display, with the type of its stored values if they differ.
 
         Messages have fields of float64.
         """
-        from tfrecord_io.columns import logical_name
+        from tfrecord_io.columns import Column
 
-        name = logical_name(field.type, field.metadata)
-        return name if isinstance(self.options.record_type, MessageType) else shown_type(name, field)
+        name = Column(field).logical_name
+        return name if isinstance(self.options.record_type, MessageType) else Column(field).shown_as(name)
 
     def describe(self) -> str:
         """Files, columns and the filter in a line, for display."""
@@ -684,3 +684,9 @@ def _mark_unindexed(scans: Sequence[Any]) -> list[Any]:
         else replace(scan, may_be_indexed=False)
         for scan in scans
     ]
+
+
+def _first_columns(schema: pa.Schema, shown_type: Callable[[pa.Field], str]) -> str:
+    """The first columns of a schema and their types as `shown_type` has them, on one line."""
+    shown = [f"{printable(f.name, 40)}: {printable(shown_type(f), 80)}" for f in list(schema)[:_SHOWN_COLUMNS]]
+    return ", ".join([*shown, f"… ({len(schema)} columns)"] if len(schema) > _SHOWN_COLUMNS else shown)

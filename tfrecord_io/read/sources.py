@@ -23,15 +23,15 @@ import pyarrow as pa
 
 from tfrecord_io.base import ALL, Options, ReadOptions, ScanOptions, StorageOptions, TransferOptions
 from tfrecord_io.bytes import FRAME_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Array, get_engine
-from tfrecord_io.columns import Projection, embedded_content, field_bytes, pack
+from tfrecord_io.columns import EmbeddedSchema, Projection
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import recovery_of
-from tfrecord_io.read.partition_columns import PartitionColumns, shard_of
+from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
-from tfrecord_io.store import Origin, Source, SourcePrefetcher, is_remote, locate
+from tfrecord_io.store import Origin, Source, SourcePrefetcher, locate
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=Options)
@@ -159,8 +159,8 @@ def absolute_paths(path: Any, storage: StorageOptions, directory: str) -> Any:
         return [absolute_paths(part, storage, directory) for part in path]
     if not isinstance(path, str | os.PathLike):
         return path
-    fs, name = locate(path, storage)
-    return path if is_remote(fs) else os.path.join(directory, name)
+    location = locate(path, storage)
+    return os.path.join(directory, location.name) if location.is_local else path
 
 
 def storage_of(source: Any) -> dict[str, Any]:
@@ -289,9 +289,9 @@ class ChosenRecords:
     def __init__(self, chosen: _RecordNumbers, number: int, *, carries: bool) -> None:
         self._chosen, self._number, self.scan = chosen, number, chosen.scan
         self._file = chosen.scan.sources[number]
-        self.shard = shard_of(self._file)
+        self.shard = self._file.stated_shard
         embedded = chosen.scan.resolved.embedded if carries else None
-        self.schema = None if embedded is None else pack(embedded.schema, embedded.dictionaries)
+        self.schema = None if embedded is None else embedded.pack()
         self._carries = carries
         self._places: list[tuple[Array, Array]] = []  # the number and the offset of each record, of those read so far
         self._failed: Origin | None = None  # the record that ended the reading
@@ -356,10 +356,10 @@ class ChosenRecords:
     def _first(self, frame: Array) -> Array:
         """The first record, with the schema of the files instead of its own."""
         assert self.schema is not None
-        embedded = embedded_content(frame, check_crc=False)
+        embedded = EmbeddedSchema.content_of(frame, check_crc=False)
         payload = frame[HEADER_BYTES : len(frame) - (FRAME_BYTES - HEADER_BYTES)].tobytes()
-        payload = payload if embedded is None else payload.removeprefix(field_bytes(embedded))
-        return np.frombuffer(get_engine().frame([field_bytes(self.schema) + payload]), np.uint8)
+        payload = payload if embedded is None else payload.removeprefix(EmbeddedSchema.field_of(embedded))
+        return np.frombuffer(get_engine().frame([EmbeddedSchema.field_of(self.schema) + payload]), np.uint8)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(ChosenRecords, carries=self._carries), (self._chosen, self._number)

@@ -7,10 +7,7 @@ from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
     "ImageColumns": "arrays.image_columns",  # The columns of images in tables of a schema
-    "check_pixel_count": "arrays.image_decoding",  # Raise DecodeError for more pixels than `PixelReader` decodes
-    "check_pixels": "arrays.image_decoding",  # Decode all pixels of an image, in whatever mode they are
     "ImageDecoder": "arrays.image_decoding",  # Decodes a column of images, or of lists of images
-    "PixelReader": "arrays.image_decoding",  # Decodes images of a column
     "read_arrays": "arrays.read_arrays",  # Read TFRecord files of tf.train.Example into NumPy arrays, one per column
     "scan_arrays": "arrays.read_arrays",  # All rows of a scan
     "MASK": "arrays.representation",  # of the arrays ``<name>/mask``

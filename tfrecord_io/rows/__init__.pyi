@@ -2,9 +2,6 @@
 
 from tfrecord_io.rows.arrays.image_columns import ImageColumns as ImageColumns
 from tfrecord_io.rows.arrays.image_decoding import ImageDecoder as ImageDecoder
-from tfrecord_io.rows.arrays.image_decoding import PixelReader as PixelReader
-from tfrecord_io.rows.arrays.image_decoding import check_pixel_count as check_pixel_count
-from tfrecord_io.rows.arrays.image_decoding import check_pixels as check_pixels
 from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
 from tfrecord_io.rows.arrays.read_arrays import scan_arrays as scan_arrays
 from tfrecord_io.rows.arrays.representation import MASK as MASK
@@ -44,15 +41,12 @@ __all__ = [
     "MASK",
     "MixedEpochs",
     "Mixture",
-    "PixelReader",
     "RowSource",
     "ScanLookup",
     "SequenceEpochs",
     "TableRepresentation",
     "WindowForm",
     "Windows",
-    "check_pixel_count",
-    "check_pixels",
     "iterate",
     "open_by_number",
     "pad_value",

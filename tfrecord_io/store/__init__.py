@@ -9,159 +9,62 @@ _HOMES = {
     "copy_files": "copies.copy_files",  # Copy files and datasets as they are, and check them on the way
     "CopyReport": "copies.copy_files",  # The result of `copy`
     "FileCopyOptions": "copies.copy_files",  # How files are copied
-    "Verify": "copies.copy_files",  # How a copy is checked: a literal
-    "Stopped": "copies.file_transfer",  # Another file has failed, or the caller has interrupted the call
     "Entry": "filesystem.interface",  # An existing file or directory
-    "existing_files": "filesystem.interface",  # Look up several names together
     "FileSystem": "filesystem.interface",  # A filesystem
-    "is_dangling": "filesystem.interface",  # True if a local path is a link to itself or to a missing file
-    "LocalFileSystem": "filesystem.interface",  # Files of the operating system
-    "check_writable": "filesystem.locate",  # Raise OSError, without a request
-    "is_remote": "filesystem.locate",  # True if the filesystem is an `FsspecFileSystem`
     "is_url": "filesystem.locate",  # True if a path begins with a protocol
     "locate": "filesystem.locate",  # Find the filesystem that a path is in, and its name there
     "path_text": "filesystem.locate",  # The path as text
     "storage_for": "filesystem.locate",  # The storage of some paths, without options for URLs where none is one
-    "raise_os_errors": "filesystem.os_errors",  # Convert exceptions of a remote filesystem to OSError
     "replaced_error": "filesystem.os_errors",  # The error for a file or dataset replaced since the lookup
-    "FsspecFileSystem": "filesystem.remote",  # Files of an fsspec filesystem
     "ColumnFolder": "paths.column_folder",  # A partition column and its value, as the name of a folder states them
-    "DIRECTORY_STEM": "paths.file_names",  # of shards written to a directory
+    "Directory": "paths.directory",  # A directory, on disk or behind a URL, whose small files are read whole
     "FileName": "paths.file_names",  # A file's name in its directory, with what the name says
     "Kind": "paths.file_names",  # What a file of a directory is, by its name
-    "natural_key": "paths.file_names",  # Sort key by which ``file9`` comes before ``file10``
-    "new_id": "paths.file_names",  # An id for one writing of a dataset, of 16 hex digits
     "ShardName": "paths.file_names",  # The parts of a shard's file name
     "ShardSpec": "paths.file_names",  # A dataset's name, with its suffix, and the number of its shards, None for any
-    "IMAGE_SUFFIXES": "paths.files_below",  # Suffixes of images
-    "REMOTE_READERS": "paths.files_below",  # How many small remote files are read at a time
-    "TABLE_NAME": "paths.files_below",  # of the table that is written next to the files of a folder
-    "check_class_names": "paths.files_below",  # Refuse `class_names` that are not a list of names, or have one twice
-    "classes": "paths.files_below",  # The names of the classes, which are folders
-    "find_folder": "paths.files_below",  # A folder that exists
-    "Folder": "paths.files_below",  # The files below a folder
-    "FolderFile": "paths.files_below",  # A file below a folder
-    "has_image": "paths.files_below",  # True if there is an image below a folder
-    "is_hidden_file": "paths.files_below",  # True if a file or folder among files of any kind is left out
-    "LeftOut": "paths.files_below",  # Number of images, files or annotations left out, with the reason for the first
-    "list_folder": "paths.files_below",  # The files below a folder in natural order, those with `suffixes` (None
-    "list_images": "paths.files_below",  # The files below a folder, images apart
-    "read_files": "paths.files_below",  # The content of files, in order
-    "reader_threads": "paths.files_below",  # The value of `threads`
-    "shuffle_files": "paths.files_below",  # The files in an order that depends on their names and the seed alone
-    "warn_of_others": "paths.files_below",  # Warn of files of a folder that are left out
-    "NO_CONTENT": "paths.manifest",  # A manifest without files and facts
+    "check_class_names": "paths.folder",  # Refuse `class_names` that are not a list of names, or have one twice
+    "Folder": "paths.folder",  # The files below a folder, those of a wanted kind apart
+    "read_files": "paths.folder",  # The content of files, in order
+    "Listing": "paths.listing",  # What a directory has, or what matches a pattern
     "find_sidecars": "paths.manifest",  # For each file, its existing sidecar with the first of these suffixes
     "Manifest": "paths.manifest",  # The content of a manifest
     "ManifestFile": "paths.manifest",  # One shard
-    "Manifests": "paths.manifest",  # The manifests in some directories, and the shards that they describe
-    "modification_time": "paths.manifest",  # When a local file was last changed, in ns since the epoch
-    "sidecar_entries": "paths.manifest",  # Entries of the existing files among names with this prefix
     "PackedSources": "paths.packed_sources",  # Sources without the state of this process
-    "Directory": "paths.plain_files",  # A directory, on disk or behind a URL, whose small files are read whole
     "find_files": "paths.plain_files",  # Find the files that a path means
-    "PathMatch": "paths.plain_files",  # The files that a path means
-    "tfds_descriptions": "paths.plain_files",  # The names in a listing of the files by which TFDS describes a
-    "check_complete": "paths.resolve",  # Raise FileNotFoundError if a family has a missing or duplicate index
-    "check_single_family": "paths.resolve",  # Raise ValueError, with a glob for each, if there are several families
-    "has_magic": "paths.resolve",  # True if a name is a pattern
-    "list_directory": "paths.resolve",  # List a directory, and the files in its partition folders
-    "other_files": "paths.resolve",  # The other files of a listing that may hold records, whatever their names
-    "record_files": "paths.resolve",  # The files of a listing that are read as data when their directory is read
     "resolve_inputs": "paths.resolve",  # Find the files that a path means, at least one
-    "MOST_SHARDS": "paths.resolve_output",  # so that names with five digits sort correctly
-    "check_named": "paths.resolve_output",  # Refuse to write one TFRecord file into the directory of a dataset
-    "check_outside": "paths.resolve_output",  # Refuse to write TFRecord files into a directory that is read
-    "check_suffix": "paths.resolve_output",  # Refuse the name of a file of another format as that of a TFRecord file
-    "directory_of_folders": "paths.resolve_output",  # The directory, with its slash
-    "identity": "paths.resolve_output",  # What distinguishes filesystems, and the name of a file or directory there
-    "NamedShards": "paths.resolve_output",  # The shards of a dataset with given names, of which some may be missing
-    "other_suffix": "paths.resolve_output",  # The suffix that the name of a file, dataset or directory has
+    "sources_of_shards": "paths.resolve",  # The sources of files that are one family of shards, in natural order
+    "OtherSuffix": "paths.resolve_output",  # The suffix of a name that is not TFRecord's
     "Output": "paths.resolve_output",  # Where a writer writes
-    "resolve_output": "paths.resolve_output",  # Resolve a path to write
-    "similar_suffix": "paths.resolve_output",  # The suffix of a format, or of TFRecord
-    "without_compression": "paths.resolve_output",  # The path in lower case
-    "without_query": "paths.resolve_output",  # The path
-    "join_below": "paths.safe_names",  # A relative path below a folder, without empty parts
-    "leads_out": "paths.safe_names",  # Why a path, of a file to read, may not be below a folder, in a clause
-    "links_out": "paths.safe_names",  # True if a symbolic link leads from a name below a local folder to a place
     "name_fault": "paths.safe_names",  # A clause about why a name is unsafe below a folder
-    "file_in_folders": "paths.similar_files",  # A clause about the first such file in folders of a local directory
-    "files_below": "paths.similar_files",  # A clause about the files in the folders of a directory that has none itself
-    "MOST_CHECKED": "paths.sniff_files",  # files next to those that are read
-    "files_with_records": "paths.sniff_files",  # Files whose (decompressed) content begins with a record header
-    "BLOCK_BYTES": "read.block_reader",  # Bytes of a block
-    "SPARE": "read.block_reader",  # readable bytes after each block, whose values are not used
     "Block": "read.block_reader",  # A piece of a file
-    "block_memory": "read.block_reader",  # Memory for `size` bytes of a file
     "BlockReader": "read.block_reader",  # Cuts a stream into blocks
     "Bytes": "read.block_reader",  # Any buffer of bytes
     "RawFile": "read.file_object",  # A raw file, which has only readinto, tell, seek and close, as a Python file object
-    "drop_held_content": "read.held_content",  # A copy of the source without held content
-    "hold": "read.held_content",  # Let sources hold the content of small objects in memory, up to `_HELD_BYTES` in all
-    "is_small": "read.held_content",  # True if one request for the whole object costs no more than a range request
-    "open_file": "read.open_stream",  # Open a source as a buffered binary file, for zipfile, pyarrow and the like
-    "open_source": "read.open_stream",  # Open a source and decompress it
     "SourcePrefetcher": "read.prefetch",  # Iterate over sources in order, each with the data prefetched for it
-    "codec_of": "read.random_access_file",  # The compression of a file, detected by its first bytes
-    "open_plain": "read.random_access_file",  # Open a file for random access
-    "open_random_access": "read.random_access_file",  # Open a file for random access
     "RandomAccessFile": "read.random_access_file",  # A file to read at any offset, from several threads at a time
-    "read_local": "read.random_access_file",  # Read ranges of local files into one buffer, in order
-    "requests_for_ranges": "read.random_access_file",  # How many requests read so many ranges
-    "requests_for": "read.range_reader",  # The least and the most requests by which a window reads a file of so many
     "ReadAhead": "read.read_ahead",  # Cuts a stream into blocks as `tfrecord_io.store.read.block_reader.BlockReader`
-    "checksum": "read.source",  # Size and checksum of a whole file
-    "HeldContent": "read.source",  # The content of a small object, from when it was first read until `drop`
     "is_elsewhere": "read.source",  # True if the working directory has changed, or was removed
-    "ManifestShard": "read.source",  # A manifest's statements about one file
-    "ManifestVersion": "read.source",  # The manifest of a dataset as it was when the files were looked up
     "metadata_of": "read.source",  # The metadata of the datasets of these files
     "OpenPlainFile": "read.source",  # A descriptor of a plain file, read at any offset by several threads
     "Origin": "read.source",  # Where a record comes from
-    "PlainFileReader": "read.source",  # A raw file over an `OpenPlainFile`, which may be one in memory
-    "read_whole": "read.source",  # All bytes of a small file, or slightly more than `limit` bytes of a larger one
+    "RecordRef": "read.source",  # A record of a dataset, as messages name it
     "Source": "read.source",  # A file to read
-    "source_in_memory": "read.source",  # The source of records in memory
-    "source_of": "read.source",  # Make the source of a file from its entry, manifest entry, folders and listing
-    "source_of_file_object": "read.source",  # The source of a binary file object
     "SummedFile": "read.source",  # A raw file
     "total": "read.source",  # The sum of sizes or numbers of records
     "working_directory": "read.source",  # The working directory, if the path of a source is relative to it
-    "has_pread": "system",  # True if the system reads at a position without moving that of the file
     "named_temporary_folder": "system",  # Name the folder of temporary files in an error about a full disk that
-    "directory_of": "write.atomic",  # The filesystem of the shards, and their directory there, with its slash
-    "file_status": "write.atomic",  # The owner and mode of a local file
-    "is_local": "write.atomic",  # True if a path is that of a local file
-    "make_parent": "write.atomic",  # Make the directory of a local file
-    "new_parent": "write.atomic",  # Make the directory of a local file
     "open_output": "write.atomic",  # Open one file for writing
-    "open_publication": "write.atomic",  # Start writing a sharded dataset, see `Publication`
-    "place_of": "write.atomic",  # The place of the dataset `stem`
-    "remove_file": "write.atomic",  # Remove a file if it exists and may be removed
     "change_of": "write.change",  # The change that a caller's `mode` asks for
     "clean_leftovers": "write.leftovers",  # Find what killed writers left behind, the oldest first, and `remove` it
     "Leftover": "write.leftovers",  # A file, folder or upload left behind
-    "new_folder": "write.new_folder",  # Begin a folder
     "NewFolder": "write.new_folder",  # A folder being written
     "OutputFile": "write.output_file",  # A file being written
-    "OutputStream": "write.output_file",  # An `OutputFile` as a Python file object, for other libraries
     "Publication": "write.publication",  # A sharded dataset being written to a `Place`
     "PublishedDataset": "write.publication",  # A published dataset
-    "whole_dataset": "write.publication",  # The manifest of a dataset all of whose files exist and have the sizes
     "WrittenShard": "write.publication",  # A completely written shard, to be published
-    "manifest_of": "write.replacement",  # The manifest that names all of these files
-    "NewShard": "write.replacement",  # A shard in the place of the first of the `files` that it replaces
     "ReplaceableDataset": "write.replacement",  # A dataset some of whose shards are to be replaced
     "Replacement": "write.replacement",  # New shards that replace shards of a dataset
-    "Begun": "write.resume_journal",  # A writing that was begun
-    "check_version": "write.resume_journal",  # Raise ReplacedError if a file has another version by now
-    "Document": "write.resume_journal",  # JSON of a journal
-    "is_version": "write.resume_journal",  # True if a version that was noted is this one
     "ResumeJournal": "write.resume_journal",  # The journal of a dataset, and the descriptions of finished parts
-    "SourceVersion": "write.resume_journal",  # What tells versions of a source apart: size, time, ETag
-    "version_of": "write.resume_journal",  # The path, size and version of a file
-    "absolute": "write.sharded_dataset_distributed",  # A copy of the output with an absolute path
     "Attempt": "write.sharded_dataset_distributed",  # The files of an attempt at a task
     "DistributedTarget": "write.sharded_dataset_distributed",  # Where the tasks of one writing put their shards
 }

@@ -2,320 +2,126 @@
 
 from tfrecord_io.store.copies.copy_files import CopyReport as CopyReport
 from tfrecord_io.store.copies.copy_files import FileCopyOptions as FileCopyOptions
-from tfrecord_io.store.copies.copy_files import Verify as Verify
 from tfrecord_io.store.copies.copy_files import copy_files as copy_files
-from tfrecord_io.store.copies.file_transfer import Stopped as Stopped
 from tfrecord_io.store.filesystem.interface import Entry as Entry
 from tfrecord_io.store.filesystem.interface import FileSystem as FileSystem
-from tfrecord_io.store.filesystem.interface import LocalFileSystem as LocalFileSystem
-from tfrecord_io.store.filesystem.interface import existing_files as existing_files
-from tfrecord_io.store.filesystem.interface import is_dangling as is_dangling
-from tfrecord_io.store.filesystem.locate import check_writable as check_writable
-from tfrecord_io.store.filesystem.locate import is_remote as is_remote
 from tfrecord_io.store.filesystem.locate import is_url as is_url
 from tfrecord_io.store.filesystem.locate import locate as locate
 from tfrecord_io.store.filesystem.locate import path_text as path_text
 from tfrecord_io.store.filesystem.locate import storage_for as storage_for
-from tfrecord_io.store.filesystem.os_errors import raise_os_errors as raise_os_errors
 from tfrecord_io.store.filesystem.os_errors import replaced_error as replaced_error
-from tfrecord_io.store.filesystem.remote import FsspecFileSystem as FsspecFileSystem
 from tfrecord_io.store.paths.column_folder import ColumnFolder as ColumnFolder
-from tfrecord_io.store.paths.file_names import DIRECTORY_STEM as DIRECTORY_STEM
+from tfrecord_io.store.paths.directory import Directory as Directory
 from tfrecord_io.store.paths.file_names import FileName as FileName
 from tfrecord_io.store.paths.file_names import Kind as Kind
 from tfrecord_io.store.paths.file_names import ShardName as ShardName
 from tfrecord_io.store.paths.file_names import ShardSpec as ShardSpec
-from tfrecord_io.store.paths.file_names import natural_key as natural_key
-from tfrecord_io.store.paths.file_names import new_id as new_id
-from tfrecord_io.store.paths.files_below import IMAGE_SUFFIXES as IMAGE_SUFFIXES
-from tfrecord_io.store.paths.files_below import REMOTE_READERS as REMOTE_READERS
-from tfrecord_io.store.paths.files_below import TABLE_NAME as TABLE_NAME
-from tfrecord_io.store.paths.files_below import Folder as Folder
-from tfrecord_io.store.paths.files_below import FolderFile as FolderFile
-from tfrecord_io.store.paths.files_below import LeftOut as LeftOut
-from tfrecord_io.store.paths.files_below import check_class_names as check_class_names
-from tfrecord_io.store.paths.files_below import classes as classes
-from tfrecord_io.store.paths.files_below import find_folder as find_folder
-from tfrecord_io.store.paths.files_below import has_image as has_image
-from tfrecord_io.store.paths.files_below import is_hidden_file as is_hidden_file
-from tfrecord_io.store.paths.files_below import list_folder as list_folder
-from tfrecord_io.store.paths.files_below import list_images as list_images
-from tfrecord_io.store.paths.files_below import read_files as read_files
-from tfrecord_io.store.paths.files_below import reader_threads as reader_threads
-from tfrecord_io.store.paths.files_below import shuffle_files as shuffle_files
-from tfrecord_io.store.paths.files_below import warn_of_others as warn_of_others
-from tfrecord_io.store.paths.manifest import NO_CONTENT as NO_CONTENT
+from tfrecord_io.store.paths.folder import Folder as Folder
+from tfrecord_io.store.paths.folder import check_class_names as check_class_names
+from tfrecord_io.store.paths.folder import read_files as read_files
+from tfrecord_io.store.paths.listing import Listing as Listing
 from tfrecord_io.store.paths.manifest import Manifest as Manifest
 from tfrecord_io.store.paths.manifest import ManifestFile as ManifestFile
-from tfrecord_io.store.paths.manifest import Manifests as Manifests
 from tfrecord_io.store.paths.manifest import find_sidecars as find_sidecars
-from tfrecord_io.store.paths.manifest import modification_time as modification_time
-from tfrecord_io.store.paths.manifest import sidecar_entries as sidecar_entries
 from tfrecord_io.store.paths.packed_sources import PackedSources as PackedSources
-from tfrecord_io.store.paths.plain_files import Directory as Directory
-from tfrecord_io.store.paths.plain_files import PathMatch as PathMatch
 from tfrecord_io.store.paths.plain_files import find_files as find_files
-from tfrecord_io.store.paths.plain_files import tfds_descriptions as tfds_descriptions
-from tfrecord_io.store.paths.resolve import check_complete as check_complete
-from tfrecord_io.store.paths.resolve import check_single_family as check_single_family
-from tfrecord_io.store.paths.resolve import has_magic as has_magic
-from tfrecord_io.store.paths.resolve import list_directory as list_directory
-from tfrecord_io.store.paths.resolve import other_files as other_files
-from tfrecord_io.store.paths.resolve import record_files as record_files
 from tfrecord_io.store.paths.resolve import resolve_inputs as resolve_inputs
-from tfrecord_io.store.paths.resolve_output import MOST_SHARDS as MOST_SHARDS
-from tfrecord_io.store.paths.resolve_output import NamedShards as NamedShards
+from tfrecord_io.store.paths.resolve import sources_of_shards as sources_of_shards
+from tfrecord_io.store.paths.resolve_output import OtherSuffix as OtherSuffix
 from tfrecord_io.store.paths.resolve_output import Output as Output
-from tfrecord_io.store.paths.resolve_output import check_named as check_named
-from tfrecord_io.store.paths.resolve_output import check_outside as check_outside
-from tfrecord_io.store.paths.resolve_output import check_suffix as check_suffix
-from tfrecord_io.store.paths.resolve_output import directory_of_folders as directory_of_folders
-from tfrecord_io.store.paths.resolve_output import identity as identity
-from tfrecord_io.store.paths.resolve_output import other_suffix as other_suffix
-from tfrecord_io.store.paths.resolve_output import resolve_output as resolve_output
-from tfrecord_io.store.paths.resolve_output import similar_suffix as similar_suffix
-from tfrecord_io.store.paths.resolve_output import without_compression as without_compression
-from tfrecord_io.store.paths.resolve_output import without_query as without_query
-from tfrecord_io.store.paths.safe_names import join_below as join_below
-from tfrecord_io.store.paths.safe_names import leads_out as leads_out
-from tfrecord_io.store.paths.safe_names import links_out as links_out
 from tfrecord_io.store.paths.safe_names import name_fault as name_fault
-from tfrecord_io.store.paths.similar_files import file_in_folders as file_in_folders
-from tfrecord_io.store.paths.similar_files import files_below as files_below
-from tfrecord_io.store.paths.sniff_files import MOST_CHECKED as MOST_CHECKED
-from tfrecord_io.store.paths.sniff_files import files_with_records as files_with_records
-from tfrecord_io.store.read.block_reader import BLOCK_BYTES as BLOCK_BYTES
-from tfrecord_io.store.read.block_reader import SPARE as SPARE
 from tfrecord_io.store.read.block_reader import Block as Block
 from tfrecord_io.store.read.block_reader import BlockReader as BlockReader
 from tfrecord_io.store.read.block_reader import Bytes as Bytes
-from tfrecord_io.store.read.block_reader import block_memory as block_memory
 from tfrecord_io.store.read.file_object import RawFile as RawFile
-from tfrecord_io.store.read.held_content import drop_held_content as drop_held_content
-from tfrecord_io.store.read.held_content import hold as hold
-from tfrecord_io.store.read.held_content import is_small as is_small
-from tfrecord_io.store.read.open_stream import open_file as open_file
-from tfrecord_io.store.read.open_stream import open_source as open_source
 from tfrecord_io.store.read.prefetch import SourcePrefetcher as SourcePrefetcher
 from tfrecord_io.store.read.random_access_file import RandomAccessFile as RandomAccessFile
-from tfrecord_io.store.read.random_access_file import codec_of as codec_of
-from tfrecord_io.store.read.random_access_file import open_plain as open_plain
-from tfrecord_io.store.read.random_access_file import open_random_access as open_random_access
-from tfrecord_io.store.read.random_access_file import read_local as read_local
-from tfrecord_io.store.read.random_access_file import requests_for_ranges as requests_for_ranges
-from tfrecord_io.store.read.range_reader import requests_for as requests_for
 from tfrecord_io.store.read.read_ahead import ReadAhead as ReadAhead
-from tfrecord_io.store.read.source import HeldContent as HeldContent
-from tfrecord_io.store.read.source import ManifestShard as ManifestShard
-from tfrecord_io.store.read.source import ManifestVersion as ManifestVersion
 from tfrecord_io.store.read.source import OpenPlainFile as OpenPlainFile
 from tfrecord_io.store.read.source import Origin as Origin
-from tfrecord_io.store.read.source import PlainFileReader as PlainFileReader
+from tfrecord_io.store.read.source import RecordRef as RecordRef
 from tfrecord_io.store.read.source import Source as Source
 from tfrecord_io.store.read.source import SummedFile as SummedFile
-from tfrecord_io.store.read.source import checksum as checksum
 from tfrecord_io.store.read.source import is_elsewhere as is_elsewhere
 from tfrecord_io.store.read.source import metadata_of as metadata_of
-from tfrecord_io.store.read.source import read_whole as read_whole
-from tfrecord_io.store.read.source import source_in_memory as source_in_memory
-from tfrecord_io.store.read.source import source_of as source_of
-from tfrecord_io.store.read.source import source_of_file_object as source_of_file_object
 from tfrecord_io.store.read.source import total as total
 from tfrecord_io.store.read.source import working_directory as working_directory
-from tfrecord_io.store.system import has_pread as has_pread
 from tfrecord_io.store.system import named_temporary_folder as named_temporary_folder
-from tfrecord_io.store.write.atomic import directory_of as directory_of
-from tfrecord_io.store.write.atomic import file_status as file_status
-from tfrecord_io.store.write.atomic import is_local as is_local
-from tfrecord_io.store.write.atomic import make_parent as make_parent
-from tfrecord_io.store.write.atomic import new_parent as new_parent
 from tfrecord_io.store.write.atomic import open_output as open_output
-from tfrecord_io.store.write.atomic import open_publication as open_publication
-from tfrecord_io.store.write.atomic import place_of as place_of
-from tfrecord_io.store.write.atomic import remove_file as remove_file
 from tfrecord_io.store.write.change import change_of as change_of
 from tfrecord_io.store.write.leftovers import Leftover as Leftover
 from tfrecord_io.store.write.leftovers import clean_leftovers as clean_leftovers
 from tfrecord_io.store.write.new_folder import NewFolder as NewFolder
-from tfrecord_io.store.write.new_folder import new_folder as new_folder
 from tfrecord_io.store.write.output_file import OutputFile as OutputFile
-from tfrecord_io.store.write.output_file import OutputStream as OutputStream
 from tfrecord_io.store.write.publication import Publication as Publication
 from tfrecord_io.store.write.publication import PublishedDataset as PublishedDataset
 from tfrecord_io.store.write.publication import WrittenShard as WrittenShard
-from tfrecord_io.store.write.publication import whole_dataset as whole_dataset
-from tfrecord_io.store.write.replacement import NewShard as NewShard
 from tfrecord_io.store.write.replacement import ReplaceableDataset as ReplaceableDataset
 from tfrecord_io.store.write.replacement import Replacement as Replacement
-from tfrecord_io.store.write.replacement import manifest_of as manifest_of
-from tfrecord_io.store.write.resume_journal import Begun as Begun
-from tfrecord_io.store.write.resume_journal import Document as Document
 from tfrecord_io.store.write.resume_journal import ResumeJournal as ResumeJournal
-from tfrecord_io.store.write.resume_journal import SourceVersion as SourceVersion
-from tfrecord_io.store.write.resume_journal import check_version as check_version
-from tfrecord_io.store.write.resume_journal import is_version as is_version
-from tfrecord_io.store.write.resume_journal import version_of as version_of
 from tfrecord_io.store.write.sharded_dataset_distributed import Attempt as Attempt
 from tfrecord_io.store.write.sharded_dataset_distributed import DistributedTarget as DistributedTarget
-from tfrecord_io.store.write.sharded_dataset_distributed import absolute as absolute
 
 __all__ = [
     "Attempt",
-    "BLOCK_BYTES",
-    "Begun",
     "Block",
     "BlockReader",
     "Bytes",
     "ColumnFolder",
     "CopyReport",
-    "DIRECTORY_STEM",
     "Directory",
     "DistributedTarget",
-    "Document",
     "Entry",
     "FileCopyOptions",
     "FileName",
     "FileSystem",
     "Folder",
-    "FolderFile",
-    "FsspecFileSystem",
-    "HeldContent",
-    "IMAGE_SUFFIXES",
     "Kind",
-    "LeftOut",
     "Leftover",
-    "LocalFileSystem",
-    "MOST_CHECKED",
-    "MOST_SHARDS",
+    "Listing",
     "Manifest",
     "ManifestFile",
-    "ManifestShard",
-    "ManifestVersion",
-    "Manifests",
-    "NO_CONTENT",
-    "NamedShards",
     "NewFolder",
-    "NewShard",
     "OpenPlainFile",
     "Origin",
+    "OtherSuffix",
     "Output",
     "OutputFile",
-    "OutputStream",
     "PackedSources",
-    "PathMatch",
-    "PlainFileReader",
     "Publication",
     "PublishedDataset",
-    "REMOTE_READERS",
     "RandomAccessFile",
     "RawFile",
     "ReadAhead",
+    "RecordRef",
     "ReplaceableDataset",
     "Replacement",
     "ResumeJournal",
-    "SPARE",
     "ShardName",
     "ShardSpec",
     "Source",
     "SourcePrefetcher",
-    "SourceVersion",
-    "Stopped",
     "SummedFile",
-    "TABLE_NAME",
-    "Verify",
     "WrittenShard",
-    "absolute",
-    "block_memory",
     "change_of",
     "check_class_names",
-    "check_complete",
-    "check_named",
-    "check_outside",
-    "check_single_family",
-    "check_suffix",
-    "check_version",
-    "check_writable",
-    "checksum",
-    "classes",
     "clean_leftovers",
-    "codec_of",
     "copy_files",
-    "directory_of",
-    "directory_of_folders",
-    "drop_held_content",
-    "existing_files",
-    "file_in_folders",
-    "file_status",
-    "files_below",
-    "files_with_records",
     "find_files",
-    "find_folder",
     "find_sidecars",
-    "has_image",
-    "has_magic",
-    "has_pread",
-    "hold",
-    "identity",
-    "is_dangling",
     "is_elsewhere",
-    "is_hidden_file",
-    "is_local",
-    "is_remote",
-    "is_small",
     "is_url",
-    "is_version",
-    "join_below",
-    "leads_out",
-    "links_out",
-    "list_directory",
-    "list_folder",
-    "list_images",
     "locate",
-    "make_parent",
-    "manifest_of",
     "metadata_of",
-    "modification_time",
     "name_fault",
     "named_temporary_folder",
-    "natural_key",
-    "new_folder",
-    "new_id",
-    "new_parent",
-    "open_file",
     "open_output",
-    "open_plain",
-    "open_publication",
-    "open_random_access",
-    "open_source",
-    "other_files",
-    "other_suffix",
     "path_text",
-    "place_of",
-    "raise_os_errors",
     "read_files",
-    "read_local",
-    "read_whole",
-    "reader_threads",
-    "record_files",
-    "remove_file",
     "replaced_error",
-    "requests_for",
-    "requests_for_ranges",
     "resolve_inputs",
-    "resolve_output",
-    "shuffle_files",
-    "sidecar_entries",
-    "similar_suffix",
-    "source_in_memory",
-    "source_of",
-    "source_of_file_object",
+    "sources_of_shards",
     "storage_for",
-    "tfds_descriptions",
     "total",
-    "version_of",
-    "warn_of_others",
-    "whole_dataset",
-    "without_compression",
-    "without_query",
     "working_directory",
 ]

@@ -320,11 +320,6 @@ class WindowsSystem(System):
 current: System = WindowsSystem(importlib.import_module("msvcrt")) if os.name == "nt" else System()
 
 
-def has_pread() -> bool:
-    """True if the system reads at a position without moving that of the file."""
-    return current.has_pread
-
-
 @contextmanager
 def use(other: System) -> Iterator[None]:
     """Work by the calls of another system in a block, in all threads."""

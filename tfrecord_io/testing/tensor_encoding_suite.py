@@ -16,24 +16,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from tfrecord_io import scalar, tensor
 from tfrecord_io.apps.api import read_table, read_tfrecord, write_tfrecord
 from tfrecord_io.apps.tf_compat.example import encode_example
 from tfrecord_io.bytes import DTYPES, Dtype, element
-from tfrecord_io.columns import (
-    TENSOR_ENCODINGS,
-    RowFault,
-    Schema,
-    TensorEncoding,
-    TensorValues,
-    cells_to_column,
-    column_to_tensors,
-    scalar,
-    shape_of_cells,
-    tensor,
-    tensor_encoding,
-    tensor_field,
-    tensors_to_cells,
-)
+from tfrecord_io.columns import Column, RowFault, Schema, TensorEncoding, TensorValues
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, StoppedEarlyWarning
 from tfrecord_io.rows import read_arrays
 from tfrecord_io.write import RecordWriter
@@ -69,13 +56,12 @@ def values_of(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, A
 def tensor_column(cells: Sequence[Any]) -> tuple[pa.Array, Dtype]:
     """A column of the arrays of a sequence, None where one is missing."""
     arrays = [None if cell is None else np.asarray(cell) for cell in cells]
-    element, shape = shape_of_cells(arrays)
-    return cells_to_column(arrays, element, shape), element
+    return TensorValues.array_of(arrays)
 
 
 def _table(cells: Sequence[Any], shape: tuple[int | None, ...]) -> pa.Table:
     column, of = tensor_column(cells)
-    return pa.Table.from_arrays([column], schema=pa.schema([tensor_field("x", of, shape)]))
+    return pa.Table.from_arrays([column], schema=pa.schema([Column.of_tensors("x", of, shape).field]))
 
 
 SHAPES = [(), (3,), (0,), (2, 3), (2, 0, 3), (1, 2, 3)]
@@ -92,7 +78,7 @@ class TensorEncodingSuite(ABC):
 
     @property
     def encoding(self) -> TensorEncoding:
-        return tensor_encoding(self.name)
+        return TensorEncoding.of(self.name)
 
     def written(self, path: Any, columns: Any, **options: Any) -> Any:
         write_tfrecord(columns, path, column_encoding={"x": self.name}, **options)
@@ -120,16 +106,15 @@ class TensorEncodingSuite(ABC):
 
     def test_the_table_has_it_under_its_name(self) -> None:
         assert self.encoding.name == self.name
-        assert TENSOR_ENCODINGS.has(self.name)
-        assert tensor_encoding(self.name) is self.encoding
+        assert TensorEncoding.of(self.name) is self.encoding
 
     @pytest.mark.parametrize("shape", SHAPES, ids=str)
     def test_decodes_what_it_encodes(self, shape: tuple[int, ...]) -> None:
         for dtype in self.dtypes:
             array = self.values(dtype, (4, *shape))
-            field = tensor_field("x", element(dtype), shape)
+            field = Column.of_tensors("x", element(dtype), shape).field
             column, _ = tensor_column(list(array))
-            tensors = column_to_tensors(column, field)
+            tensors = Column(field).tensors(column)
             values, offsets = self.encoding.encode(tensors)
             assert len(offsets) == 5
             if not self.encoding.one_value_per_cell:
@@ -155,7 +140,7 @@ class TensorEncodingSuite(ABC):
         assert cells.sizes.tolist() == [a.nbytes for a in arrays]
         shapes = np.array([(2, size // 8) for size in cells.sizes]) if cells.shapes is None else cells.shapes
         decoded = TensorValues(element("int32"), cells.data, np.cumsum([0, *cells.sizes]), shapes)
-        for cell, array in zip(tensors_to_cells(decoded), arrays, strict=True):
+        for cell, array in zip(decoded.cells(), arrays, strict=True):
             np.testing.assert_array_equal(cell, array)
 
     def test_no_cells(self) -> None:
@@ -270,7 +255,7 @@ class BytesEncodingSuite(TensorEncodingSuite):
 
     def test_lists_of_tensors_are_feature_lists(self, tmp_path: Path) -> None:
         step, of = tensor_column([np.full((2, 2), n, "i4") for n in range(3)])
-        field = pa.field("x", pa.list_(tensor_field("item", of, (2, 2))))
+        field = pa.field("x", pa.list_(Column.of_tensors("item", of, (2, 2)).field))
         lists = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), step, field.type)
         table = pa.Table.from_arrays([lists], schema=pa.schema([field]))
         path = self.written(tmp_path / "a", table, record_type="sequence_example")
@@ -280,7 +265,7 @@ class BytesEncodingSuite(TensorEncodingSuite):
 
     def test_a_truncated_value_is_an_error_or_another_tensor(self) -> None:
         column, of = tensor_column([np.arange(3, dtype="i4")])
-        values, _ = self.encoding.encode(column_to_tensors(column, tensor_field("x", of, (3,))))
+        values, _ = self.encoding.encode(Column(Column.of_tensors("x", of, (3,)).field).tensors(column))
         for size in range(len(values)):
             offsets = np.array([0, size])
             with suppress(RowFault):
@@ -289,7 +274,7 @@ class BytesEncodingSuite(TensorEncodingSuite):
 
     def test_a_bool_is_0_or_1(self) -> None:
         column, of = tensor_column([np.array([True, True])] * 2)
-        values, offsets = self.encoding.encode(column_to_tensors(column, tensor_field("x", of, (2,))))
+        values, offsets = self.encoding.encode(Column(Column.of_tensors("x", of, (2,)).field).tensors(column))
         bad = values.copy()
         bad[-1] = 2
         with pytest.raises(RowFault) as caught:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import ProgressMeter, ScanOptions, ordered
 from tfrecord_io.bytes import CODECS, crc32c
-from tfrecord_io.columns import Observation, Schema, embedded_schema, join_columns, pack, plan_columns, unpack
+from tfrecord_io.columns import EmbeddedSchema, Observations, Schema, plan_columns
 from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.read import (
     KnownCounts,
@@ -22,23 +22,19 @@ from tfrecord_io.read import (
     find_indexes,
     find_saved_schema,
     first_contents,
-    inferred_schema,
     plan_scan,
     unite_embedded,
 )
 from tfrecord_io.store import (
-    DIRECTORY_STEM,
     ColumnFolder,
     FileName,
     Manifest,
     ManifestFile,
+    Publication,
     ShardName,
     ShardSpec,
     Source,
-    checksum,
     locate,
-    new_id,
-    place_of,
     resolve_inputs,
     total,
 )
@@ -60,30 +56,22 @@ def adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     _check_unnamed(sources)
     columns = _partition_columns(names)
     stem = _stem(names)
-    place = place_of(fs, directory, stem)
     counts, checksums = _count_and_sum(sources, options)
     types = pa.schema(PartitionColumns.from_folders(sources).fields)
     schema, shown = _schema(sources, counts, options)
     codecs = {None if (codec := CODECS.of_path(path)) is None else codec.name for path in names}
     manifest = Manifest(
         stem,
-        new_id(),
+        ShardName.new_id(),
         tuple(ManifestFile(*row) for row in zip(names, counts, *zip(*checksums, strict=True), strict=True)),
         compression=codecs.pop() if len(codecs) == 1 else None,
         schema=schema,
         partition_by=columns,
-        partition_schema=pack(embedded_schema(types), {}) if columns else None,
+        partition_schema=EmbeddedSchema.of(types).pack() if columns else None,
     )
     _check_unchanged(sources, path, options)
 
-    def new(existing: Manifest | None) -> Manifest:
-        if existing is not None:
-            text = "it has a manifest by now, which another writer has written"
-            raise FileExistsError(errno.EEXIST, text, fs.display_path(directory + FileName.manifest(stem)))
-        return manifest
-
-    with place.alone():
-        place.update(new, lambda current: current.id == manifest.id)
+    Publication.publish_in_place(fs, directory, manifest)
     files = tuple(
         WrittenFile(source.path, file.records, file.bytes) for source, file in zip(sources, manifest.files, strict=True)
     )
@@ -144,9 +132,9 @@ def _partition_columns(names: Sequence[str]) -> tuple[str, ...]:
 def _stem(names: Sequence[str]) -> str:
     """Name of the dataset: the stem of the shards' names, or the default for a directory."""
     if any("/" in name for name in names):
-        return DIRECTORY_STEM
+        return FileName.DIRECTORY_STEM
     stems = {None if shard is None else shard.stem for shard in map(ShardName.parse, names)}
-    return (next(iter(stems)) if len(stems) == 1 else None) or DIRECTORY_STEM
+    return (next(iter(stems)) if len(stems) == 1 else None) or FileName.DIRECTORY_STEM
 
 
 def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[list[int], list[tuple[int, int]]]:
@@ -155,7 +143,7 @@ def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[lis
     counts = list(count_each(sources, find_indexes(sources), record_counts, threads=options.thread_count))
     checksums = []
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
-        calls = (partial(checksum, source, crc32c) for source in sources)
+        calls = (partial(source.checksum, crc32c) for source in sources)
         for size_and_crc in ordered(calls, min(_MOST_FILES, len(sources)), "adopt"):
             checksums.append(size_and_crc)
             meter.advance(size_and_crc[0])
@@ -181,7 +169,7 @@ def _schema(
         if len(contents) < len(filled):
             return None, names
         schemas = {content for content, _ in contents}
-        return (schemas.pop() if len(schemas) == 1 else pack(embedded.schema, embedded.dictionaries)), names
+        return (schemas.pop() if len(schemas) == 1 else embedded.pack()), names
     return _saved_schema(filled, options) or _infer_schema(filled, options)
 
 
@@ -194,8 +182,8 @@ def _saved_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[byte
     saved = find_saved_schema(sources)
     if saved is None or plan_scan(sources, options, only_sample=True).close().resolved.source != "saved":
         return None
-    content, names = pack(embedded_schema(saved.schema.to_arrow()), {}), tuple(saved.schema.names)
-    if Schema.parse(unpack(content).schema) != saved.schema:
+    content, names = EmbeddedSchema.of(saved.schema.to_arrow()).pack(), tuple(saved.schema.names)
+    if Schema.parse(EmbeddedSchema.parse(content).schema) != saved.schema:
         return None, names
     seen, _ = _observe_all(sources, replace(options, schema="infer"))
     declared = {column.name for column in plan_columns(saved.schema).columns}
@@ -209,16 +197,16 @@ def _infer_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[byte
     for these.
     """
     seen, is_plain = _observe_all(sources, options)
-    schema = inferred_schema(seen, options, {})
-    return pack(embedded_schema(schema.to_arrow()), {}) if is_plain and sources else None, tuple(schema.names)
+    schema = seen.schema(options)
+    return EmbeddedSchema.of(schema.to_arrow()).pack() if is_plain and sources else None, tuple(schema.names)
 
 
-def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[dict[str, Observation], bool]:
+def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[Observations, bool]:
     """What all records show of their features, and whether nothing but that decides their types.
 
     One file is decoded at a time, to bound memory.
     """
-    seen: dict[str, Observation] = {}
+    seen = Observations()
     inferring, is_plain = replace(options, sample="all", progress=False), True
     for source in sources:
         planned = plan_scan([source], inferring, only_sample=True)
@@ -227,5 +215,5 @@ def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[dict[
             raise planned.error
         resolved = scan.resolved
         is_plain &= resolved.source == "inferred" and not resolved.companions
-        seen = join_columns(seen, resolved.observations)
+        seen = seen.joined(resolved.observations)
     return seen, is_plain

@@ -13,7 +13,7 @@ from tfrecord_io.base import ScanOptions, StorageOptions, logger
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import ReplacedError
 from tfrecord_io.read import COLUMNS_SUFFIX, ColumnIndex, check_fields, expand_scalars, unless_stale, warn_of_stale
-from tfrecord_io.store import Publication, open_random_access
+from tfrecord_io.store import Publication, RandomAccessFile
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ColumnIndexes:
         source, shard_bytes = sidecar
 
         def names() -> Sequence[str]:
-            with open_random_access(source) as opened:
+            with RandomAccessFile.open(source) as opened:
                 return ColumnIndex(opened, source.path, shard_bytes).names
 
         columns, text = unless_stale(names)  # none, with a warning, if the index is damaged

@@ -14,14 +14,12 @@ from tfrecord_io.base import CopyOptions, check_integer, counted
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import printable
 from tfrecord_io.store import (
-    NO_CONTENT,
+    Manifest,
     ManifestFile,
-    NewShard,
     OutputFile,
     ReplaceableDataset,
     Replacement,
     WrittenShard,
-    manifest_of,
     resolve_inputs,
 )
 from tfrecord_io.write.column_indexes import ColumnIndexes
@@ -41,21 +39,23 @@ def compact_shards(path: str | os.PathLike[str], options: CopyOptions, max_shard
     """Join small neighbouring shards of a dataset, as long as they have at most so many bytes together."""
     max_shard_bytes = check_integer("max_shard_bytes", max_shard_bytes, 1)
     sources = resolve_inputs(path, options.storage)
-    dataset = ReplaceableDataset(manifest_of(sources, path, "compacted", _ONE_DATASET), path, "compacted")
+    dataset = ReplaceableDataset(
+        ReplaceableDataset.manifest_of(sources, path, "compacted", _ONE_DATASET), path, "compacted"
+    )
     by_path = {dataset.path_of(source): source for source in sources}
     runs = _joined_runs(dataset.manifest.files, by_path, max_shard_bytes)
     if not runs:
         return CompactReport(
             path=os.fspath(path), records=0, bytes=0, compression=dataset.manifest.compression, columns=(), rounded={}
         )
-    compaction = dataset.replacement([NewShard.joined(run) for run in runs])
+    compaction = dataset.replacement(runs, [sum(file.records for file in run) for run in runs])
     indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction.publication).resolve_columns()
     groups = {new: [by_path[file.path] for file in run] for new, run in zip(compaction.paths, runs, strict=True)}
     copied = CopiedRecords(path, options, groups)
     with ExitStack() as undo:
         undo.callback(compaction.publication.discard)
         sinks = _write(copied, compaction, options, undo)
-        published = compaction.publication.publish([shard for _, shard in sinks], NO_CONTENT)
+        published = compaction.publication.publish([shard for _, shard in sinks], Manifest())
         undo.pop_all()
     files = tuple(sink.file for sink, _ in sinks)
     with indexes_of_published():

@@ -28,21 +28,15 @@ from tfrecord_io.bytes import (
 )
 from tfrecord_io.bytes import Frames as Extents
 from tfrecord_io.columns import (
-    FEATURE_LIST,
+    Column,
+    Conforming,
     EmbeddedSchema,
     EmbeddedSchemaUnreadable,
+    NamePattern,
     Projection,
     Schema,
     apply_overrides,
-    drop_range_index,
-    embedded_content,
-    embedded_schema,
-    field_bytes,
-    matches,
-    merge,
-    pack,
-    plain_kind,
-    unpack,
+    merge_embedded,
 )
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read import (
@@ -61,7 +55,7 @@ from tfrecord_io.read import (
 )
 from tfrecord_io.store import ColumnFolder, Source, SourcePrefetcher, metadata_of, total
 from tfrecord_io.typing import InputPath
-from tfrecord_io.write.writer import write, written_schema
+from tfrecord_io.write.writer import write
 
 Frames = tuple[Array, Array]
 """Whole frames, one after another, and the bytes of each."""
@@ -99,7 +93,7 @@ class CopiedRecords:
             _warn_of_lost_types(self.sources, typed.schema_overrides)
         self._folder_of = {id(source): folder for folder, of_folder in self.folders.items() for source in of_folder}
         stored, without = self._stored_schemas()
-        self._fields = tuple(map(field_bytes, stored))  # the embedded schemas of the files, as they are stored
+        self._fields = tuple(map(EmbeddedSchema.field_of, stored))  # the schemas of the files, as they are stored
         self.schema = CopiedSchema.decide(self.sources, stored, without, options)
         folder_columns = self.schema.folders
         self._features = FolderFeatures(folder_columns, self.sources) if folder_columns.fields else None
@@ -156,9 +150,9 @@ class CopiedRecords:
         """Note the schema in the first record of a shard that embeds another schema than its manifest's."""
         shard = self.sources[walker.number].shard
         if walker.record == 0 and shard is not None and shard.manifest.schema is not None:
-            content = embedded_content(walker.data[: int(frames.lengths[0]) + FRAME_BYTES])
-            if content is not None and _is_readable(content) and field_bytes(content) not in self._fields:
-                self._fields = (*self._fields, field_bytes(content))
+            content = EmbeddedSchema.content_of(walker.data[: int(frames.lengths[0]) + FRAME_BYTES])
+            if content is not None and _is_readable(content) and EmbeddedSchema.field_of(content) not in self._fields:
+                self._fields = (*self._fields, EmbeddedSchema.field_of(content))
 
     def _strip_schemas(self, data: Array, sizes: Array) -> Frames:
         """Remove the embedded schemas from records."""
@@ -228,7 +222,9 @@ class CopiedSchema:
         united = None if is_declared else _unite_schemas(stored, overrides)
         schema_of_copies = united if without is None else None
         if is_declared:
-            schema_of_copies = EmbeddedSchema(written_schema(Schema.parse(options.schema)), {}, sources[0].path)
+            schema_of_copies = EmbeddedSchema(
+                Conforming.written_schema(Schema.parse(options.schema)), {}, sources[0].path
+            )
         elif united is not None and without is not None:
             reason = f"no schema is embedded, as {printable(without)} has none and other files have one"
             warn(f"{reason}; types will be inferred from the values; schema= declares all columns", SchemaWarning)
@@ -238,7 +234,7 @@ class CopiedSchema:
             folders, features = folders.declare_types(columns, sources)
             if schema_of_copies is not None:
                 schema_of_copies = EmbeddedSchema(
-                    embedded_schema(features.to_arrow()), schema_of_copies.dictionaries, schema_of_copies.path
+                    EmbeddedSchema.of(features.to_arrow()).schema, schema_of_copies.dictionaries, schema_of_copies.path
                 )
                 _check_described(schema_of_copies, sources, options.reading)
         if schema_of_copies is None:
@@ -246,7 +242,7 @@ class CopiedSchema:
         _refuse(folders, schema_of_copies.schema.names, sources)
         schema = folders.extend_schema(schema_of_copies.schema, Projection(None))
         is_stored = len(stored) == 1 and not is_declared and not overrides and not folders.fields
-        content = next(iter(stored)) if is_stored else pack(schema, schema_of_copies.dictionaries)
+        content = next(iter(stored)) if is_stored else EmbeddedSchema(schema, schema_of_copies.dictionaries).pack()
         declared = Schema.parse(schema) if is_declared or overrides else None
         return cls(content, tuple(schema.names), united=united, declared=declared, folders=folders)
 
@@ -254,23 +250,25 @@ class CopiedSchema:
         """Return the schema of copies whose records are in another order: no RangeIndex of pandas describes them."""
         if self.content is None:
             return self
-        embedded = unpack(self.content)
-        schema = drop_range_index(embedded.schema)
-        return self if schema is embedded.schema else replace(self, content=pack(schema, embedded.dictionaries))
+        embedded = EmbeddedSchema.parse(self.content)
+        other_order = embedded.without_range_index()
+        return self if other_order is embedded else replace(self, content=other_order.pack())
 
 
 def _unite_schemas(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) -> EmbeddedSchema | None:
     """Merge the embedded schemas, with the types of `overrides`."""
     schemas = [_override_types(EmbeddedSchema.parse(content, path), overrides) for content, path in stored.items()]
     try:
-        united = reduce(merge, schemas) if schemas else None
+        united = reduce(merge_embedded, schemas) if schemas else None
         if united is not None:
             united.refuse_conflicts()
         return united
     except SchemaError as error:
         types = [field.type for embedded in schemas for field in embedded.schema if field.name == error.feature]
         error.set_hint(hint := "copy the files one by one")
-        if len({plain_kind(type_) for type_ in types}) == 1 or any(plain_kind(type_) is None for type_ in types):
+        if len({Column(type_).plain_kind for type_ in types}) == 1 or any(
+            Column(type_).plain_kind is None for type_ in types
+        ):
             declare = "declare one type for both with"
             error.set_hint(f"{declare} schema_overrides=, or {hint}", f"{declare} --type, or {hint}")
         raise
@@ -279,7 +277,9 @@ def _unite_schemas(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) ->
 def _override_types(embedded: EmbeddedSchema, overrides: Mapping[str, Any]) -> EmbeddedSchema:
     """Override types of columns in an embedded schema; the categories of these columns are left out."""
     names = embedded.schema.names
-    matching_overrides = {key: type_ for key, type_ in overrides.items() if any(matches(key, name) for name in names)}
+    matching_overrides = {
+        key: type_ for key, type_ in overrides.items() if any(NamePattern(key).matches(name) for name in names)
+    }
     if not matching_overrides:
         return embedded
     schema = apply_overrides(embedded.schema, matching_overrides).to_arrow()
@@ -291,7 +291,7 @@ def _override_types(embedded: EmbeddedSchema, overrides: Mapping[str, Any]) -> E
 def _check_described(embedded: EmbeddedSchema, sources: Sequence[Source], reading: ScanOptions) -> None:
     """Raise an error if the records cannot be read by the schema that is to be embedded."""
     schema = Schema.parse(embedded.schema)
-    has_steps = any(field.part == FEATURE_LIST for field in schema)
+    has_steps = any(field.part == Column.FEATURE_LIST for field in schema)
     record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
     resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # has to name all features
     options = ScanOptions(schema=schema, compression=reading.compression, limits=reading.limits)
@@ -469,7 +469,7 @@ def _first_schema(source: Source, reading: ScanOptions) -> tuple[bool, bytes | N
 
 def _is_readable(content: bytes | None) -> bool:
     try:
-        return content is not None and unpack(content) is not None
+        return content is not None and EmbeddedSchema.parse(content) is not None
     except EmbeddedSchemaUnreadable:
         return False
 

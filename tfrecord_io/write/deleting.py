@@ -30,7 +30,7 @@ from tfrecord_io.base import (
     ordered,
 )
 from tfrecord_io.bytes import FRAME_BYTES, Array
-from tfrecord_io.columns import embedded_content, field_bytes
+from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import ReplacedError, printable
 from tfrecord_io.read import (
     COLUMNS_SUFFIX,
@@ -51,23 +51,17 @@ from tfrecord_io.read import (
     warn_of_stale,
 )
 from tfrecord_io.store import (
-    DIRECTORY_STEM,
-    NO_CONTENT,
-    ColumnFolder,
-    FileName,
-    NewShard,
+    Manifest,
+    Publication,
     PublishedDataset,
+    RandomAccessFile,
     ReplaceableDataset,
     Replacement,
-    ShardName,
     Source,
     SourcePrefetcher,
     WrittenShard,
     find_sidecars,
     locate,
-    manifest_of,
-    open_random_access,
-    place_of,
     resolve_inputs,
     total,
 )
@@ -144,7 +138,7 @@ def delete_rows(path: str | os.PathLike[str], filters: Any, options: ScanOptions
     if is_alone:
         _refuse_shard(sources[0], options)
     else:
-        version = manifest_of(sources, path, "changed by delete", _WITHOUT_MANIFEST)
+        version = ReplaceableDataset.manifest_of(sources, path, "changed by delete", _WITHOUT_MANIFEST)
         dataset = ReplaceableDataset(version, path, "deleted")
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         deletion = _Deletion(os.fspath(path), sources, options, dataset=dataset, meter=meter, dry_run=dry_run)
@@ -272,7 +266,7 @@ class _Deletion:
             if replacement is None:
                 sinks[0].commit()
             else:
-                published = replacement.publication.publish(shards, NO_CONTENT)
+                published = replacement.publication.publish(shards, Manifest())
             undo.pop_all()
         logger.info("removed: %s, %s", self._path, counted(removed, "record"))
         self._written_bytes = sum(sink.bytes for sink in sinks)
@@ -286,11 +280,11 @@ class _Deletion:
     def _replacement_in(self, dataset: ReplaceableDataset) -> Replacement:
         """Begin to replace the rewritten files, and to take out the dropped ones."""
         files = {file.path: file for file in dataset.manifest.files}
-        new = [
-            NewShard((files[dataset.path_of(found.source)],), found.count - len(found.rows))
-            for found in self._rewritten
-        ]
-        return dataset.replacement(new, [files[dataset.path_of(found.source)] for found in self._dropped])
+        return dataset.replacement(
+            [[files[dataset.path_of(found.source)]] for found in self._rewritten],
+            [found.count - len(found.rows) for found in self._rewritten],
+            [files[dataset.path_of(found.source)] for found in self._dropped],
+        )
 
     def _write(self, replacement: Replacement | None, undo: ExitStack) -> tuple[list[FrameSink], list[WrittenShard]]:
         """Rewrite the files, one after the other."""
@@ -352,8 +346,8 @@ class _Deletion:
                 begin, end = rows.searchsorted([walker.record, walker.record + len(sizes)])
                 stay[rows[begin:end] - walker.record] = False
                 if walker.record == 0:
-                    content = None if stay[0] else embedded_content(data[: int(sizes[0])])
-                    prefix = b"" if content is None else field_bytes(content)
+                    content = None if stay[0] else EmbeddedSchema.content_of(data[: int(sizes[0])])
+                    prefix = b"" if content is None else EmbeddedSchema.field_of(content)
                 kept_frames = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
                 if prefix and stay.any():
                     kept_frames, prefix = _prefixed(kept_frames, prefix, sources[walker.number].path), b""
@@ -396,25 +390,18 @@ class _Deletion:
 
 def _refuse_shard(source: Source, options: ScanOptions) -> None:
     """Raise ValueError if a manifest names this file, which was given by its own path."""
-    fs, name = locate(source.path, options.storage)
-    folder = name[: len(name) - len(name.rpartition("/")[2])]
-    shard = ShardName.parse(name.removeprefix(folder))
-    stems = dict.fromkeys([DIRECTORY_STEM, DIRECTORY_STEM if shard is None else shard.stem])
-    places = [(folder, stem) for stem in stems]
-    places += [(root, DIRECTORY_STEM) for root in ColumnFolder.roots_of(folder)]
-    for directory, stem in places:
-        manifest = place_of(fs, directory, stem).find()
-        if manifest is not None and name.removeprefix(directory) in manifest.paths:
-            where = printable(fs.display_path(directory + FileName.manifest(stem)))
-            text = f"'{printable(source.path)}': '{where}' names this file: pass the path of the dataset"
-            raise ValueError(f"{text}, or of its folder, which loses its rows in one step")
+    manifest = Publication.manifest_naming(locate(source.path, options.storage))
+    if manifest is not None:
+        where = printable(manifest)
+        text = f"'{printable(source.path)}': '{where}' names this file: pass the path of the dataset"
+        raise ValueError(f"{text}, or of its folder, which loses its rows in one step")
 
 
 def _prefixed(frames: Frames, prefix: bytes, path: str) -> Frames:
     """Put the embedded schema into the first record, unless it has a schema already."""
     data, sizes = frames
     first = data[: int(sizes[0])]
-    if embedded_content(first) is not None:
+    if EmbeddedSchema.content_of(first) is not None:
         return frames
     framed = np.frombuffer(add_prefix(prefix, first, path), np.uint8)
     return np.concatenate([framed, data[int(sizes[0]) :]]), np.concatenate([[len(framed)], sizes[1:]])
@@ -424,7 +411,7 @@ def _indexed_columns(sources: Sequence[Source]) -> list[tuple[str, ...] | None]:
     """The columns of the column index of each file; None without an index, or with a stale one."""
 
     def names(source: Source, index: Source) -> tuple[str, ...]:
-        with open_random_access(source) as file, open_columns(index, source, file) as (columns, _):
+        with RandomAccessFile.open(source) as file, open_columns(index, source, file) as (columns, _):
             return columns.names
 
     def names_now(source: Source, index: Source | None) -> tuple[str, ...] | None:

@@ -19,19 +19,17 @@ import pyarrow as pa
 
 from tfrecord_io.base import WriteOptions
 from tfrecord_io.bytes import check_level, get_codec
-from tfrecord_io.columns import EmbeddedSchema, Rounding, empty_batch, lacks_only_values, merge, pack, stored_index
+from tfrecord_io.columns import Column, EmbeddedSchema, Rounding, empty_batch, merge_embedded, stored_index
 from tfrecord_io.errors import SchemaError, TFRecordError, printable, undo_after
 from tfrecord_io.store import (
-    NO_CONTENT,
     Attempt,
     DistributedTarget,
     Manifest,
+    Output,
     OutputFile,
     ShardSpec,
     WrittenShard,
     change_of,
-    directory_of_folders,
-    resolve_output,
 )
 from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
 from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
@@ -101,7 +99,7 @@ class DistributedWriter:
             `path` states a number of shards.
         """
         path = check_distributed(path, options)
-        output = resolve_output(
+        output = Output.resolve(
             path,
             options.storage,
             shards=1,
@@ -144,7 +142,7 @@ class DistributedWriter:
         """
         if self.options.grows:
             part = self.write_part(0, [empty_batch(schema)])  # `commit` and `abort` remove its file
-            content = NO_CONTENT._replace(schema=part.schema, partition_schema=part.partition_schema)
+            content = Manifest(schema=part.schema, partition_schema=part.partition_schema)
             self.target.begin_publication(self.target.output, content)
 
     def write_part(self, task: int, tables: Iterable[Any]) -> WrittenPart:
@@ -199,7 +197,7 @@ class DistributedWriter:
                 rounding.merge(part.rounding)
             if self.options.float64 is None:
                 rounding.warn()  # the warning may be an error: then nothing is published
-            content = NO_CONTENT._replace(
+            content = Manifest(
                 schema=schema,
                 partition_schema=types,
                 sources_without_rows=tuple(empty),
@@ -249,13 +247,13 @@ class DistributedWriter:
                 by_content[schema] = EmbeddedSchema.parse(schema, f"{self.target.output.path}: task {part.task}")
         if not by_content:
             return None
-        common = reduce(merge, by_content.values())
+        common = reduce(merge_embedded, by_content.values())
         for error in common.conflicts.values():
             error.advice = _ONE_SCHEMA  # not that for reading
         common.refuse_conflicts()
         for part_schema in by_content.values():
             _refuse_other_columns(part_schema.schema, common.schema, self.target.output.path)
-        return pack(common.schema, common.dictionaries)
+        return common.pack()
 
 
 class OpenPart:
@@ -321,7 +319,7 @@ def check_distributed(path: Any, options: WriteOptions) -> str | os.PathLike[str
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
     if options.partition_by:
-        path = directory_of_folders(path, "partition_by=")
+        path = Output.directory_of_folders(path, "partition_by=")
     spec = ShardSpec.parse(os.fspath(path))
     if spec is not None and spec.shards is not None:
         advice = f"write '{printable(spec.stem)}@*' and repartition the data"
@@ -352,7 +350,7 @@ def _refuse_other_columns(own: pa.Schema, common: pa.Schema, path: str) -> None:
     types = {field.name: field.type for field in own}
     for column in common:
         type_ = types.get(column.name)
-        if type_ is None or not lacks_only_values(type_, column.type):
+        if type_ is None or not Column(type_).lacks_only_values(column.type):
             got = "none" if type_ is None else str(type_)
             reason = f"the tasks wrote different columns or types: {column.type}, and one of them {got}"
             expected = str(column.type)

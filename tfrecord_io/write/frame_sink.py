@@ -30,9 +30,9 @@ from tfrecord_io.bytes import (
     get_codec,
     get_engine,
 )
-from tfrecord_io.columns import BatchSource, field_bytes
+from tfrecord_io.columns import BatchSource, EmbeddedSchema
 from tfrecord_io.errors import EncodeError, Published, TFRecordError, add_remark, caller_line, printable, undo_after
-from tfrecord_io.store import FileName, LocalFileSystem, Output, OutputFile, is_url, locate, open_output, remove_file
+from tfrecord_io.store import FileName, Output, OutputFile, is_url, locate, open_output
 from tfrecord_io.typing import IndexLike
 
 if TYPE_CHECKING:
@@ -145,11 +145,11 @@ class Sink(NotCopied, ABC):
 
 def make_absolute(path: Any, storage: StorageOptions) -> tuple[Any, str]:
     """Make a local path absolute, to hold after ``os.chdir``; also returns the directory put before it, if any."""
-    fs, name = locate(path, storage) if isinstance(path, str | os.PathLike) else (None, "")
-    if not isinstance(fs, LocalFileSystem) or os.path.isabs(name):
+    location = locate(path, storage) if isinstance(path, str | os.PathLike) else None
+    if location is None or not location.is_local or os.path.isabs(location.name):
         return path, ""
     directory = os.path.join(os.getcwd(), "")
-    return os.path.join(directory, name), directory
+    return os.path.join(directory, location.name), directory
 
 
 class PublishingWriter(Closing, Shared):
@@ -258,7 +258,7 @@ class FrameSink(Sink):
         return WrittenFile(self.path, self.records, self.bytes)
 
     def begin(self, schema: bytes) -> bytes:
-        return field_bytes(schema)
+        return EmbeddedSchema.field_of(schema)
 
     def prepare(self, data: Any, records: int, row: int) -> Piece:
         sizes = None if self._index is None else frame_sizes(data)
@@ -305,7 +305,7 @@ class FrameSink(Sink):
         if self._old_index is not None:
             path, storage = self._old_index
             for index in FileName.indexes(os.fspath(path)):
-                remove_file(index, storage)
+                locate(index, storage).remove()
         self.output.commit()
         if self._is_path:
             amounts = counted(self.records, "record"), counted(self.bytes, "byte")
@@ -380,7 +380,7 @@ class PayloadSink(Sink):
         self._pieces: list[Piece] = []
 
     def begin(self, schema: bytes) -> bytes:
-        return field_bytes(schema)
+        return EmbeddedSchema.field_of(schema)
 
     def prepare(self, data: Any, records: int, row: int) -> Piece:
         frames, fault = self._engine.scan(data, checks=Checks.LENGTHS)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import BatchSource, common_field, embedded_schema, nested_handed, pack, plain_layout, unpack
+from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema, plain_layout
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.store import ColumnFolder
 
@@ -54,7 +54,7 @@ class PartitionFolders:
     @property
     def schema(self) -> bytes:
         """The packed schema of the columns."""
-        return pack(embedded_schema(self.types), {})
+        return EmbeddedSchema.of(self.types).pack()
 
     def split(self, source: BatchSource, row: int) -> BatchSource:
         """The batches, the first of which begins with `row`, without their partition columns."""
@@ -83,12 +83,12 @@ class PartitionFolders:
 
     def _type(self, field: pa.Field) -> pa.DataType:
         """The type of a column's values in the names of folders: that of the dataset if it holds them."""
-        dataset_types, plain = self.types or self._known, nested_handed(field.type)
+        dataset_types, plain = self.types or self._known, Column(field.type).handed_type
         type_ = plain.value_type if pa.types.is_dictionary(plain) else plain
         if dataset_types is None:
             return type_
         stored = dataset_types.field(field.name).type
-        common = common_field(pa.field(field.name, stored), pa.field(field.name, type_))
+        common = Column(pa.field(field.name, stored)).common_field(pa.field(field.name, type_))
         if common is not None and common.type != stored and pa.types.is_floating(stored):
             reason = (
                 f"the column is {type_}, and folders of the dataset are named by {stored}: their values would change"
@@ -170,7 +170,7 @@ def stored_columns(schema: pa.Schema, partition_by: Sequence[str] | None) -> lis
 
 @lru_cache(maxsize=1)  # asked for each folder of a dataset
 def _types_of(schema: bytes) -> dict[str, pa.DataType]:
-    return {field.name: field.type for field in unpack(schema).schema}
+    return {field.name: field.type for field in EmbeddedSchema.parse(schema).schema}
 
 
 def folder_values(texts: Iterable[tuple[str, str | None]], schema: bytes | None) -> frozenset[tuple[str, object]]:

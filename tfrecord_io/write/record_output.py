@@ -13,7 +13,7 @@ from typing import Any
 from tfrecord_io.base import CopyOptions, and_more
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import add_remark, printable
-from tfrecord_io.store import check_outside, directory_of_folders, new_parent
+from tfrecord_io.store import Output, locate
 from tfrecord_io.write.column_indexes import check_indexed
 from tfrecord_io.write.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import Sink, add_prefix
@@ -40,9 +40,9 @@ def record_outputs(
             for name in names:
                 inside = path + name if name else path
                 if options.partitions == "folders":
-                    directory = directory_of_folders(path, "partitions='folders'", _ADVICE)
+                    directory = Output.directory_of_folders(path, "partitions='folders'", _ADVICE)
                     inside = f"{directory}{next(iter(records.folders), '')}{name}"
-                check_outside(
+                Output.check_outside(
                     records.src, options.source, target=inside, storage=options.target, sources=records.sources
                 )
                 if options.partitions == "folders":
@@ -182,7 +182,7 @@ class FolderOutputs:
             for last in [*self._outputs.values()][-1:]:
                 last.finish()  # so that many folders do not need as many open files
             path = f"{self._directory}{folder}"
-            self._parents.enter_context(new_parent(path, self._options.storage))
+            self._parents.enter_context(locate(path, self._options.storage).new_parent())
             output = self._outputs[folder] = RecordOutput(f"{path}{self._name}", self._schema, self._options)
             self._opened.append(output)
             if self._options.shards in (None, 1):

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrecord_io.base import WriteOptions, check_keywords
 from tfrecord_io.bytes import MAX_RECORD_BYTES, get_engine
-from tfrecord_io.store import ShardSpec, check_suffix, path_text, resolve_output
+from tfrecord_io.store import OtherSuffix, Output, ShardSpec, path_text
 from tfrecord_io.typing import BytesLike, Compression, FileMode, OutputPath, StorageLike
 from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter, make_absolute
 
@@ -64,8 +64,8 @@ class RecordWriter(PublishingWriter):
         if isinstance(path, str | os.PathLike):
             text = path_text(path)
             if options.compression == "infer":
-                check_suffix(text)
-            if ShardSpec.parse(text) is not None and resolve_output(path, options.storage).sharded:
+                OtherSuffix.check_none(text)
+            if ShardSpec.parse(text) is not None and Output.resolve(path, options.storage).sharded:
                 reason = "is a sharded dataset, but a RecordWriter writes one file: open one per shard"
                 raise ValueError(f"'{text}' {reason}")
         self._engine = get_engine()

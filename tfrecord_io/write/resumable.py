@@ -21,41 +21,23 @@ import pyarrow as pa
 
 from tfrecord_io.base import WriteOptions, and_more, cached_property, takes_payloads
 from tfrecord_io.bytes import FOOTER_BYTES, HEADER_BYTES, Checks, crc32c, get_engine
-from tfrecord_io.columns import (
-    EmbeddedSchema,
-    EmbeddedSchemaUnreadable,
-    Rounding,
-    embedded_content,
-    stored_index,
-    unpack,
-)
+from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable, Rounding, stored_index
 from tfrecord_io.errors import TFRecordError, for_cli, printable, warn
 from tfrecord_io.store import (
-    MOST_SHARDS,
-    Begun,
     BlockReader,
     DistributedTarget,
-    Document,
     Manifest,
     ManifestFile,
     Output,
     OutputFile,
+    Publication,
     ResumeJournal,
+    ShardName,
     ShardSpec,
     Source,
-    SourceVersion,
     SummedFile,
-    absolute,
     change_of,
-    directory_of,
-    is_local,
-    is_version,
-    new_id,
-    open_source,
-    place_of,
-    resolve_output,
-    source_of,
-    whole_dataset,
+    locate,
 )
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
 from tfrecord_io.write.sharded_sink import SchemaUnion
@@ -84,7 +66,7 @@ class ResumableWriter:
     journal: ResumeJournal
     schema_digest: str  # of the rows
     conversion: str  # a digest of that and of the settings
-    finished: dict[str, list[tuple[Document, Source]]]
+    finished: dict[str, list[tuple[dict[str, Any], Source]]]
     replaced: Manifest | None = None
     published: WriteReport | None = None
 
@@ -96,7 +78,7 @@ class ResumableWriter:
         options: WriteOptions,
         settings: Mapping[str, str],
         schema: pa.Schema,
-        sources: Sequence[SourceVersion],
+        sources: Sequence[dict[str, str | int]],
     ) -> Iterator[ResumableWriter]:
         """Begin to write a dataset, or go on; on the local disk, other processes are excluded until the block ends.
 
@@ -128,12 +110,10 @@ class ResumableWriter:
         """
         request = _Request.of(path, options, settings=settings, schema=schema, sources=sources)
         with ExitStack() as locks:
-            earlier = request.unpublished(locks)
-            if earlier is not None:
-                request = replace(request, begun=replace(request.begun, id=earlier.id))
-            existing = request.existing() if earlier is None or request.overwrites else None
-            if earlier is not None:
-                writer = request.resume(earlier, existing, locks)
+            continued = request.continued(locks)
+            existing = request.existing() if continued is None or request.overwrites else None
+            if continued is not None:
+                writer = continued.resume(existing, locks)
             elif existing is not None and _is_made_of(existing, sources, request.conversion):
                 writer = request.published(existing)
             elif existing is not None and not request.overwrites:
@@ -148,11 +128,11 @@ class ResumableWriter:
         files = () if self.replaced is None else reversed(self.replaced.files)
         return {str(file.source["path"]): file for file in files if file.source is not None and "path" in file.source}
 
-    def finished_part(self, task: int, source: SourceVersion) -> WrittenPart | None:
+    def finished_part(self, task: int, source: dict[str, str | int]) -> WrittenPart | None:
         """The part of a task that an earlier process finished; None if the source is another by now."""
         candidates = self.finished.get(str(source["path"]), [])
         for document, file in candidates:
-            if not is_version(document["source"], source) or document.get("rows") != self.schema_digest:
+            if document["source"] != source or document.get("rows") != self.schema_digest:
                 continue
             part = _part_of(document, task)
             if part is None or file.size != part.bytes:
@@ -164,13 +144,13 @@ class ResumableWriter:
         copied = self._take_over_copy(task, _made_of(source, self.conversion))
         return None if copied is None else self.add(copied, source)
 
-    def _take_over_copy(self, task: int, made_of: SourceVersion) -> WrittenPart | None:
+    def _take_over_copy(self, task: int, made_of: dict[str, str | int]) -> WrittenPart | None:
         """A copy of the shard that the dataset to overwrite has of a source; None if it has none, or it is damaged."""
         old = self.replaced
         file = self.made_before.get(str(made_of["path"]))
-        if old is None or old.schema is None or file is None or not is_version(file.source or {}, made_of):
+        if old is None or old.schema is None or file is None or (file.source or {}) != made_of:
             return None
-        fs, directory = directory_of(self.writer.target.output, self.writer.target.storage)
+        fs, directory = self.writer.target.output.location(self.writer.target.storage)
         entry = fs.entry(directory + file.path, is_file=True)
         if entry is None:
             return None
@@ -181,7 +161,7 @@ class ResumableWriter:
             return int(crc32c(data, crc))
 
         try:
-            content = self._content(source_of(fs, entry), write)
+            content = self._content(Source.of_entry(fs, entry), write)
             if content is None or content[:3] != (file.bytes, file.crc32c, file.records):
                 return None
             packed = old.schema if content[3] is None else content[3]
@@ -216,7 +196,7 @@ class ResumableWriter:
         overflow = memoryview(bytearray(_REST_BYTES))
         try:
             raw = SummedFile(file.open(), crc32c)
-            with closing(open_source(file, self.writer.target.output.compression, raw=raw)) as stream:
+            with closing(file.open_stream(self.writer.target.output.compression, raw=raw)) as stream:
                 blocks = BlockReader(stream)
                 while (block := blocks.next_block()) is not None:
                     frames, fault = engine.scan(block.data, checks=Checks.LENGTHS, final=block.final)
@@ -224,7 +204,9 @@ class ResumableWriter:
                         return None
                     if embeds and not records and len(frames.starts):
                         begin, size = int(frames.starts[0]), int(frames.lengths[0])
-                        schema = embedded_content(block.data[begin - HEADER_BYTES : begin + size + FOOTER_BYTES])
+                        schema = EmbeddedSchema.content_of(
+                            block.data[begin - HEADER_BYTES : begin + size + FOOTER_BYTES]
+                        )
                     records += len(frames.starts)
                     blocks.consume(frames.consumed)
                 while raw.readinto(overflow):  # it is longer than was looked up
@@ -240,9 +222,9 @@ class ResumableWriter:
     @property
     def stored_at_a_time(self) -> int:
         """How many parts may be stored at a time."""
-        return 1 if is_local(self.writer.target.output.base, self.writer.target.storage) else _STORED
+        return 1 if locate(self.writer.target.output.base, self.writer.target.storage).is_local else _STORED
 
-    def add(self, part: WrittenPart, source: SourceVersion) -> WrittenPart:
+    def add(self, part: WrittenPart, source: dict[str, str | int]) -> WrittenPart:
         """Note a finished part and its source in the journal."""
         self.journal.add_part(part.staged, {"source": source, "rows": self.schema_digest, **_description(part)})
         return replace(part, source=_made_of(source, self.conversion))
@@ -268,8 +250,11 @@ class _Request:
     output: Output
     options: WriteOptions
     journal: ResumeJournal
-    begun: Begun  # as it is noted in the journal from now on
+    settings: Mapping[str, str]
+    sources: Sequence[dict[str, str | int]]
     schema_digest: str
+    id: str  # of the writing
+    is_noted: bool = False  # the journal states all of that
 
     @classmethod
     def of(
@@ -278,20 +263,21 @@ class _Request:
         options: WriteOptions,
         settings: Mapping[str, str],
         schema: pa.Schema,
-        sources: Sequence[SourceVersion],
+        sources: Sequence[dict[str, str | int]],
     ) -> _Request:
-        output = absolute(_resolve_output(path, options), options.storage)
-        if len(sources) > MOST_SHARDS:
-            text = (
-                f"'{output.path}': {len(sources)} files, each of which becomes a shard; expected at most {MOST_SHARDS}"
-            )
+        output = _resolve_output(path, options).absolute(options.storage)
+        if len(sources) > Output.MOST_SHARDS:
+            text = f"'{output.path}': {len(sources)} files, each of which becomes a shard"
+            text += f"; expected at most {Output.MOST_SHARDS}"
             raise ValueError(f"{text}; convert them in several calls, or without resume=True")
         return cls(
             output,
             replace(options, threads=options.thread_count),
             ResumeJournal(output, options.storage),
-            begun=Begun(new_id(), {**settings, "compression": repr(output.compression)}, list(sources)),
+            settings={**settings, "compression": repr(output.compression)},
+            sources=list(sources),
             schema_digest=hashlib.sha256(schema.serialize().to_pybytes()).hexdigest(),
+            id=ShardName.new_id(),
         )
 
     @property
@@ -301,11 +287,14 @@ class _Request:
     @cached_property
     def conversion(self) -> str:
         """A digest of what the content of the parts follows from, but for the sources."""
-        follows_from = json.dumps([sorted(self.begun.settings.items()), self.schema_digest])
+        follows_from = json.dumps([sorted(self.settings.items()), self.schema_digest])
         return hashlib.sha256(follows_from.encode()).hexdigest()[:16]
 
-    def unpublished(self, locks: ExitStack) -> Begun | None:
-        """The writing that an earlier process began and did not publish, locked; ValueError if its settings differ."""
+    def continued(self, locks: ExitStack) -> _Request | None:
+        """The request to go on with what an earlier process began and did not publish, locked; None if there is none.
+
+        ValueError if that has other settings.
+        """
         earlier = self.journal.read()
         if earlier is None:
             return None
@@ -313,31 +302,30 @@ class _Request:
         if self._target(earlier.id).complete() is not None:  # only its journal is left
             self.journal.remove()
             return None
-        _check_settings(earlier.settings, self.begun.settings, self.journal.path)
-        return earlier
+        _check_settings(earlier.settings, self.settings, self.journal.path)
+        is_noted = (earlier.settings, earlier.sources) == (self.settings, self.sources)
+        return replace(self, id=earlier.id, is_noted=is_noted)
 
     def existing(self) -> Manifest | None:
         """The published dataset of this name."""
-        return whole_dataset(place_of(*directory_of(self.output, self.options.storage), self.output.stem))
+        return Publication.find_whole(self.output, self.options.storage)
 
     def begin(self, replaced: Manifest | None, locks: ExitStack) -> ResumableWriter:
         """Begin a writing, with a new journal."""
         target = self._begin_target()
-        self.journal.write(self.begun, overwrite=False)
-        locks.enter_context(self.journal.hold_lock())
+        self._note(locks, overwrite=False)
         return self._writer(target, {}, replaced)
 
-    def resume(self, earlier: Begun, replaced: Manifest | None, locks: ExitStack) -> ResumableWriter:
+    def resume(self, replaced: Manifest | None, locks: ExitStack) -> ResumableWriter:
         """Go on with a writing, with the parts that are finished; its journal states the sources of this request."""
         target = self._begin_target()
-        finished: dict[str, list[tuple[Document, Source]]] = {}
-        for document, file in self.journal.parts(earlier.id):
+        finished: dict[str, list[tuple[dict[str, Any], Source]]] = {}
+        for document, file in self.journal.parts(self.id):
             source = document.get("source")
             path = str(source.get("path")) if isinstance(source, dict) else ""
             finished.setdefault(path, []).append((document, file))
-        if earlier != self.begun:
-            self.journal.write(self.begun, overwrite=True)
-            locks.enter_context(self.journal.hold_lock())  # of the new file
+        if not self.is_noted:
+            self._note(locks, overwrite=True)
         return self._writer(target, finished, replaced)
 
     def published(self, existing: Manifest) -> ResumableWriter:
@@ -347,22 +335,31 @@ class _Request:
 
     def other_dataset(self, existing: Manifest) -> Exception:
         """The error that a dataset of this name exists, and was made of something else."""
-        made_of = [_made_of(source, self.conversion) for source in self.begun.sources]
+        made_of = [_made_of(source, self.conversion) for source in self.sources]
         reason, effect = _why_other(existing, made_of)
         text = f"the dataset exists, {reason}"
         error = FileExistsError(errno.EEXIST, f"{text}; mode='overwrite' {effect}", self.output.path)
         return for_cli(error, f"{text}; --mode overwrite {effect}")
+
+    def _note(self, locks: ExitStack, *, overwrite: bool) -> None:
+        """Write the journal, and lock the new file."""
+        begun = ResumeJournal.new(self.settings, self.sources)
+        self.journal.write(replace(begun, id=self.id), overwrite=overwrite)
+        locks.enter_context(self.journal.hold_lock())
 
     def _target(self, id: str) -> DistributedTarget:
         change = change_of(self.options.effective_mode, SchemaUnion(self.options.evolve), grows=self.output.grows)
         return DistributedTarget(self.output, self.options.storage, change, id, resumable=True)
 
     def _begin_target(self) -> DistributedTarget:
-        target = self._target(self.begun.id)
+        target = self._target(self.id)
         return DistributedTarget.begin(target.output, target.storage, target.change, id=target.id, resumable=True)
 
     def _writer(
-        self, target: DistributedTarget, finished: dict[str, list[tuple[Document, Source]]], replaced: Manifest | None
+        self,
+        target: DistributedTarget,
+        finished: dict[str, list[tuple[dict[str, Any], Source]]],
+        replaced: Manifest | None,
     ) -> ResumableWriter:
         writer = DistributedWriter(target, self.options)
         return ResumableWriter(
@@ -390,35 +387,34 @@ def _resolve_output(path: Any, options: WriteOptions) -> Output:
             raise for_cli(error, f"--{name.replace('_', '-')} {text.format('--resume')}")
     if options.mode == "append":
         raise ValueError("mode='append' cannot be used with resume=True, which compares all sources with the dataset")
-    return resolve_output(path, options.storage, shards=1, compression=options.compression, stated=options.any_suffix)
+    return Output.resolve(path, options.storage, shards=1, compression=options.compression, stated=options.any_suffix)
 
 
-def _made_of(source: SourceVersion, conversion: str) -> SourceVersion:
+def _made_of(source: dict[str, str | int], conversion: str) -> dict[str, str | int]:
     """The manifest's entry for the source of a shard."""
     return {**source, "conversion": conversion}
 
 
-def _is_made_of(manifest: Manifest, sources: Sequence[SourceVersion], conversion: str) -> bool:
+def _is_made_of(manifest: Manifest, sources: Sequence[dict[str, str | int]], conversion: str) -> bool:
     """True if a dataset was made of these sources in this order by this conversion, and its schema is readable."""
     without_rows = list(manifest.sources_without_rows)
     wanted = [_made_of(source, conversion) for source in sources]
     by_path = {str(noted.get("path")): noted for noted in without_rows}
-    with_rows = [source for source in wanted if not is_version(by_path.get(str(source["path"]), {}), source)]
+    with_rows = [source for source in wanted if by_path.get(str(source["path"]), {}) != source]
     made_of = [source for file in manifest.files for source in file.sources]
     if not all(file.sources for file in manifest.files) or len(wanted) != len(with_rows) + len(without_rows):
         return False
-    is_same = len(made_of) == len(with_rows) and all(map(is_version, made_of, with_rows))
-    return is_same and _is_readable(manifest.schema)
+    return made_of == with_rows and _is_readable(manifest.schema)
 
 
-def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> tuple[str, str]:
+def _why_other(manifest: Manifest, wanted: Sequence[dict[str, str | int]]) -> tuple[str, str]:
     """Say why a dataset does not match these sources, and what ``mode="overwrite"`` does."""
     if not all(file.sources for file in manifest.files):
         return "and does not state what all of its shards were made of", "converts all sources again"
     noted = {str(source.get("path")): source for file in manifest.files for source in file.sources}
     noted |= {str(source.get("path")): source for source in manifest.sources_without_rows}
     paths = {str(source["path"]) for source in wanted}
-    changed = [source for source in wanted if not is_version(noted.get(str(source["path"]), {}), source)]
+    changed = [source for source in wanted if noted.get(str(source["path"]), {}) != source]
     if changed and all(source["path"] in noted for source in changed):
         names = [str(source["path"]) for source in changed]
         what = "was changed since it was made, or is converted by other keywords"
@@ -435,7 +431,7 @@ def _why_other(manifest: Manifest, wanted: Sequence[SourceVersion]) -> tuple[str
 
 def _is_readable(schema: bytes | None) -> bool:
     try:
-        return schema is None or bool(unpack(schema))
+        return schema is None or bool(EmbeddedSchema.parse(schema))
     except EmbeddedSchemaUnreadable:
         return False
 
@@ -449,7 +445,7 @@ def _check_settings(earlier: Mapping[str, str], settings: Mapping[str, str], jou
             raise ValueError(f"the conversion cannot be resumed: {reason}; {advice}")
 
 
-def _description(part: WrittenPart) -> Document:
+def _description(part: WrittenPart) -> dict[str, Any]:
     return {
         "records": part.records,
         "bytes": part.bytes,
@@ -461,7 +457,7 @@ def _description(part: WrittenPart) -> Document:
     }
 
 
-def _part_of(document: Document, task: int) -> WrittenPart | None:
+def _part_of(document: dict[str, Any], task: int) -> WrittenPart | None:
     """The part that is described; None if the description is damaged."""
     try:
         schema = None if document["schema"] is None else base64.b64decode(document["schema"], validate=True)

@@ -28,19 +28,9 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, Task, WriteOptions, start_in_background
 from tfrecord_io.bytes import HEADER_BYTES, Array, Frames, check_level, frame_size, get_codec, get_engine
-from tfrecord_io.columns import (
-    BY_WIRE,
-    BatchSource,
-    EmbeddedSchema,
-    encoding_of,
-    field_bytes,
-    merge,
-    pack,
-    stored_index,
-    unpack,
-)
+from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema, merge_embedded, stored_index
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.store import NO_CONTENT, Publication, PublishedDataset, WrittenShard, named_temporary_folder
+from tfrecord_io.store import Manifest, Publication, PublishedDataset, WrittenShard, named_temporary_folder
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
 from tfrecord_io.write.partition_folders import PartitionFolders, folder_texts, folder_values
 from tfrecord_io.write.side_by_side import open_at_a_time
@@ -97,7 +87,7 @@ class ShardedSink(Sink):
         is_first = self._columns.types is None
         rows = self._columns.split(source, self.records)
         if is_first:
-            self._dataset.check(NO_CONTENT._replace(partition_schema=self._columns.schema))
+            self._dataset.check(Manifest(partition_schema=self._columns.schema))
         return rows
 
     def expect(self, rows: int) -> None:
@@ -118,8 +108,8 @@ class ShardedSink(Sink):
 
     def begin(self, schema: bytes) -> bytes:
         """Embed the schema in the first record of each shard and in the manifest; the first payload needs no prefix."""
-        self._dataset.check(NO_CONTENT._replace(schema=schema))
-        self._schema, self._prefix = schema, field_bytes(schema)
+        self._dataset.check(Manifest(schema=schema))
+        self._schema, self._prefix = schema, EmbeddedSchema.field_of(schema)
         return b""
 
     def prepare(self, data: Any, records: int, row: int) -> Piece:
@@ -280,7 +270,7 @@ class ShardedSink(Sink):
                 raise RuntimeError(text)
         keys = sorted(self._shards)
         types = None if self._columns is None or self._columns.types is None else self._columns.schema
-        content = NO_CONTENT._replace(schema=self._schema, partition_schema=types, metadata=self._metadata)
+        content = Manifest(schema=self._schema, partition_schema=types, metadata=self._metadata)
         self._published = self._dataset.publish([self._written_shard(*key) for key in keys], content)
         return tuple(self._shards[key].file for key in keys)
 
@@ -318,7 +308,7 @@ class SchemaUnion:
 
     def replaced_values(self, own: bytes, schema: bytes | None) -> frozenset[tuple[str, object]]:
         """The columns and values of `where`, by the schemas of what is written and of the dataset."""
-        return folder_values(folder_texts(self.where or {}, unpack(own).schema).items(), schema)
+        return folder_values(folder_texts(self.where or {}, EmbeddedSchema.parse(own).schema).items(), schema)
 
     def __call__(
         self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False, adds_rows: bool = True
@@ -343,7 +333,7 @@ class SchemaUnion:
             stored_schema = replace(stored_schema, dictionaries=added.dictionaries)
         elif not adds_rows:
             added = replace(added, dictionaries=stored_schema.dictionaries)
-        united = merge(stored_schema, added)
+        united = merge_embedded(stored_schema, added)
         for level in stored_index(stored_schema.schema) if not self.evolve else ():
             if level not in added.schema.names:
                 reason = "it is a level of the dataset's index, which the appended data lacks"
@@ -368,7 +358,7 @@ class SchemaUnion:
             elif before.type == got != column.type:
                 reason = "its ordered categories are not those of the dataset"
                 advice, to_unite = "give it the same", "have values without categories"
-            elif before.type == got and encoding_of(before) != BY_WIRE == encoding_of(column):
+            elif before.type == got and Column(before).encoding != Column.BY_WIRE == Column(column).encoding:
                 reason = f"the appended column is {got}, too, but it is stored in another form"
                 advice, to_unite = "pass the float64= and column_encoding= of the dataset", "store both forms"
             elif before.type != column.type and not pa.types.is_null(before.type):
@@ -387,7 +377,7 @@ class SchemaUnion:
                         f"{advice}, or --evolve to {to_unite}",
                     )
                 raise SchemaError(reason, path=path, hint=hint, hint_cli=hint_cli, **error)
-        return old if united is stored_schema and not without_rows else pack(united.schema, united.dictionaries)
+        return old if united is stored_schema and not without_rows else united.pack()
 
 
 class ShardAssigner(ABC):

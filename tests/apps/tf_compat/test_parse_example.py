@@ -12,13 +12,15 @@ from records import entry, example, field, floats, int64s
 from tfrecord_io.apps.tf_compat import feature_values
 from tfrecord_io.apps.tf_compat.example import encode_example
 from tfrecord_io.apps.tf_compat.parse_example import RaggedTensor, SparseTensor, parse_example
-from tfrecord_io.columns.schema.formats.tf_features import (
+from tfrecord_io.apps.tf_compat.tf_features import (
+    FEATURES,
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
     SparseFeature,
     VarLenFeature,
 )
+from tfrecord_io.columns.schema.schema import DESCRIPTIONS
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, FeatureTypeError, SchemaError
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -34,6 +36,10 @@ def same(parsed: Any, expected: Any, dtype: np.dtype[Any]) -> None:
     assert parsed.dtype == dtype
     assert parsed.shape == np.array(expected, dtype).shape
     assert parsed.tolist() == expected
+
+
+def test_a_schema_knows_the_classes_of_feature_descriptions() -> None:
+    assert FEATURES.keys() == DESCRIPTIONS
 
 
 # ---- dense

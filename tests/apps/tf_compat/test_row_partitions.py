@@ -10,7 +10,7 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.apps.tf_compat.feature_values import FeatureValues
 from tfrecord_io.apps.tf_compat.row_partitions import row_lengths
-from tfrecord_io.columns.schema.formats.tf_features import RowLengths, RowLimits, RowSplits, RowStarts, ValueRowIds
+from tfrecord_io.apps.tf_compat.tf_features import RowLengths, RowLimits, RowSplits, RowStarts, ValueRowIds
 
 ITEMS = np.array([3, 1])
 

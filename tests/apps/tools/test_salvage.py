@@ -19,12 +19,12 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, example, flip, framed, int64s, written
 from servers import Bucket
-from tfrecord_io.apps.tools import salvage_writer
 from tfrecord_io.apps.tools.salvage import salvage
 from tfrecord_io.apps.tools.salvage_writer import missing_shards
 from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.columns.schema.embedded import FIELD
 from tfrecord_io.errors import SchemaWarning
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths.file_names import ShardName
 from tfrecord_io.store.paths.resolve import resolve_inputs
 
@@ -502,8 +502,8 @@ def test_targets_of_many_files_are_compared_by_a_few_look_ups_each(
             looked_up += len(self) + len(others)
             return set.__or__(self, others)
 
-    real = salvage_writer._places
-    monkeypatch.setattr(salvage_writer, "_places", lambda *place: Places(real(*place)))
+    real = Location.identities
+    monkeypatch.setattr(Location, "identities", lambda location: Places(real(location)))
     for i in range(200):
         (tmp_path / f"{i}.tfrecord").write_bytes(framed(PAYLOADS[0]))
     assert salvage(f"{tmp_path}/*.tfrecord", f"{tmp_path}/out/", report=tmp_path / "report.json").records == 200

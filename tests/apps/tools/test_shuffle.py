@@ -169,7 +169,7 @@ def test_a_record_that_does_not_fit_into_memory_is_named(tmp_path: Path, monkeyp
         patched.setattr("tfrecord_io.apps.tools.shuffle._write_sorted", no_memory)
         with pytest.raises(MemoryError, match=r"not enough memory to shuffle the records; pass less memory_bytes=$"):
             tfr.shuffle(source, target)
-    monkeypatch.setattr("tfrecord_io.store.read.block_reader.block_memory", no_memory)
+    monkeypatch.setattr("tfrecord_io.store.read.block_reader.Block.memory", no_memory)
     with pytest.raises(MemoryError, match=f"a.tfrecord: .* record 1 of 20,971,523 bytes at byte 34 .*; {leaves_out}$"):
         tfr.merge(source, target)
     monkeypatch.undo()

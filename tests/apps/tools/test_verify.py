@@ -23,7 +23,7 @@ from tfrecord_io import RecordWriter
 from tfrecord_io.apps.tools.file_check import FileChecker
 from tfrecord_io.apps.tools.verify import verify
 from tfrecord_io.columns.schema.embedded import embedded_schema, field_bytes, pack
-from tfrecord_io.store.read.block_reader import BLOCK_BYTES
+from tfrecord_io.store.read.block_reader import BlockReader
 from traced import peak
 
 
@@ -266,7 +266,7 @@ def test_no_file_is_kept_in_memory(tmp_path: Path) -> None:
         tfr.write_tfrecord({"x": [1]}, tmp_path / f"{at}.tfrecord")
     files = tfr.dataset(tmp_path, threads=1)
     verify(files)  # modules are loaded
-    assert peak(lambda: verify(files)) < 5 * BLOCK_BYTES
+    assert peak(lambda: verify(files)) < 5 * BlockReader.BLOCK_BYTES
 
 
 @pytest.mark.fault(61)

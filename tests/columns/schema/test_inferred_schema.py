@@ -11,9 +11,9 @@ import pytest
 from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence
 from tfrecord_io.columns.schema.inferred_schema import Evidence, InferredSchema
-from tfrecord_io.columns.schema.inferred_type import RecordRef
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import variable_shape_tensor
+from tfrecord_io.store import RecordRef
 
 LIST = pa.list_(pa.int64())
 FEATURE_LIST = "feature_list"

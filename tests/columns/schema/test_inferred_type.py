@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from tfrecord_io.base.options import ReadOptions
 from tfrecord_io.bytes.format.feature_types import Kind, Layout
-from tfrecord_io.columns.schema.inferred_type import Observation, RecordRef, arrow_type, join, join_columns
+from tfrecord_io.columns.arrow.decode.observations import Observations
+from tfrecord_io.columns.schema.inferred_type import Observation, arrow_type, join, join_columns
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read.inference import inferred_schema
+from tfrecord_io.store import RecordRef
 
 WHERES = st.builds(RecordRef, st.sampled_from(["a.tfrecord", "b.tfrecord"]), st.integers(0, 9), st.integers(0, 1))
 MAYBE = st.none() | WHERES
@@ -137,7 +138,7 @@ def test_conflicts_of_forms_without_records() -> None:
 def test_columns_are_joined_by_name_and_sorted() -> None:
     one, many = Observation(Kind.INT64, Layout.SCALAR), Observation(Kind.INT64, Layout.LIST)
     joined = join_columns({"b": one, "c": one}, {"a": many, "b": many, "n": Observation()})
-    assert inferred_schema(joined, ReadOptions(), {}).to_arrow() == pa.schema(
+    assert Observations(joined).schema(ReadOptions()).to_arrow() == pa.schema(
         [("a", pa.list_(pa.int64())), ("b", pa.list_(pa.int64())), ("c", pa.int64()), ("n", pa.null())]
     )
 

@@ -14,12 +14,12 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.base.options import ReadOptions
+from tfrecord_io.columns.arrow.pixel_reader import PixelReader
 from tfrecord_io.columns.schema.field import BOXES_KEY
 from tfrecord_io.columns.schema.image_form import ImageForm
 from tfrecord_io.plugins.report.dataset_statistics import dataset_statistics
 from tfrecord_io.plugins.report.media import SIDE, Box, Gallery, audio_mime, png_of, thumbnail
 from tfrecord_io.plugins.report.number_statistics import SampleLimits
-from tfrecord_io.rows.arrays.image_decoding import PixelReader
 
 Image = pytest.importorskip("PIL.Image")
 ImageOps = pytest.importorskip("PIL.ImageOps")

@@ -12,10 +12,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import example, int64s, written
-from tfrecord_io.columns.schema.composite import composite_of
-from tfrecord_io.columns.schema.field import Field
-from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence, tensor
-from tfrecord_io.columns.schema.formats.tf_features import (
+from tfrecord_io.apps.tf_compat.tf_features import (
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
@@ -24,6 +21,9 @@ from tfrecord_io.columns.schema.formats.tf_features import (
     as_description,
     parse_dtype,
 )
+from tfrecord_io.columns.schema.composite import composite_of
+from tfrecord_io.columns.schema.field import Field
+from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence, tensor
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.errors import SchemaError
 

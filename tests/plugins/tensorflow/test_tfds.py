@@ -14,7 +14,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import blobs, example, int64s, written
-from tfrecord_io.columns.schema.formats.tfds_info import shard_lengths
+from tfrecord_io.columns.schema.formats.tfds_info import TfdsInfo
 from tfrecord_io.columns.schema.schema import Schema
 
 MODULE = "tensorflow_datasets.core.features"
@@ -225,12 +225,12 @@ def test_missing_file_is_not_found(tmp_path: Path) -> None:
 
 
 def test_shard_lengths_are_those_of_the_files(tfds: Path) -> None:
-    lengths = shard_lengths(tfds / "everything")
+    lengths = TfdsInfo.lengths_in(tfds / "everything")
     assert lengths == {"everything-train.tfrecord-00000-of-00001": 4}
 
 
 def test_without_dataset_info_no_number_is_known(tmp_path: Path) -> None:
-    assert shard_lengths(tmp_path) == {}
+    assert TfdsInfo.lengths_in(tmp_path) == {}
 
 
 def test_names_of_shards_follow_the_template(tmp_path: Path) -> None:
@@ -244,19 +244,19 @@ def test_names_of_shards_follow_the_template(tmp_path: Path) -> None:
         {"name": "none"},
     ]
     (tmp_path / "dataset_info.json").write_text(json.dumps({"name": "d", "splits": splits}))
-    assert shard_lengths(tmp_path) == {
+    assert TfdsInfo.lengths_in(tmp_path) == {
         "d/train.tfrecord-00000-of-00002": 2,
         "d/train.tfrecord-00001-of-00002": 3,
         "d-test.tfrecord-00000-of-00001": 1,
     }
     (tmp_path / "dataset_info.json").write_text("{")
     with pytest.raises(tfr.errors.SchemaError):
-        shard_lengths(tmp_path)
+        TfdsInfo.lengths_in(tmp_path)
 
 
 @pytest.mark.parametrize(("count", "first"), [(99_999, "00000-of-99999"), (100_000, "000000-of-100000")])
 def test_indexes_of_shards_have_the_digits_of_their_number(tmp_path: Path, count: int, first: str) -> None:
     splits = [{"name": "train", "shardLengths": ["1"] * count}]
     (tmp_path / "dataset_info.json").write_text(json.dumps({"name": "d", "splits": splits}))
-    names = list(shard_lengths(tmp_path))
+    names = list(TfdsInfo.lengths_in(tmp_path))
     assert (names[0], len({len(name) for name in names})) == (f"d-train.tfrecord-{first}", 1)

@@ -15,7 +15,7 @@ from PIL import Image, ImageOps
 
 import tfrecord_io as tfr
 from rounds import COMPLETE, rounds
-from tfrecord_io.columns.arrow.image_header import image_header
+from tfrecord_io.columns.arrow.image_header import ImageHeader
 
 ORIENTATIONS = range(1, 9)
 QUARTERS = (5, 6, 7, 8)
@@ -206,7 +206,7 @@ def test_mutants_of_photos_are_read_or_refused(tmp_path: Path, form: str) -> Non
             (row,) = tfr.formats.open_coco(annotations, tmp_path / "photos").read_all().to_pylist()
         except tfr.errors.DecodeError:
             continue
-        header = image_header(row["image/encoded"], "")
+        header = ImageHeader.read(row["image/encoded"], "")
         assert (row["image/height"], row["image/width"]) == header.turned_size
 
 

@@ -39,7 +39,7 @@ from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.scan import unwrap_scans
 from tfrecord_io.store.paths.manifest import find_sidecars
 from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read.random_access_file import open_random_access
+from tfrecord_io.store.read.random_access_file import RandomAccessFile
 from traced import peak
 
 UTC = datetime.UTC
@@ -72,7 +72,7 @@ COLUMNS = {
 
 def opened(path: Path) -> tuple[ColumnIndex, Any]:
     (source,) = resolve_inputs([Path(f"{path}.column_index")])
-    file = open_random_access(source)
+    file = RandomAccessFile.open(source)
     return ColumnIndex(file, source.path, path.stat().st_size), file
 
 
@@ -112,7 +112,7 @@ def test_only_the_groups_of_a_span_are_read(in_groups: Path, span: list[int]) ->
     bounds = whole.records().bounds
     begin, end = span
     (source,) = resolve_inputs([in_groups])
-    with file, open_random_access(source) as data:
+    with file, RandomAccessFile.open(source) as data:
         (sidecar,) = find_sidecars([source], [COLUMNS_SUFFIX])
         assert sidecar is not None
         with open_columns(sidecar, source, data, (int(bounds[begin]), int(bounds[end]))) as (index, records):
@@ -186,7 +186,7 @@ def test_a_span_of_a_file_that_is_shorter_now(in_groups: Path, tmp_path: Path) -
     assert sidecar is not None
     reason = rf"its last record ends at byte \d+, the file has {end + 5}"
     with (
-        open_random_access(source) as data,
+        RandomAccessFile.open(source) as data,
         pytest.raises(tfr.errors.CorruptRecordError, match=reason),
         open_columns(sidecar, source, data, (0, end)),
     ):

@@ -20,7 +20,7 @@ from tfrecord_io.read.index import find_index, indexed_files
 from tfrecord_io.read.index.find_index import find_indexes, read_index
 from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read.random_access_file import open_random_access
+from tfrecord_io.store.read.random_access_file import RandomAccessFile
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def read(path: Path) -> RecordIndex:
     (source,) = resolve_inputs(path)
     (index_source,) = find_indexes([source])
     assert index_source is not None
-    with open_random_access(source) as ranges:
+    with RandomAccessFile.open(source) as ranges:
         return read_index(index_source, source, ranges)
 
 
@@ -233,14 +233,14 @@ def test_offsets_beyond_four_gib(tmp_path: Path) -> None:
 
 def remove_before_opening(patch: pytest.MonkeyPatch, path: Path) -> None:
     """Remove the index of a file before it is opened."""
-    opened = find_index.open_random_access
+    opened = RandomAccessFile.open
 
     def removed_first(source: Any) -> Any:
         if source.path != str(path):
             os.unlink(source.path)
         return opened(source)
 
-    patch.setattr(find_index, "open_random_access", removed_first)
+    patch.setattr(RandomAccessFile, "open", staticmethod(removed_first))
 
 
 @pytest.mark.parametrize("call", [tfr.count, lambda path: len(tfr.open_random(path))])

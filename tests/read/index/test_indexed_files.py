@@ -22,7 +22,6 @@ from tfrecord_io.apps.tools.build_index import check_indexes, write_indexes
 from tfrecord_io.base.options import StorageOptions
 from tfrecord_io.read.index import indexed_files
 from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read import held_content
 from tfrecord_io.store.read.range_requests import S3Object
 from traced import peak
 
@@ -258,7 +257,7 @@ def test_each_small_file_and_index_is_read_once(
 def test_objects_beyond_the_memory_for_them_are_read_again(
     s3: Bucket, options: dict[str, Any], made: Counter[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_content, "_HELD_BYTES", 1)
+    monkeypatch.setattr(indexed_files, "_HELD_BYTES", 1)
     monkeypatch.setattr(indexed_files, "_OPEN_FILES", 2)
     storage: dict[str, Any] = {"storage_options": options}
     tfr.write_tfrecord({"id": range(50)}, s3.url("d/train@5"), **storage)

@@ -20,7 +20,7 @@ from tfrecord_io.read.index import record_index
 from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.read.index.write_index import write_index
 from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read.random_access_file import LocalRandomAccessFile, open_random_access
+from tfrecord_io.store.read.random_access_file import LocalRandomAccessFile, RandomAccessFile
 from traced import peak
 
 sizes = st.lists(st.integers(16, 2**31 + 15), max_size=50)
@@ -165,7 +165,7 @@ def test_blocks_are_read_as_the_whole_file(tmp_path_factory: pytest.TempPathFact
             return str(error)
 
     (source,) = resolve_inputs([path])
-    with pytest.MonkeyPatch.context() as patch, open_random_access(source) as file:
+    with pytest.MonkeyPatch.context() as patch, RandomAccessFile.open(source) as file:
         patch.setattr(LocalRandomAccessFile, "block_bytes", block)
         assert result(lambda: RecordIndex.read(file)) == result(lambda: RecordIndex.from_blocks([text], source.path))
 
@@ -174,7 +174,7 @@ def test_memory_of_reading_an_index_is_twice_that_of_its_offsets(tmp_path: Path)
     path, records = tmp_path / "a.index", 1_000_000
     path.write_bytes(b"".join(RecordIndex.from_sizes(np.full(records, 40)).texts()))
     (source,) = resolve_inputs([path])
-    with open_random_access(source) as file:
+    with RandomAccessFile.open(source) as file:
         assert peak(lambda: RecordIndex.read(file)) < 8 * records * 2 + (8 << 20)
 
 

@@ -29,7 +29,6 @@ from tfrecord_io.store.copies import copy_files as copy_module
 from tfrecord_io.store.copies import store_copy
 from tfrecord_io.store.copies.file_transfer import Traffic
 from tfrecord_io.store.filesystem.locate import locate
-from tfrecord_io.store.paths.resolve_output import identity
 from tfrecord_io.store.read.source import Source
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.publication import Publication
@@ -272,7 +271,7 @@ def test_stores_at_two_addresses_have_the_same_names(s3: Bucket, chaos: Chaos) -
 def test_accounts_of_azure_have_the_same_names() -> None:
     pytest.importorskip("adlfs")
     storage = [StorageOptions({"account_name": name, "account_key": "a2V5"}) for name in ("one", "two", "one")]
-    one, two, same = (identity(*locate("abfs://container/a.tfrecord", each)) for each in storage)
+    one, two, same = (locate("abfs://container/a.tfrecord", each).identity for each in storage)
     assert one == same != two
 
 

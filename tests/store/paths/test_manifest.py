@@ -16,7 +16,7 @@ import tfrecord_io as tfr
 from servers import Web
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.paths import manifest
-from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, new_id
+from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
 
 PATH = "dir/_MANIFEST-train.json"
@@ -44,7 +44,7 @@ def manifests(draw: st.DrawFn) -> Manifest:
     ]
     return Manifest(
         "train",
-        new_id(),
+        ShardName.new_id(),
         tuple(files),
         draw(st.sampled_from([None, "gzip"])),
         draw(st.none() | st.binary(max_size=20)),
@@ -108,7 +108,7 @@ def test_any_other_text_is_refused_or_ignored(text: bytes) -> None:
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    made = Manifest("train", new_id(), (ManifestFile("train-00000-of-00001", 5, 100, 7),), None, b"")
+    made = Manifest("train", ShardName.new_id(), (ManifestFile("train-00000-of-00001", 5, 100, 7),), None, b"")
     return {**json.loads(format_manifest(made)), **changes}
 
 
@@ -208,7 +208,7 @@ def test_names_that_differ_in_their_numbers_alone_are_not_parsed_each(
     count, parsed, parse = 1000, list[str](), ShardName.parse
     monkeypatch.setattr(ShardName, "parse", lambda name: parsed.append(name) or parse(name))
     files = [ManifestFile(f"{folder}{ShardName.make('train', i, count)}.tfrecord", 1, 1, 0) for i in range(count)]
-    manifest = Manifest("train", new_id(), tuple(files), partition_by=("k",) if folder else ())
+    manifest = Manifest("train", ShardName.new_id(), tuple(files), partition_by=("k",) if folder else ())
     assert parse_manifest(format_manifest(manifest), PATH) == manifest
     assert len(parsed) == 1
     for name in ("test-00001-of-01000.tfrecord", "l=1/train-00001-of-01000.tfrecord", "/train-00001-of-01000.tfrecord"):

@@ -18,7 +18,7 @@ from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.format.format_registry import FORMATS
 from tfrecord_io.store.paths.file_names import ShardName
 from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.paths.resolve_output import check_outside, other_suffix, resolve_output
+from tfrecord_io.store.paths.resolve_output import OtherSuffix, Output
 from tfrecord_io.write.record_writer import RecordWriter
 
 
@@ -34,7 +34,7 @@ def test_written_shards_are_named_as_reading_finds_them(tmp_path, compression):
         f"{tmp_path}/f/train.tfrecord.gz@3",
         f"{tmp_path}/g/train_tfrecord@3",
     ):
-        names = targets(resolve_output(path, shards=3, compression=compression))
+        names = targets(Output.resolve(path, shards=3, compression=compression))
         os.makedirs(os.path.dirname(names[0]))
         for name in names:
             open(name, "wb").close()
@@ -46,7 +46,7 @@ def test_written_shards_are_named_as_reading_finds_them(tmp_path, compression):
 @pytest.mark.parametrize("compression", ["infer", "gzip"])
 @pytest.mark.parametrize("name", ["", "train@*", "train.tfrecord@*", "train.tfrec.gz@*", "a_tfrecord@*", "b.2@*"])
 def test_shards_of_limited_size_are_found_without_a_count(tmp_path, name, compression):
-    output = resolve_output(f"{tmp_path}/{name}", max_shard_bytes=100, compression=compression)
+    output = Output.resolve(f"{tmp_path}/{name}", max_shard_bytes=100, compression=compression)
     assert (output.sharded, output.count) == (True, None)
     names = [output.shard(i) for i in range(3)]
     for each in names:
@@ -73,13 +73,13 @@ def test_shards_of_limited_size_are_found_without_a_count(tmp_path, name, compre
 )
 def test_output_names(path, kwargs, first, count, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    output = resolve_output(path, **kwargs)
+    output = Output.resolve(path, **kwargs)
     names = targets(output)
     assert (names[0], len(names), output.count) == (first, count, count)
 
 
 def test_an_existing_directory_is_written_as_shards(tmp_path):
-    assert targets(resolve_output(tmp_path)) == [f"{tmp_path}/part-00000-of-00001.tfrecord"]
+    assert targets(Output.resolve(tmp_path)) == [f"{tmp_path}/part-00000-of-00001.tfrecord"]
 
 
 @pytest.mark.parametrize(
@@ -95,27 +95,27 @@ def test_an_existing_directory_is_written_as_shards(tmp_path):
 )
 def test_contradicting_arguments_for_writing_are_refused(path, kwargs):
     with pytest.raises(ValueError):
-        resolve_output(path, **kwargs)
+        Output.resolve(path, **kwargs)
     with pytest.raises(ValueError, match="need a path"):
-        resolve_output(io.BytesIO(), shards=2)
+        Output.resolve(io.BytesIO(), shards=2)
 
 
 def test_more_shards_than_five_digits_are_refused():
-    assert resolve_output("a", max_shard_bytes=1).shard(99_999) == "a-99999.tfrecord"
+    assert Output.resolve("a", max_shard_bytes=1).shard(99_999) == "a-99999.tfrecord"
     with pytest.raises(ValueError, match="larger max_shard_bytes"):
-        resolve_output("a", max_shard_bytes=1).shard(100_000)
+        Output.resolve("a", max_shard_bytes=1).shard(100_000)
 
 
 @pytest.mark.parametrize("path", ["d/a\\b@2", os.fsdecode(b"d/a\xff@2")])
 def test_names_invalid_in_a_manifest_are_refused_before_anything_is_written(path):
     with pytest.raises(ValueError, match="choose another name"):
-        resolve_output(path)
-    assert not resolve_output(path.removesuffix("@2")).sharded
+        Output.resolve(path)
+    assert not Output.resolve(path.removesuffix("@2")).sharded
 
 
 def test_the_root_of_a_filesystem_is_a_directory_of_it():
-    assert resolve_output("memory://", shards=1).shard(0) == "memory://part-00000-of-00001.tfrecord"
-    assert resolve_output("/", shards=1).shard(0) == "/part-00000-of-00001.tfrecord"
+    assert Output.resolve("memory://", shards=1).shard(0) == "memory://part-00000-of-00001.tfrecord"
+    assert Output.resolve("/", shards=1).shard(0) == "/part-00000-of-00001.tfrecord"
 
 
 def round_trip(path, storage, **keywords):
@@ -210,7 +210,7 @@ def test_shards_next_to_a_file_of_their_name_are_refused(tmp_path, split):
 def test_suffixes_of_other_formats_are_refused(name, tmp_path):
     """`convert` is advised where it makes such files."""
     convertible = any(each in name.lower() for each in (".parq", ".npy", ".arrow", ".csv", ".json", ".geojson", ".nc"))
-    for write in (resolve_output, RecordWriter):
+    for write in (Output.resolve, RecordWriter):
         with pytest.raises(
             ValueError, match=r"this writes TFRecord, and \.\w+ is .*; end the name in \.tfrecord"
         ) as caught:
@@ -236,12 +236,12 @@ def test_suffixes_of_other_formats_are_refused(name, tmp_path):
     ],
 )
 def test_other_suffixes_are_no_obstacle(name, tmp_path):
-    assert targets(resolve_output(f"{tmp_path}/{name}"))
+    assert targets(Output.resolve(f"{tmp_path}/{name}"))
 
 
 def test_an_existing_directory_may_have_any_suffix(tmp_path):
     (tmp_path / "tmp.Xb3dKq").mkdir()
-    assert targets(resolve_output(tmp_path / "tmp.Xb3dKq"))
+    assert targets(Output.resolve(tmp_path / "tmp.Xb3dKq"))
 
 
 letters = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=9)
@@ -259,13 +259,13 @@ def test_a_name_is_written_only_if_no_suffix_contradicts_tfrecord(stem, suffix, 
     if f".{suffix}" in CODECS.suffixes():
         return
     is_known = FORMATS.of_path(f"x.{suffix}") is not None
-    assert other_suffix(path) == (None if is_record else (f".{suffix}", is_known))
+    assert OtherSuffix.of_path(path) == (None if is_record else (f".{suffix}", is_known))
     for stated in (False, True):
         if is_record or (stated and not is_known):
-            resolve_output(path, stated=stated)
+            Output.resolve(path, stated=stated)
         else:
             with pytest.raises(ValueError, match="this writes TFRecord"):
-                resolve_output(path, stated=stated)
+                Output.resolve(path, stated=stated)
 
 
 @pytest.mark.parametrize("path", ["a//b@2", "a///b", "/a/b@2"])
@@ -309,7 +309,7 @@ def test_a_file_of_the_name_of_a_spec_is_that_file(tmp_path: Path) -> None:
 def test_a_directory_below_the_one_that_is_read_is_not_read_with_it(protocol: str, tmp_path: Path) -> None:
     folder = f"{protocol}{tmp_path}/d"
     storage = StorageOptions()
-    check_outside(f"{folder}/", storage, f"{folder}/merged/", storage)
+    Output.check_outside(f"{folder}/", storage, f"{folder}/merged/", storage)
     for target in (f"{folder}/merged", f"{folder}/merged@2", f"{folder}/p=1/"):
         with pytest.raises(ValueError, match="would be read with it from then on"):
-            check_outside(f"{folder}/", storage, target, storage)
+            Output.check_outside(f"{folder}/", storage, target, storage)

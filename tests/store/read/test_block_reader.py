@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.store.read.block_reader import SPARE, BlockReader, block_memory
+from tfrecord_io.store.read.block_reader import Block, BlockReader
 
 
 class Dribble:
@@ -90,12 +90,12 @@ def test_a_large_record_doubles_the_block_only_as_bytes_arrive_and_blocks_are_sm
     assert len(reader.next_block().data) == 16
     while not (block := reader.next_block()).final:
         pass
-    assert len(block.data.base) <= 2 * 1000 + SPARE
+    assert len(block.data.base) <= 2 * 1000 + Block.SPARE
 
 
 def test_bytes_after_a_block_can_be_read():
     block = BlockReader(io.BytesIO(bytes(100)), 64).next_block()
-    assert len(block.data.base) >= len(block.data) + SPARE
+    assert len(block.data.base) >= len(block.data) + Block.SPARE
 
 
 @pytest.mark.fault(61)
@@ -125,9 +125,9 @@ def test_consuming_more_than_the_block_is_refused():
         reader.consume(4)
 
 
-@pytest.mark.parametrize("size", [0, 1, 4096, 1 << 20, (4 << 20) + SPARE])
+@pytest.mark.parametrize("size", [0, 1, 4096, 1 << 20, (4 << 20) + Block.SPARE])
 def test_memory_of_any_size_can_be_written(size):
-    memory = block_memory(size)
+    memory = Block.memory(size)
     assert len(memory) == size
     memory[:] = 7
     assert memory.sum() == 7 * size
@@ -135,4 +135,4 @@ def test_memory_of_any_size_can_be_written(size):
 
 def test_too_much_memory_is_an_error_of_memory():
     with pytest.raises(MemoryError):
-        block_memory(1 << 62)
+        Block.memory(1 << 62)

@@ -23,12 +23,11 @@ from tfrecord_io.bytes.format.foreign_files import SIGNS, looks_like
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read.open_stream import open_source
 
 
 def read(path, compression="infer"):
     (source,) = resolve_inputs(path)
-    stream = open_source(source, compression)
+    stream = source.open_stream(compression)
     out, buffer = bytearray(), memoryview(bytearray(1000))
     while n := stream.readinto(buffer):
         out += buffer[:n]
@@ -78,7 +77,7 @@ def test_wrong_compression_of_another_format_names_it(tmp_path):
 
 def test_an_unknown_compression_is_refused_before_anything_is_opened(tmp_path):
     with pytest.raises(ValueError, match="unknown compression 'brotli'"):
-        open_source(resolve_inputs(io.BytesIO())[0], "brotli")
+        resolve_inputs(io.BytesIO())[0].open_stream("brotli")
 
 
 def test_file_object_is_read_from_its_position():
@@ -205,7 +204,7 @@ def test_a_file_that_is_replaced_before_it_is_opened_is_read_whole(tmp_path, siz
     (source,) = resolve_inputs(path)
     new.write_bytes(form(framed(bytes(size))))
     new.rename(path)
-    stream = open_source(source)
+    stream = source.open_stream()
     buffer = bytearray(200_000)
     done = 0
     while n := stream.readinto(memoryview(buffer)[done:]):

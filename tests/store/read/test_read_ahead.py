@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from running_threads import running
 from tfrecord_io.store.read import read_ahead
-from tfrecord_io.store.read.block_reader import SPARE
+from tfrecord_io.store.read.block_reader import Block
 from tfrecord_io.store.read.read_ahead import ReadAhead
 
 
@@ -86,7 +86,7 @@ def test_a_record_larger_than_a_block_makes_the_block_grow() -> None:
     while (block := reader.next_block()) is not None and not block.final:
         sizes.append(len(block.data))
         assert bytes(block.data) == bytes(range(len(block.data)))
-        assert block.data.base.nbytes >= len(block.data) + SPARE
+        assert block.data.base.nbytes >= len(block.data) + Block.SPARE
     assert sizes[:4] == [10, 20, 40, 80]
     reader.close()
 

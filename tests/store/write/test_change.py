@@ -13,12 +13,11 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.store.copies.copied_dataset import Copy, plan
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
-from tfrecord_io.store.paths.manifest import NO_CONTENT, Manifest, ManifestFile
-from tfrecord_io.store.paths.resolve_output import resolve_output
-from tfrecord_io.store.write.atomic import open_publication, place_of
+from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.write.change import Append, Change, Overwrite, ReplaceFolders, Rules, Whole, change_of
 from tfrecord_io.store.write.old_files import OldFiles
-from tfrecord_io.store.write.publication import Publication
+from tfrecord_io.store.write.publication import Publication, place_of
 from tfrecord_io.store.write.replacement import NewShard, ReplaceShards
 from tfrecord_io.write.sharded_sink import SchemaUnion
 
@@ -110,11 +109,11 @@ def test_the_mode_of_a_call_is_that_of_its_change(mode: str, grows: bool, cls: t
 
 @pytest.mark.parametrize("path", [lambda folder: f"{folder}/train@2", lambda folder: f"{folder}/d/"])
 def test_a_publication_is_configured_by_its_change_alone(path: Callable[[Path], str], tmp_path: Path) -> None:
-    output = resolve_output(path(tmp_path), shards=None, grows=path(tmp_path).endswith("/"))
-    publication = open_publication(output, change_of("error", UNITE, grows=output.grows))
+    output = Output.resolve(path(tmp_path), shards=None, grows=path(tmp_path).endswith("/"))
+    publication = Publication.start(output, change_of("error", UNITE, grows=output.grows))
     attributes = set(vars(publication))
     assert len(attributes) <= MOST_ATTRIBUTES
-    published = publication.publish((), NO_CONTENT)
+    published = publication.publish((), Manifest())
     assert set(vars(publication)) == attributes
     assert published.left == {}
     assert Publication.__subclasses__() == []

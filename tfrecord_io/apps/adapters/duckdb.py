@@ -21,19 +21,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import BY_FUNCTION, WAIT_SECONDS, Condition, LateTypes, ReadOptions, check_keywords, condition_of
 from tfrecord_io.bytes import FORMATS
-from tfrecord_io.columns import (
-    LIST,
-    BatchStream,
-    Schema,
-    encoding_of,
-    is_list_like,
-    refuse_duckdb_types,
-    refuse_nuls,
-    relist,
-    short_type_name,
-    types_within,
-    unknown_dtype,
-)
+from tfrecord_io.columns import BatchStream, Column, Schema, refuse_duckdb_types, refuse_nuls
 from tfrecord_io.errors import SchemaError, needs
 from tfrecord_io.read import (
     LiveScan,
@@ -46,7 +34,7 @@ from tfrecord_io.read import (
     unite_parts,
     unwrap_scans,
 )
-from tfrecord_io.store import FsspecFileSystem, is_url, locate, without_compression
+from tfrecord_io.store import FileName, is_url, locate
 from tfrecord_io.typing import FilesLike, StorageLike
 
 if TYPE_CHECKING:
@@ -159,9 +147,9 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
                 connection.register(name, _arrow_dataset(scan, streams))
             of_protocols = {url.partition("://")[0]: url for url in urls if options.storage_options is not None}
             for url in of_protocols.values():
-                filesystem, _ = locate(url, options.storage)
-                if isinstance(filesystem, FsspecFileSystem):
-                    connection.register_filesystem(filesystem.fsspec)
+                filesystem = locate(url, options.storage).fsspec
+                if filesystem is not None:
+                    connection.register_filesystem(filesystem)
             result = _interruptible(connection, connection.sql, sql)
             if result is None:
                 yield pa.table({}).to_reader()
@@ -294,7 +282,7 @@ def _children(node: dict[str, Any], ctes: frozenset[bytes]) -> Iterator[tuple[An
 
 def _is_path(name: str) -> bool:
     """True if a table is a path of TFRecord files: not the name of a table or view, nor a file that DuckDB reads."""
-    plain = without_compression(name)
+    plain = FileName.without_compression(name)
     if plain.endswith(".xlsx") or any(plain.endswith(row.sql) for row in FORMATS):
         return False
     return re.fullmatch(r"\w+", name) is None or os.path.exists(name)
@@ -355,7 +343,7 @@ def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None, live: L
 
 def _prepare_for_duckdb(scan: Scan) -> Scan:
     resolved = scan.resolved
-    fields = (replace(f, type=_wider(f.type)) if f.encoding == LIST else f for f in resolved.schema)
+    fields = (replace(f, type=_wider(f.type)) if f.encoding == Column.LIST else f for f in resolved.schema)
     schema = Schema(fields, resolved.schema.metadata)
     if schema != resolved.schema:
         scan = replace(scan, resolved=replace(resolved, schema=schema), compiled=None)  # type: ignore[arg-type]
@@ -365,20 +353,20 @@ def _prepare_for_duckdb(scan: Scan) -> Scan:
 def _wider(type_: pa.DataType) -> pa.DataType:
     """Replace float16 by float32 in a type, except in parts that are stored as the bytes of the type."""
     if pa.types.is_struct(type_):
-        return pa.struct([f if encoding_of(f) else f.with_type(_wider(f.type)) for f in type_])
-    if is_list_like(type_):
-        return relist(type_, type_.value_field.with_type(_wider(type_.value_type)))
+        return pa.struct([f if Column(f).encoding else f.with_type(_wider(f.type)) for f in type_])
+    if Column(type_).is_list:
+        return Column(type_).relist(type_.value_field.with_type(_wider(type_.value_type)))
     return pa.float32() if type_ == pa.float16() else type_
 
 
 def _is_absent(field: pa.Field) -> bool:
     """True if DuckDB has no such type: a query that uses the column fails."""
-    return unknown_dtype(field) is not None or any(
+    return Column(field).unknown_dtype is not None or any(
         pa.types.is_float16(part)
         or pa.types.is_decimal256(part)
         or (pa.types.is_decimal(part) and part.scale < 0)
         or (pa.types.is_union(part) and (part.mode == "dense" or part.type_codes != list(range(part.num_fields))))
-        for part in types_within(field.type, storage=True)
+        for part in Column(field.type).types_within(storage=True)
     )
 
 
@@ -404,7 +392,7 @@ def _dataset_class() -> type[Any]:
         def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> _Scanner:
             names = self._schema.names if columns is None else columns
             if used := [self._absent[name] for name in names if name in self._absent]:
-                type_name = short_type_name(used[0].type, used[0].metadata)
+                type_name = Column(used[0].type, used[0].metadata).short_name
                 reason = f"DuckDB has no type for this column of {type_name}"
                 raise SchemaError(reason, feature=used[0].name, got=type_name, hint="leave it out of the query")
             if filter is not None and _is_before_2():

@@ -15,16 +15,15 @@ from pyarrow import types as t
 from tfrecord_io.base import ColumnLayout, LateTypes, RepresentationOptions, check_keywords
 from tfrecord_io.bytes import DTYPE_KEY, Array
 from tfrecord_io.columns import (
+    Column,
     RowFault,
     empty_table,
     feature_descriptions,
     int64_array,
     list_lengths,
-    offset_dtype,
     offsets_of,
     refuse_unknown_dtypes,
     selectable,
-    to_rows,
 )
 from tfrecord_io.errors import SchemaError, needs
 from tfrecord_io.read import PIECE_BYTES, Reader, RowFaultPolicy, ScanHolder
@@ -216,7 +215,7 @@ def _cut_lists(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[
     values, missing = selectable(lists.flatten()), lists.is_null()
     if layout.length is None:
         at = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-        offsets = pa.array(offsets_of(lengths).astype(offset_dtype(lists.type)))
+        offsets = pa.array(offsets_of(lengths).astype(Column(lists.type).offset_dtype))
         return type(lists).from_arrays(offsets, values.take(int64_array(at)), type=lists.type, mask=missing), lengths
     if (lengths > layout.length).any():
         row, advice = int((lengths > layout.length).argmax()), "pass max_length= to truncate longer ones"
@@ -226,7 +225,7 @@ def _cut_lists(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[
     padding = (places >= lengths[:, None]).ravel()
     at = np.where(padding, 0, (begins[:, None] + places).ravel())
     fill = pa.scalar(
-        pad_value(layout.pad_value, to_rows(values.slice(0, 0), field.type.value_field).values.dtype, field.name),
+        pad_value(layout.pad_value, Column(field.type.value_field).rows(values.slice(0, 0)).values.dtype, field.name),
         values.type,
     )
     padded = pc.if_else(pa.array(padding), fill, values.take(pa.array(at, mask=padding)))

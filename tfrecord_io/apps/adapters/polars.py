@@ -22,16 +22,7 @@ from tfrecord_io.base import (
     check_keywords,
     condition_of,
 )
-from tfrecord_io.columns import (
-    empty_batch,
-    is_bytes,
-    is_text,
-    map_fields,
-    refuse_nuls,
-    short_type_name,
-    types_within,
-    unknown_dtype,
-)
+from tfrecord_io.columns import Column, empty_batch, refuse_nuls
 from tfrecord_io.errors import SchemaError, needs
 from tfrecord_io.read import (
     LiveScan,
@@ -113,7 +104,7 @@ def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
 
 def _is_absent(field: pa.Field) -> bool:
     """True if polars has no such type, or panics at its values: a query that uses the column fails."""
-    return unknown_dtype(field) is not None or any(
+    return Column(field).unknown_dtype is not None or any(
         t.is_interval(part)
         or t.is_union(part)
         or t.is_decimal256(part)
@@ -122,7 +113,7 @@ def _is_absent(field: pa.Field) -> bool:
         or (t.is_fixed_size_binary(part) and not part.byte_width)
         or (isinstance(part, pa.BaseExtensionType) and _widen_decimals(part.storage_type) != part.storage_type)
         or (t.is_timestamp(part) and part.tz is not None and not _has_zone(part.tz))
-        for part in types_within(field.type, storage=True)
+        for part in Column(field.type).types_within(storage=True)
     )
 
 
@@ -132,7 +123,7 @@ def _widen_decimals(type_: pa.DataType) -> pa.DataType:
         return pa.decimal128(type_.precision, type_.scale)
     if t.is_dictionary(type_):
         return pa.dictionary(type_.index_type, _widen_decimals(type_.value_type), type_.ordered)
-    return map_fields(type_, lambda field: field.with_type(_widen_decimals(field.type)))
+    return Column(type_).map_fields(lambda field: field.with_type(_widen_decimals(field.type)))
 
 
 def _has_zone(name: str) -> bool:
@@ -160,7 +151,7 @@ def _frames(
     if columns is not None:
         scan = scan.only(columns)
     if (absent := next(filter(_is_absent, scan.schema), None)) is not None:
-        type_name = short_type_name(absent.type, absent.metadata)
+        type_name = Column(absent).short_name
         advice = "leave it out of the query"
         advice_cli = "leave it out of the query"
         if t.is_timestamp(absent.type):
@@ -262,8 +253,8 @@ _SCALARS: dict[str, Callable[[pa.DataType], bool]] = {
     **{f"UInt{bits}": partial(eq, getattr(pa, f"uint{bits}")()) for bits in (8, 16, 32, 64)},
     "Float32": t.is_float32,
     "Float64": t.is_float64,
-    "String": is_text,
-    "Binary": is_bytes,
+    "String": lambda type_: Column(type_).is_text,
+    "Binary": lambda type_: Column(type_).is_bytes,
     "Boolean": t.is_boolean,
 }
 

@@ -13,16 +13,7 @@ from pyarrow import types as t
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
 from tfrecord_io.base import ColumnLayout, LateTypes, check_keywords, refuse_matrices
 from tfrecord_io.bytes import Array, extension_of, is_text_dtype
-from tfrecord_io.columns import (
-    axes_of,
-    declared_shape,
-    is_bytes,
-    is_list_like,
-    is_text_or_bytes,
-    is_variable_shape_tensor,
-    leaf_fields,
-    offsets_of,
-)
+from tfrecord_io.columns import Column, leaf_fields, offsets_of
 from tfrecord_io.errors import DecodeError, SchemaError, needs
 from tfrecord_io.read import ScanHolder
 from tfrecord_io.rows import ArrayIterator, BatchForm, ColumnRepresentation, ImageDecoder, RowSource, iterate, varies
@@ -154,15 +145,15 @@ class _Columns:
         import tensorflow as tf
 
         if isinstance(array, tuple):
-            is_bytes_list = is_bytes(field.type.value_type)
+            is_bytes_list = Column(field.type.value_type).is_bytes
             self._add_ragged(name, array[0] if is_bytes_list or array[0].dtype.kind != "O" else _list_values(field))
             return
         is_padded = name == field.name and layout.ragged == "pad" and (decoder is not None or varies(field.type))
         inner = array.shape[1:]
         if is_padded:
             inner = _padded_shape(array, field, layout) if decoder is None else decoder.padded_shape(layout.length)
-        type_ = field.type.value_type if array.ndim > 1 and is_list_like(field.type) else field.type
-        if is_text_dtype(array.dtype) or (decoder is None and array.dtype.kind == "O" and is_bytes(type_)):
+        type_ = field.type.value_type if array.ndim > 1 and Column(field.type).is_list else field.type
+        if is_text_dtype(array.dtype) or (decoder is None and array.dtype.kind == "O" and Column(type_).is_bytes):
             self._text.add(name)
             self.spec[name] = tf.TensorSpec((self._rows, *inner), tf.string)
         elif array.dtype.kind == "O":
@@ -245,8 +236,8 @@ def _list_values(field: pa.Field) -> Array:
     array = None if values is None else pa.nulls(0, values).to_numpy(zero_copy_only=False)
     if array is None or array.dtype.kind == "O":
         reason = f"TensorFlow has no tensor for rows of {field.type}"
-        has_strings = values is not None and (t.is_dictionary(values) or is_text_or_bytes(values))
-        is_padded = has_strings or is_variable_shape_tensor(field.type)
+        has_strings = values is not None and (t.is_dictionary(values) or Column(values).is_text_or_bytes)
+        is_padded = has_strings or Column(field.type).is_variable_shape_tensor
         advice = 'exclude it, or pass ragged="pad"' if is_padded else "exclude it"
         raise SchemaError(reason, feature=field.name, got=str(field.type), hint=advice)
     return array
@@ -268,10 +259,10 @@ def _image_values(decoder: ImageDecoder) -> Array:
 
 def _padded_shape(array: Array, field: pa.Field, layout: ColumnLayout) -> tuple[int | None, ...]:
     """Shape of padded rows; None for a length that depends on the longest row of a batch, or on the bucket."""
-    if is_variable_shape_tensor(field.type):
-        declared: Sequence[int | None] = axes_of(field.type)
+    if Column(field.type).is_variable_shape_tensor:
+        declared: Sequence[int | None] = Column(field.type).axes
     else:
-        declared = declared_shape(field) or (None, *array.shape[2:])
+        declared = Column(field).declared_shape or (None, *array.shape[2:])
     return (None if layout.bucketed else layout.length, *declared[1:])
 
 

@@ -15,20 +15,11 @@ import pyarrow as pa
 
 from tfrecord_io.base import LateTypes, ReadOptions, RepresentationOptions, check_keywords
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import (
-    RECORD,
-    RowFault,
-    attributes_of,
-    dimension_names,
-    dimensions_of,
-    empty_batch,
-    empty_table,
-    selectable,
-)
+from tfrecord_io.columns import Column, RowFault, dimension_names, empty_batch, empty_table, selectable
 from tfrecord_io.errors import TFRecordError, needs
 from tfrecord_io.read import Scan, ScanHolder, count_scan, options_from_call, plan_dataset, read_scan, unwrap_scans
 from tfrecord_io.rows import MASK, ScanLookup, TableRepresentation, slice_columns
-from tfrecord_io.store import Source, codec_of, open_random_access
+from tfrecord_io.store import RandomAccessFile, Source
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -59,16 +50,18 @@ def to_xarray(dataset: ScanHolder | Scan) -> xr.Dataset:
     is_part |= any(source.derived is not None for source in scan.sources)
     rows = _TableLookup(read_scan(scan)) if is_part else _rows(scan)
     variables = {}
-    sizes = {RECORD: len(rows)}
+    sizes = {Column.ROW_DIMENSION: len(rows)}
     for column in scan.schema.names:
         field, of_column = scan.schema.field(column), rows.rescan(scan.only([column]))
         for name, empty in _arrays(empty_table(pa.schema([field])), scan).items():
             shape = (len(rows), *empty.shape[1:])
-            inner = dimension_names(name, shape[1:], dimensions_of(field) if name == column else [], sizes)
+            inner = dimension_names(name, shape[1:], Column(field).dimensions if name == column else [], sizes)
             array = _backend_array()(_Column(of_column, scan, name), shape, empty.dtype)
             values = array.read((slice(None),) * len(shape)) if is_part else LazilyIndexedArray(array)
             # Without fastpath, None among text becomes NaN.
-            variables[name] = xr.Variable((RECORD, *inner), values, attributes_of(field), fastpath=True)
+            variables[name] = xr.Variable(
+                (Column.ROW_DIMENSION, *inner), values, Column(field).attributes, fastpath=True
+            )
     return xr.Dataset(variables)
 
 
@@ -127,8 +120,8 @@ def _rows(scan: Scan) -> ScanLookup | _SequentialLookup:
 def _is_compressed(source: Source) -> bool:
     if source.span is not None:  # only plain files are split
         return False
-    with open_random_access(source) as file:
-        return codec_of(file, source.path) is not None
+    with RandomAccessFile.open(source) as file:
+        return file.codec is not None
 
 
 # ---- arrays

@@ -5,6 +5,7 @@ The library is imported inside the commands, so that ``tfr --help`` starts quick
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, get_args
 
@@ -99,7 +100,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, save: bool,
     tfr schema a.tfrecord --save --type "image_raw=tensor(uint8, (height, width, 3))"
     """
     from tfrecord_io.apps.cli import output, schema_text
-    from tfrecord_io.columns import short_type_name, stored_as
+    from tfrecord_io.columns import Column
 
     if save:
         _save_schema(path, as_json, format, keywords)
@@ -112,9 +113,9 @@ def schema(path: str | list[str], as_json: bool, format: str | None, save: bool,
     else:
         schema = resolved.to_arrow()
         fields = [
-            {"name": f.name, "type": short_type_name(f.type, f.metadata)} | ({"stored": stored} if stored else {})
+            {"name": f.name, "type": Column(f.type, f.metadata).short_name} | ({"stored": stored} if stored else {})
             for f in schema
-            for stored in [stored_as(f)]
+            for stored in [Column(f).stored_as]
         ]
         text, value = f"{counted(len(schema), 'column')}, {source}", {"source": source, "fields": fields}
         value["suggestions"] = [suggestion.to_dict() for suggestion in suggestions]
@@ -212,13 +213,13 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
         output.print_result(as_json, explanation.to_dict(), explanation)
         return
     from tfrecord_io.apps.tools.describe import describe as describe_files
-    from tfrecord_io.columns import HEADINGS
+    from tfrecord_io.columns import ColumnSummary
 
     source = read_from(path, keywords, describe_files)
     description = describe_files(source, progress=True, **keywords)
     text = counted(description.records, "record")
     lines = [line for suggestion in description.suggestions for line in suggestion.lines()]
-    table = output.TextTable(HEADINGS, description.rows())
+    table = output.TextTable(ColumnSummary.HEADINGS, description.rows())
     output.print_result(as_json, description.to_dict(), text=text, table=lambda: table, lines=lines)
 
 
@@ -341,7 +342,7 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
     from tfrecord_io.apps.api import open_reader
     from tfrecord_io.base import SHOWN_ITEMS
     from tfrecord_io.base import short as shortened
-    from tfrecord_io.columns import json_line, record_dicts
+    from tfrecord_io.columns import json_value, record_dicts
 
     def value(record: dict[str, Any]) -> dict[str, Any]:
         if not short:
@@ -353,7 +354,7 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
     with open_reader(read_from(path, keywords, open_reader), **keywords, batch_bytes=4 << 20) as reader:
         for batch in reader:
             records = record_dicts(pa.Table.from_batches([batch], reader.schema))
-            lines = [json_line(value(record)) for record in records]
+            lines = [json.dumps(json_value(value(record))) for record in records]
             if lines:
                 echo("\n".join(lines))
 

@@ -37,9 +37,9 @@ _SIDES = ("source", "target")
 
 
 def _encoding_names() -> list[str]:
-    from tfrecord_io.columns import written_encodings
+    from tfrecord_io.columns import TensorEncoding
 
-    return written_encodings()
+    return TensorEncoding.written_names()
 
 
 class _Convert(click.Command):

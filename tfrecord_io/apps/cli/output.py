@@ -19,14 +19,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.cli.process import echo, has_unicode
 from tfrecord_io.base import short, short_tensor
-from tfrecord_io.columns import (
-    element_and_shape,
-    is_any_tensor,
-    json_value,
-    python_columns,
-    short_type_name,
-    shown_type,
-)
+from tfrecord_io.columns import Column, json_value
 from tfrecord_io.errors import printable
 from tfrecord_io.read import FileIndex
 
@@ -128,17 +121,17 @@ def indexes_table(indexes: Sequence[FileIndex]) -> TextTable:
 
 def schema_table(schema: pa.Schema) -> TextTable:
     """Make a table of column names and types."""
-    return TextTable(["column", "type"], [(printable(f.name) or '""', shown_type(_type(f), f)) for f in schema])
+    return TextTable(["column", "type"], [(printable(f.name) or '""', Column(f).shown_as(_type(f))) for f in schema])
 
 
 def records_table(table: pa.Table) -> TextTable:
     """Make a table with a row for each record, or of a wide table with a row for each column."""
     names = [printable(name) or '""' for name in table.column_names]
     columns = []
-    for f, values in zip(table.schema, python_columns(table), strict=True):
-        is_tensor = is_any_tensor(f.type)
-        shorten = partial(short_tensor, dtype=element_and_shape(f)[0].name) if is_tensor else short
-        columns.append(list(map(shorten, values)))
+    for f, column in zip(table.schema, table.columns, strict=True):
+        is_tensor = Column(f.type).is_tensor
+        shorten = partial(short_tensor, dtype=Column(f).dtype_and_shape[0].name) if is_tensor else short
+        columns.append(list(map(shorten, Column(f).python_rows(column))))
     if len(names) <= MAX_COLUMNS:
         return TextTable(names, list(zip(*columns, strict=True)))
     rows = [(name, _type(f), *cells) for name, f, cells in zip(names, table.schema, columns, strict=True)]
@@ -146,4 +139,4 @@ def records_table(table: pa.Table) -> TextTable:
 
 
 def _type(field: pa.Field) -> str:
-    return printable(short_type_name(field.type, field.metadata))
+    return printable(Column(field.type, field.metadata).short_name)

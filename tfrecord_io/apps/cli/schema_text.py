@@ -14,21 +14,7 @@ from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.apps.tools.save_schema import save_for_path
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.bytes import DTYPE_KEY, companions, element_of
-from tfrecord_io.columns import (
-    ENCODING_KEY,
-    FEATURE_LIST,
-    Field,
-    Schema,
-    apply_overrides,
-    axes_of,
-    element_and_shape,
-    encoding_rules,
-    is_any_tensor,
-    is_fixed_shape_tensor,
-    is_list_like,
-    is_variable_shape_tensor,
-    tensor_value_type,
-)
+from tfrecord_io.columns import Column, Field, Schema, TensorEncoding, apply_overrides
 from tfrecord_io.read import Reader, Suggestion, plan_scan, resolve_sources, suggest_types
 
 
@@ -87,12 +73,12 @@ def save_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Schema, str]:
 
 def _arrow(schema: Schema) -> str:
     lines = ["import pyarrow as pa"]
-    if any(is_variable_shape_tensor(f.value) for f in schema):
+    if any(Column(f.value).is_variable_shape_tensor for f in schema):
         lines.append("import tfrecord_io as tfr")
     lines += ["", "schema = pa.schema(["]
     for f in schema.to_arrow():
         # What the type does not tell: how the values are stored, and the dtype of tensors.
-        kept = {key: value for key, value in (f.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
+        kept = {key: value for key, value in (f.metadata or {}).items() if key in (DTYPE_KEY, Column.ENCODING_KEY)}
         metadata = f", metadata={kept}" if kept else ""
         lines.append(f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{metadata}),")
     return "\n".join([*lines, "])"])
@@ -100,10 +86,10 @@ def _arrow(schema: Schema) -> str:
 
 def _arrow_type(type_: pa.DataType) -> str:
     """Source code of an Arrow type."""
-    if is_fixed_shape_tensor(type_):
+    if Column(type_).is_fixed_shape_tensor:
         return f"pa.fixed_shape_tensor({_arrow_type(type_.value_type)}, {tuple(type_.shape)})"
-    if is_variable_shape_tensor(type_):  # pyarrow has no function for it
-        return f"tfr.tensor({_arrow_type(tensor_value_type(type_))}, {axes_of(type_)}).type"
+    if Column(type_).is_variable_shape_tensor:  # pyarrow has no function for it
+        return f"tfr.tensor({_arrow_type(Column(type_).value_type)}, {Column(type_).axes}).type"
     if t.is_fixed_size_list(type_):
         return f"pa.list_({_arrow_type(type_.value_type)}, {type_.list_size})"
     if t.is_list(type_) or t.is_large_list(type_):
@@ -129,12 +115,12 @@ def _arrow_type(type_: pa.DataType) -> str:
 def _feature_description(schema: Schema) -> str:
     """TensorFlow's feature descriptions, as code that works with `tf.io` and `tfrecord_io`."""
     parts = [("feature_description", schema.to_feature_description())]
-    if any(f.part == FEATURE_LIST for f in schema):
-        parts.append(("sequence_features", schema.to_feature_description(part=FEATURE_LIST)))
+    if any(f.part == Column.FEATURE_LIST for f in schema):
+        parts.append(("sequence_features", schema.to_feature_description(part=Column.FEATURE_LIST)))
     lines = ["import tensorflow as tf", ""]
     for name, features in parts:
         lines += [f"{name} = {{", *(f"    {key!r}: {_feature(feature)}," for key, feature in features.items()), "}"]
-    hints = [hint for f in schema if f.part != FEATURE_LIST and (hint := _decode_raw_hint(f))]
+    hints = [hint for f in schema if f.part != Column.FEATURE_LIST and (hint := _decode_raw_hint(f))]
     if hints:
         lines += ["", "# raw bytes, of parsed = tf.io.parse_single_example(record, feature_description):", *hints]
     return "\n".join(lines)
@@ -142,13 +128,13 @@ def _feature_description(schema: Schema) -> str:
 
 def _decode_raw_hint(f: Field) -> str:
     """A comment that shows how TensorFlow decodes raw bytes; empty for other columns and unsupported dtypes."""
-    if not encoding_rules(f.encoding).companions:
+    if not TensorEncoding.of(f.encoding).companions:
         return ""
-    if is_any_tensor(f.type):
-        element, shape = element_and_shape(f.tensor)
+    if Column(f.type).is_tensor:
+        element, shape = Column(f.tensor).dtype_and_shape
     else:
         type_, shape = f.type, ()
-        while is_list_like(type_):
+        while Column(type_).is_list:
             type_, shape = type_.value_type, (*shape, type_.list_size if t.is_fixed_size_list(type_) else None)
         element = element_of(type_, f.metadata)
     if not element.is_decoded_raw:

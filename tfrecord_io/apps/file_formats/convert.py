@@ -52,18 +52,15 @@ from tfrecord_io.read import (
 )
 from tfrecord_io.store import (
     Entry,
-    LocalFileSystem,
+    Output,
     OutputFile,
+    ResumeJournal,
     Source,
-    SourceVersion,
-    check_outside,
-    check_version,
     locate,
     metadata_of,
     path_text,
     storage_for,
     total,
-    version_of,
 )
 from tfrecord_io.typing import (
     UNSET,
@@ -366,7 +363,7 @@ def _convert(
         writing |= storage.target.keywords
         return _write_other(inputs, target, writes, writing, is_apart=is_apart, is_folder=is_folder)
     embed = _embedding_of({key: writing.pop(key) for key in EMBEDDING if key in writing}, storage.source)
-    check_target = partial(check_outside, paths, read_from, target, write_to)
+    check_target = partial(Output.check_outside, paths, read_from, target, write_to)
     progress = writing.pop("progress", False) if "progress" in reads.reads else False  # reading counts the bytes
     options = WriteOptions.from_keywords({**write_to.keywords, **writing})
     options = replace(options, any_suffix=sides.target_format is not None)
@@ -537,8 +534,8 @@ def _is_folder_of_tables(path: str, writes: Format, keywords: Mapping[str, Any],
         return False
     if path.endswith("/") or any(keywords.get(key) for key in FOLDER_OPTIONS):
         return True
-    fs, name = locate(path, storage)
-    return isinstance(fs, LocalFileSystem) and os.path.isdir(name)
+    location = locate(path, storage)
+    return location.is_local and os.path.isdir(location.name)
 
 
 def _check(
@@ -621,7 +618,7 @@ def convert_by_file(
 
     `settings` are those of `_settings`; `changed` takes a stream and returns the rows to write.
     """
-    versions = [version_of(source) for source in files.sources]
+    versions = [ResumeJournal.version_of(source) for source in files.sources]
     size = total(source.size for source in files.sources)
     with (
         ResumableWriter.begin_or_resume(
@@ -633,9 +630,9 @@ def convert_by_file(
             meter.advance(size or 0)
             return writer.published
 
-        def store(part: WrittenPart, output: OutputFile, source: Source, version: SourceVersion) -> WrittenPart:
+        def store(part: WrittenPart, output: OutputFile, source: Source, version: dict[str, str | int]) -> WrittenPart:
             output.commit()
-            check_version(source, version)
+            ResumeJournal.check_version(source, version)
             return writer.add(part, version)
 
         def make_parts() -> Iterator[Callable[[], WrittenPart]]:

@@ -13,19 +13,9 @@ from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import LIMITS, FileOptions, check_choice, check_keywords
-from tfrecord_io.columns import BatchSource, open_input, short_type_name
+from tfrecord_io.columns import BatchSource, Column, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.store import (
-    Entry,
-    FileSystem,
-    LocalFileSystem,
-    join_below,
-    leads_out,
-    links_out,
-    locate,
-    read_files,
-    reader_threads,
-)
+from tfrecord_io.store import Directory, Entry, FileSystem, locate, read_files
 from tfrecord_io.typing import MissingFiles, Path, StorageLike, TableLike
 
 _ROWS = 256  # whose files are looked up together
@@ -101,7 +91,7 @@ class _Embedding:
 
     def __init__(self, columns: dict[str, str], folder: Path | None, missing: str, options: FileOptions) -> None:
         self._columns, self._missing, self._options = columns, missing, options
-        self._folder = None if folder is None else locate(folder, options.storage)
+        self._folder = None if folder is None else Directory(folder, options.storage)
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
         """The schema with the new columns."""
@@ -112,7 +102,7 @@ class _Embedding:
             field = schema.field(path)
             plain = field.type.value_type if t.is_dictionary(field.type) else field.type
             if not (t.is_string(plain) or t.is_large_string(plain) or t.is_null(plain)):
-                got = short_type_name(field.type, field.metadata)
+                got = Column(field.type, field.metadata).short_name
                 raise SchemaError("paths are text", feature=path, expected="string", got=got)
             if new != path and new in schema.names:
                 raise SchemaError("the table has a column of this name", feature=new, hint="choose another name")
@@ -137,12 +127,10 @@ class _Embedding:
         files: Iterator[tuple[tuple[str, int], Any, Entry | None]] = (
             ((new, at), *located[new][at]) for new, at in order
         )
-        threads = reader_threads(
-            self._options.threads, *(fs for found_files in located.values() for fs, _ in found_files)
-        )
+        filesystems = [fs for found_files in located.values() for fs, _ in found_files]
         contents: dict[str, list[bytes | None]] = {new: [] for new in located}
         size = begin = 0
-        with closing(read_files(files, threads)) as read:
+        with closing(read_files(files, self._options.threads, filesystems)) as read:
             for (new, at), content in read:
                 contents[new].append(content)
                 size += len(content or b"")
@@ -176,15 +164,14 @@ class _Embedding:
     def _locate(self, text: str, feature: str, row: int) -> tuple[FileSystem, str]:
         if self._folder is None:
             return locate(text, self._options.storage)
-        fs, root = self._folder
-        reason, name = leads_out(text), join_below(root, text)
-        if reason is None and isinstance(fs, LocalFileSystem) and links_out(root, name):
+        reason, name = Directory.leads_out(text), self._folder.join(text)
+        if reason is None and self._folder.is_left_by(name):
             reason = "a link leads out of it"
         if reason is not None:
             raise EncodeError(
                 f"the path '{printable(text)}' does not stay below the folder: {reason}", record=row, feature=feature
             )
-        return fs, name
+        return self._folder.fs, name
 
 
 def _add_contents(

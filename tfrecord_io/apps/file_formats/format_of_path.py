@@ -10,29 +10,9 @@ from collections.abc import Sequence
 from tfrecord_io.base import StorageOptions, TransferOptions, check_choice
 from tfrecord_io.bytes import FOLDERS, FORMATS, TFRECORD, Format, keys, load
 from tfrecord_io.bytes import format_of_name as registered_format
-from tfrecord_io.errors import CorruptRecordError, for_cli, printable, secret_url, warn
+from tfrecord_io.errors import for_cli, printable, secret_url, warn
 from tfrecord_io.read import tfds_format
-from tfrecord_io.store import (
-    Entry,
-    FileName,
-    FileSystem,
-    Kind,
-    Manifests,
-    ShardName,
-    files_below,
-    files_with_records,
-    has_image,
-    has_magic,
-    list_directory,
-    locate,
-    other_files,
-    other_suffix,
-    record_files,
-    similar_suffix,
-    tfds_descriptions,
-    without_compression,
-    without_query,
-)
+from tfrecord_io.store import Entry, FileName, FileSystem, Folder, Kind, Listing, OtherSuffix, ShardName, locate
 
 _SHARDS = re.compile(r"@(\*|[0-9]+)(?=\.|$)|\{[0-9]+\.\.[0-9]+\}")  # as in train@8.parquet, train-{00..07}.tar
 
@@ -79,7 +59,7 @@ def formats_of(
         if reads is not folder:
             text = f"is for folders, and '{printable(paths[0])}' is {reads.title}"
             raise for_cli(TypeError(f"files= {text}"), f"--files {text}")
-    other_format = other_suffix(target) if writes is None else None
+    other_format = OtherSuffix.of_path(target) if writes is None else None
     if other_format is not None and (other_format.is_known or not is_directory(target, places.target)):
         raise _unwritable(target, other_format.suffix)
     writes = writes or TFRECORD
@@ -138,7 +118,7 @@ def is_directory(path: str, storage: StorageOptions) -> bool:
 
 
 def _unwritable(path: str, what: str) -> ValueError:
-    similar = similar_suffix(what)
+    similar = OtherSuffix(what, is_known=False).similar
     if similar == what:  # as in x.csv@4
         what, similar = f"shards of {what}", None
     question = "" if similar is None else f"did you mean {similar}? "
@@ -164,7 +144,7 @@ def _common_format(
 
 
 def _format_of_name(path: str) -> Format | None:
-    plain = without_compression(path)
+    plain = FileName.without_compression(path)
     format = registered_format(plain) or registered_format(plain.rstrip("/"))
     if format is not None and plain.endswith("/") and not format.folders:
         return None
@@ -177,7 +157,7 @@ def format_of_source(path: str) -> Format | None:
     """The format of a source by its name; of files of records, a number of a shard may follow their suffix."""
     format = _format_of_name(path)
     if format is None:
-        directory, slash, base = without_query(path).rpartition("/")
+        directory, slash, base = FileName.without_query(path).rpartition("/")
         shard = ShardName.parse(base)
         if shard is not None and not shard.suffix:
             of_shards = _format_of_name(directory + slash + shard.base)
@@ -188,7 +168,7 @@ def format_of_source(path: str) -> Format | None:
 def _check_compression(path: str, format: Format) -> None:
     if format.compressed or not format.suffixes:
         return
-    if without_compression(path) != without_query(path).lower():
+    if FileName.without_compression(path) != FileName.without_query(path).lower():
         reason = f"{format.title} files are not compressed as a whole; they compress their content"
         raise ValueError(f"'{printable(path)}': {reason}")
 
@@ -198,19 +178,22 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     fs, name = locate(path, storage)
     entry = fs.entry(name)
     if entry is None:
-        matches = fs.glob(name) if has_magic(fs, name) else []
-        described = tfds_descriptions(fs, matches)
-        matched = {format_of_source(match.basename) for match in matches if match.name not in described}
+        matches = Listing.of_pattern(fs, name).without_descriptions().entries
+        matched = {format_of_source(match.basename) for match in matches}
         return (matched.pop() if len(matched) == 1 else None) or TFRECORD
     if not entry.directory:
         return TFRECORD
-    listing = listings[path] = list_directory(fs, entry.name)
-    described = tfds_descriptions(fs, listing)
-    listing = [child for child in listing if child.name not in described]
-    present = {child.basename for child in listing}
+    everything = Listing.of_directory(fs, entry.name)
+    listings[path] = everything.entries
+    listing = everything.without_descriptions()
+    present = {child.basename for child in listing.entries}
     names = sorted(present)
     has_named = any(FileName.parse(name).kind is Kind.RECORDS for name in names)
-    if described and not has_named and (of_tfds := tfds_format(fs, entry.name)) is not None:
+    if (
+        len(listing.entries) < len(everything.entries)
+        and not has_named
+        and (of_tfds := tfds_format(fs, entry.name)) is not None
+    ):
         return of_tfds
     if files in FOLDERS and not has_named:
         return FORMATS[FOLDERS[files]]
@@ -226,17 +209,17 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         return _format_of_names(path, [frames[0].basename]) or TFRECORD
     formats = [_format_of_name(name) for name in names]
     may_be_images = not has_named and not any(named is not None and named.typed for named in formats)
-    if may_be_images and has_image(path, storage, by_content=False):
+    if may_be_images and Folder.has_image(path, storage, by_content=False):
         return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
-    if record_files(listing) or _has_records(fs, listing):
+    if listing.has_records():
         return TFRECORD
     has_tables = any(named and not name.startswith("metadata.") for name, named in zip(names, formats, strict=True))
-    if may_be_images and not has_tables and has_image(path, storage, by_content=True):
+    if may_be_images and not has_tables and Folder.has_image(path, storage, by_content=True):
         return FORMATS[FOLDERS["images"]]
     format = _format_of_names(path, names)
     if format is None and not has_named:
         reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
-        advice = files_below(fs, entry.name, listing, _is_of_a_format)
+        advice = listing.clause_about_folders(_is_of_a_format)
         embeds = "embeds files of any kind"
         hint = advice or f'files="all" {embeds}'
         error = FileNotFoundError(errno.ENOENT, f"{reason}; {hint}", secret_url(path))
@@ -282,12 +265,3 @@ def _format_of_names(path: str, names: Sequence[str]) -> Format | None:
         advice = "source_format= names the one to convert, or pass a glob that matches its files"
         raise ValueError(f'{text}; {advice}, or files="all" embeds files of any kind')
     return next((format for _, format in formats.values()), None)
-
-
-def _has_records(fs: FileSystem, listing: list[Entry]) -> bool:
-    """True if a folder without names of TFRecord files has the manifest of a dataset, or files with records."""
-    faults: list[CorruptRecordError] = []  # a damaged manifest is one: reading raises the error again
-    manifests = Manifests(fs, check_sizes=False, faults=faults)
-    files = manifests.apply(lambda: listing, lambda name: True, whole=True)
-    manifests.check(record_files(files), lambda name: True, complete=False)
-    return bool(faults or manifests.datasets or record_files(files) or files_with_records(fs, other_files(files)))

@@ -19,7 +19,7 @@ from tfrecord_io.bytes import FRAME_BYTES, MAX_RECORD_BYTES, OTHER_MESSAGE, Arra
 from tfrecord_io.columns import offset_view, typed_view, valid_mask
 from tfrecord_io.errors import DecodeError, TFRecordError
 from tfrecord_io.read import open_path
-from tfrecord_io.store import OpenPlainFile, PlainFileReader, source_in_memory
+from tfrecord_io.store import OpenPlainFile, Source
 from tfrecord_io.typing import Float64, OnError, RecordTypeLike, SchemaLike, TableLike
 from tfrecord_io.write import PayloadSink, Writer
 
@@ -213,10 +213,10 @@ class RecordColumn(OpenPlainFile):
 
     def source(self) -> Any:
         """The source of the file."""
-        return source_in_memory(self._name, self.size, self)
+        return Source.in_memory(self._name, self.size, self)
 
     def open(self) -> PlainStream:
-        return PlainStream(PlainFileReader(self), self._name, b"", self.size)
+        return self.stream(self._name)
 
     def read_once(self) -> None:
         """It can be read any number of times."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.apps.tf_compat.tf_features import KINDS
 from tfrecord_io.bytes import (
     Array,
     ColumnBuffers,
@@ -27,7 +28,7 @@ from tfrecord_io.bytes import (
     not_examples,
     to_error,
 )
-from tfrecord_io.columns import KINDS, absent, column_mask, memory_errors, runs_within, variable_width, widen
+from tfrecord_io.columns import absent, column_mask, memory_errors, runs_within, variable_width, widen
 from tfrecord_io.errors import DecodeError, TFRecordError
 
 _CHUNK_BYTES = 1 << 30  # of payloads, so that no column overflows its 32-bit offsets

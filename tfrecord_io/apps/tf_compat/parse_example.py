@@ -9,6 +9,7 @@ Tests: tests/apps/tf_compat/test_parse_example.py; with TensorFlow: tests/confor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -18,9 +19,7 @@ import numpy as np
 
 from tfrecord_io.apps.tf_compat.feature_values import Batch, FeatureValues, decode
 from tfrecord_io.apps.tf_compat.row_partitions import row_lengths
-from tfrecord_io.base import DEFAULT_LIMITS, Expansion, Limits, check_keywords
-from tfrecord_io.bytes import Array
-from tfrecord_io.columns import (
+from tfrecord_io.apps.tf_compat.tf_features import (
     Feature,
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -30,8 +29,9 @@ from tfrecord_io.columns import (
     UniformRowLength,
     VarLenFeature,
     as_description,
-    fixed_part,
 )
+from tfrecord_io.base import DEFAULT_LIMITS, Expansion, Limits, check_keywords
+from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable
 
 Parsed = Any
@@ -229,7 +229,7 @@ def _default(name: str, feature: FixedLenFeature | FixedLenSequenceFeature) -> A
         if default is None:
             default = b"" if feature.dtype == "string" else 0
     else:
-        default, count = feature.default_value, fixed_part(tuple(feature.shape))
+        default, count = feature.default_value, math.prod(feature.shape)
         if default is None or count == 0:  # to TensorFlow, a default without values is not a default
             return None
     values = _as_values(name, feature.dtype, default)
@@ -257,7 +257,7 @@ def _as_values(name: str, dtype: str, default: Any) -> Array:
 
 def _parse_fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Batch) -> Parsed:
     column = batch.columns[name]
-    size, records, present = fixed_part(tuple(feature.shape)), len(column.counts), column.present
+    size, records, present = math.prod(feature.shape), len(column.counts), column.present
     if default is None and not present.all():
         reason = "the record has no value for it, and it has no default"
         advice = "describe it as FixedLenFeature(default_value=…), or describe it as a VarLenFeature"
@@ -279,7 +279,7 @@ def padded_sequence(
     name: str, feature: FixedLenSequenceFeature, default: Array, expansion: Expansion, batch: Batch
 ) -> Parsed:
     column = batch.columns[name]
-    size = fixed_part(tuple(feature.shape))
+    size = math.prod(feature.shape)
     column.refuse_records(column.counts % size != 0, f"a multiple of {size}")
     if batch.is_single:
         return column.values.reshape(len(column.values) // size, *feature.shape)

@@ -8,6 +8,7 @@ tests/conformance/test_parse_sequence_example.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,9 +30,7 @@ from tfrecord_io.apps.tf_compat.parse_example import (
     raise_first,
     row_splits_of,
 )
-from tfrecord_io.base import DEFAULT_LIMITS, Expansion, Limits, check_keywords
-from tfrecord_io.bytes import Array
-from tfrecord_io.columns import (
+from tfrecord_io.apps.tf_compat.tf_features import (
     Feature,
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -39,8 +38,9 @@ from tfrecord_io.columns import (
     UniformRowLength,
     VarLenFeature,
     as_description,
-    fixed_part,
 )
+from tfrecord_io.base import DEFAULT_LIMITS, Expansion, Limits, check_keywords
+from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
 
 T = TypeVar("T")
@@ -242,7 +242,7 @@ def _dense_steps(name: str, feature: FixedLenSequenceFeature, expansion: Expansi
         reason = "the record lacks the feature list, which may not be missing"
         advice = "describe it with allow_missing=True"
         raise FeatureNotFoundError(reason, record=int((~column.present).argmax()), feature=name, hint=advice)
-    size = fixed_part(tuple(feature.shape))
+    size = math.prod(feature.shape)
     wrong = column.values.counts != size
     _parse_steps(column, lambda: column.values.refuse_records(wrong, size))
     default = np.array([b""], object) if feature.dtype == "string" else np.zeros(1, column.values.values.dtype)

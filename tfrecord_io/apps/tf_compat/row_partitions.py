@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from tfrecord_io.apps.tf_compat.feature_values import FeatureValues
+from tfrecord_io.apps.tf_compat.tf_features import Partition, RowLengths, RowLimits, RowSplits, RowStarts, ValueRowIds
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Partition, RowLengths, RowLimits, RowSplits, RowStarts, ValueRowIds
 from tfrecord_io.errors import DecodeError
 
 _MAX_EMPTY_ROWS = 1 << 24  # in a batch: ValueRowIds can claim empty rows without a byte for each

@@ -34,7 +34,7 @@ from tfrecord_io.read import (
     withdraw_if_replaced,
     write_index,
 )
-from tfrecord_io.store import RandomAccessFile, Source, open_plain, total
+from tfrecord_io.store import RandomAccessFile, Source, total
 from tfrecord_io.typing import UNSET, FilesLike, InputPath, ProgressLike, StorageLike, Unset
 
 
@@ -60,7 +60,7 @@ def write_indexes(
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
 
         def write_one(source: Source) -> FileIndex:
-            with open_plain(source, "an index") as ranges:
+            with RandomAccessFile.open_plain(source, "an index") as ranges:
                 checks = Checks.from_check_crc(options.check_crc)
                 index = scan_index(source.path, ranges, options.limits.record_bytes, meter, checks=checks)
             fs, target = source.remote or (None, source.path)
@@ -166,7 +166,7 @@ def check_indexes(
 
 
 def _check_one(source: Source, file: Source | None, options: FrameOptions, meter: ProgressMeter) -> FileIndex:
-    with open_plain(source, "an index") as ranges:
+    with RandomAccessFile.open_plain(source, "an index") as ranges:
         try:
             if file is None:
                 reason = "the file has no index"

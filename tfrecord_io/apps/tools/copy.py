@@ -7,11 +7,11 @@ tests/store/copies/test_copy_files_stores.py.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from tfrecord_io.base import check_keywords
 from tfrecord_io.read import files_in_folders, options_from_call, whole_files
-from tfrecord_io.store import CopyReport, FileCopyOptions, Verify, copy_files
+from tfrecord_io.store import CopyReport, FileCopyOptions, copy_files
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
 
 
@@ -20,7 +20,7 @@ def copy(
     source: FilesLike,
     target: Path,
     *,
-    verify: Verify = "records",
+    verify: Literal["records", "bytes"] = "records",
     update: bool = False,
     mode: FileMode | None = None,
     all_files: bool = False,

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from tfrecord_io.base import MessageType, ReadOptions, Report, Summary, check_keywords, counted
-from tfrecord_io.columns import HEADINGS, ColumnAccumulator, ColumnSummary, stored_as
+from tfrecord_io.columns import Column, ColumnAccumulator, ColumnSummary
 from tfrecord_io.read import SAMPLE_ROWS, Suggestion, open_path, options_from_call, suggest_types
 from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLike, StorageLike, Unset
 
@@ -33,7 +33,7 @@ class Description(Report):
 
     def _summary(self) -> Summary:
         lines = [line for suggestion in self.suggestions for line in suggestion.lines()]
-        return Summary(counted(self.records, "record"), HEADINGS, self.rows(), lines)
+        return Summary(counted(self.records, "record"), ColumnSummary.HEADINGS, self.rows(), lines)
 
     def rows(self) -> list[tuple[str, ...]]:
         """Rows of text, one per column, in the order of `HEADINGS`."""
@@ -103,7 +103,7 @@ def describe(
     ).for_inspection()
     with open_path(source, options) as reader:
         is_message = isinstance(options.record_type, MessageType)
-        stored = [None if is_message else stored_as(field) for field in reader.schema]
+        stored = [None if is_message else Column(field).stored_as for field in reader.schema]
         accumulators = [
             ColumnAccumulator(field.name, field.type, field.metadata, type_)
             for field, type_ in zip(reader.schema, stored, strict=True)

@@ -25,7 +25,7 @@ from tfrecord_io.base import (
     short,
 )
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import rows_of, selectable, short_type_name
+from tfrecord_io.columns import Column, selectable
 from tfrecord_io.errors import FeatureNotFoundError, for_cli, printable
 from tfrecord_io.read import Files, Reader, open_scan, options_from_call
 from tfrecord_io.store import total
@@ -415,7 +415,7 @@ def _common_columns(a: pa.Schema, b: pa.Schema) -> list[str]:
 
 
 def _compare_schemas(a: pa.Schema, b: pa.Schema) -> tuple[SchemaDifference, ...]:
-    types = [{f.name: short_type_name(f.type, f.metadata) for f in schema} for schema in (a, b)]
+    types = [{f.name: Column(f.type, f.metadata).short_name for f in schema} for schema in (a, b)]
     names = dict.fromkeys([*types[0], *types[1]])
     pairs = [(name, types[0].get(name), types[1].get(name)) for name in names]
     return tuple(SchemaDifference(*pair) for pair in pairs if pair[1] != pair[2])
@@ -473,7 +473,7 @@ def _find_differences(a: pa.RecordBatch, b: pa.RecordBatch, name: str) -> Iterat
 
 
 def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
-    return rows_of(pa.chunked_array([batch.column(name)]), batch.schema.field(name))
+    return Column(batch.schema.field(name)).python_rows(pa.chunked_array([batch.column(name)]))
 
 
 def _is_equal(a: Any, b: Any) -> bool:

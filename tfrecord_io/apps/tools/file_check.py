@@ -9,7 +9,7 @@ Tests: tests/apps/tools/test_file_check.py; of calls: tests/apps/tools/test_veri
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tfrecord_io.apps.tools.build_index import compare_index
 from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
@@ -18,16 +18,11 @@ from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter
 from tfrecord_io.bytes import HEADER_BYTES, Fault, crc32c, frame_size, is_wire_fault, no_examples, not_examples
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, TFRecordError
 from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, find_again, segment_pool
-from tfrecord_io.store import (
-    HeldContent,
-    Source,
-    Stopped,
-    SummedFile,
-    checksum,
-    is_small,
-    open_plain,
-    open_random_access,
-)
+from tfrecord_io.store import RandomAccessFile, Source, SummedFile
+
+
+class Stopped(Exception):
+    """The caller has set the event that stops the check."""
 
 
 @dataclass(slots=True)
@@ -104,16 +99,16 @@ class FileChecker:
         Stopped
             `stopped` was set.
         """
-        if self.index is None or not is_small(self.source):
+        if self.index is None or not self.source.is_small:
             return self._check()
-        held_content = HeldContent()  # as the index is compared with it, too
-        self.source = replace(self.source, held=held_content)
+        self.source = self.source.holding()  # as the index is compared with the content, too
         try:
-            with open_random_access(self.source) as file:
+            with RandomAccessFile.open(self.source) as file:
                 file.read(0, file.size)
             return self._check()
         finally:
-            held_content.drop()
+            if self.source.held is not None:
+                self.source.held.drop()
 
     def _check(self) -> FileCheck:
         source = self.source
@@ -271,7 +266,7 @@ class FileChecker:
         if self._summed is not None and self._summed.size == self.source.size:
             size, crc = self._summed.size, self._summed.crc
         else:
-            size, crc = checksum(self.source, crc32c)
+            size, crc = self.source.checksum(crc32c)
         checks = [(shard.check_size, size), (shard.check_checksum, crc)]
         for check, value in [*([] if records is None else [(shard.check_records, records)]), *checks]:
             try:
@@ -282,7 +277,7 @@ class FileChecker:
     def _check_index(self, index: Source, *, is_latest: bool = False) -> None:
         """Compare an index file with the headers of all records."""
         try:
-            with open_plain(self.source, "an index") as file:
+            with RandomAccessFile.open_plain(self.source, "an index") as file:
                 compare_index(self.source, index, file, self.options.limits.record_bytes)
         except (FileNotFoundError, ReplacedError) as error:
             self.source.check_unchanged()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tfrecord_io.base import ReadOptions, Report, Summary, byte_size, check_keywords, counted
-from tfrecord_io.columns import logical_name, shown_type
+from tfrecord_io.columns import Column
 from tfrecord_io.errors import printable
 from tfrecord_io.read import Files, Reader, RecordFile, first_contents, options_from_call, plan_scan, unite_embedded
 from tfrecord_io.store import SourcePrefetcher, metadata_of, total
@@ -60,7 +60,7 @@ class Metadata(Report):
         amounts += [] if self.records is None else [counted(self.records, "record")]
         compressions = {file.compression for file in self.files} - {None}
         title = ", ".join([*amounts, *sorted(map(str, compressions)), f"schema {self.schema_source}"])
-        types = [shown_type(logical_name(f.type, f.metadata), f) for f in self.schema]
+        types = [Column(f).shown_as(Column(f.type, f.metadata).logical_name) for f in self.schema]
         rows = [(printable(f.name), printable(type_)) for f, type_ in zip(self.schema, types, strict=True)]
         lines = [f"{printable(name)}: {printable(text)}" for name, text in self.metadata.items()]
         return Summary(f"Metadata of {title}", ("column", "type"), rows, lines)

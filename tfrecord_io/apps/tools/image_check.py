@@ -20,7 +20,7 @@ import pyarrow as pa
 from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
 from tfrecord_io.base import FrameOptions, ScanOptions, ordered
 from tfrecord_io.bytes import IMAGES, looks_like
-from tfrecord_io.columns import IMAGE_KEY, ImageHeader, RowFault, image_header, is_bytes, is_list_like, pillow
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RowFault, pillow
 from tfrecord_io.errors import (
     DecodeError,
     FeatureNotFoundError,
@@ -30,7 +30,6 @@ from tfrecord_io.errors import (
     printable,
 )
 from tfrecord_io.read import Scan, open_as_it_is, plan_scan
-from tfrecord_io.rows import check_pixel_count, check_pixels
 from tfrecord_io.store import Source
 from tfrecord_io.typing import RecordTypeName
 
@@ -94,13 +93,15 @@ def _goes_on(error: Exception) -> bool:
 
 def _byte_columns(scan: Scan) -> list[str]:
     """The columns of bytes, and of lists of them."""
-    return [f.name for f in scan.schema if is_bytes(f.type.value_type if is_list_like(f.type) else f.type)]
+    return [f.name for f in scan.schema if Column(f.type.value_type if Column(f.type).is_list else f.type).is_bytes]
 
 
 def _image_columns(scan: Scan) -> set[str]:
     """The columns that are declared as images, are called so, or have one in the first records."""
     possible = _byte_columns(scan)
-    columns = {name for name in possible if name == _ENCODED or IMAGE_KEY in (scan.schema.field(name).metadata or {})}
+    columns = {
+        name for name in possible if name == _ENCODED or ImageForm.KEY in (scan.schema.field(name).metadata or {})
+    }
     untyped_names = [name for name in possible if name not in columns]
     if not untyped_names:
         return columns
@@ -109,7 +110,7 @@ def _image_columns(scan: Scan) -> set[str]:
         for batch in reader:
             for name in untyped_names:
                 column = batch.column(name)
-                values = column.flatten() if is_list_like(column.type) else column
+                values = column.flatten() if Column(column.type).is_list else column
                 if name not in columns and any(_begins_as_image(scalar) for scalar in values):
                     columns.add(name)
     return columns
@@ -217,7 +218,7 @@ class _ImageCheck:
             for column, of_image in stated.items():
                 facts = {what: values[name][row] for what, name in of_image.items()}
                 scalar = batch.column(column)[row]
-                if not is_list_like(scalar.type):
+                if not Column(scalar.type).is_list:
                     yield partial(self._check, row, column, scalar=scalar, facts=facts, where="")
                     continue
                 for number, item in enumerate(scalar.values or ()):
@@ -238,10 +239,10 @@ def _faults(data: bytes | None, column: str, facts: Mapping[str, Any], *, full: 
         yield "there is no image" if data is None else "it has no bytes", "an image", data
         return
     try:
-        header = image_header(data, "", column)
-        check_pixel_count(header.height, header.width)
+        header = ImageHeader.read(data, "", column)
+        header.check_size()
         if full:
-            check_pixels(data, column)
+            PixelReader.check(data, column)
     except DecodeError as error:
         yield error.reason, error.expected, error.got
         return

@@ -12,16 +12,7 @@ import pyarrow.compute as pc
 
 from tfrecord_io.base import LIMITS, ReadOptions, check_keywords, check_names
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import (
-    int64_array,
-    is_bytes,
-    is_list_like,
-    is_text,
-    open_input,
-    runs_within,
-    selectable,
-    use_plain_layouts,
-)
+from tfrecord_io.columns import Column, int64_array, open_input, runs_within, selectable
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
 from tfrecord_io.read import Reader, open_path, options_from_call
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, TableLike, Unset
@@ -87,7 +78,7 @@ def join(
     """
     names = check_names("on", on)
     try:
-        added_rows = use_plain_layouts(open_input(table))
+        added_rows = open_input(table).with_plain_layouts()
         right = pa.Table.from_batches(added_rows.batches, added_rows.schema).combine_chunks()
     except EncodeError as error:
         if error.feature in names:
@@ -166,9 +157,9 @@ def _row_bytes(table: pa.Table) -> Array:
     """Estimate the bytes of each row, by the lengths of its texts and lists; with a last 0, for the row -1."""
     sizes = np.zeros(table.num_rows + 1)
     for column in table.columns:
-        if is_text(column.type) or is_bytes(column.type):
+        if Column(column.type).is_text or Column(column.type).is_bytes:
             lengths = pc.binary_length(column)
-        elif is_list_like(column.type):
+        elif Column(column.type).is_list:
             lengths = pc.list_value_length(column)
         else:
             lengths = pa.repeat(1, len(column))
@@ -264,7 +255,7 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
 def _kind(type_: pa.DataType) -> int | None:
     """Number of the kind of a type: values of different kinds never match."""
     has_zone = lambda t: pa.types.is_timestamp(t) and t.tz is not None  # noqa: E731
-    kinds = (lambda t: is_text(t) or is_bytes(t), pa.types.is_boolean, has_zone, pa.types.is_temporal)
+    kinds = (lambda t: Column(t).is_text or Column(t).is_bytes, pa.types.is_boolean, has_zone, pa.types.is_temporal)
     return next((number for number, is_kind in enumerate(kinds) if is_kind(type_)), None)
 
 

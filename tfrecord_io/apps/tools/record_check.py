@@ -27,7 +27,7 @@ from tfrecord_io.bytes import (
     Text,
     get_engine,
 )
-from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable, equal_types, plan_columns, unpack
+from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable, plan_columns
 from tfrecord_io.errors import SchemaError
 
 _MAX_EXPANSION = 64 << 20
@@ -133,14 +133,14 @@ class RecordChecker:
         assert self._decoder is not None
         schema, error = self._contents.schema, None
         try:
-            embedded = unpack(content)
+            embedded = EmbeddedSchema.parse(content)
         except EmbeddedSchemaUnreadable as unreadable:
             error = unreadable.reason
         else:
             if schema is None:
                 self._contents.schema = embedded
                 self._plan_schema(embedded)
-            elif not equal_types(schema.schema, embedded.schema):
+            elif not embedded.has_types(schema.schema):
                 error = "it carries an embedded schema that differs from that of the file's first record"
         self._decoder.accept_embedded()
         return None if error is None else SchemaError(error, path=self._path, record=record, offset=offset)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import is_bytes, is_list_like, is_text
+from tfrecord_io.columns import Column
 
 HASH = np.dtype([("first", "<u8"), ("second", "<u8")])
 _SEEDS = (np.uint64(1), np.uint64(2))
@@ -48,11 +48,11 @@ def run_starts(hashes: Array, order: Array) -> Array:
 
 def has_hashes(type_: pa.DataType) -> bool:
     """True if `column_hashes` takes columns of a type: single values, and lists of such types."""
-    if pa.types.is_dictionary(type_) or is_list_like(type_):
+    if pa.types.is_dictionary(type_) or Column(type_).is_list:
         return has_hashes(type_.value_type)
     return bool(
-        is_text(type_)
-        or is_bytes(type_)
+        Column(type_).is_text
+        or Column(type_).is_bytes
         or pa.types.is_null(type_)
         or pa.types.is_decimal(type_)
         or (pa.types.is_primitive(type_) and not pa.types.is_interval(type_))
@@ -66,7 +66,7 @@ def column_hashes(column: pa.Array) -> list[Array]:
     if pa.types.is_null(column.type):
         return [np.zeros(len(column), np.uint64)] * 2
     is_valid = np.asarray(column.is_valid())
-    if is_list_like(column.type):
+    if Column(column.type).is_list:
         hashes = _list_hashes(column)
     elif pa.types.is_primitive(column.type) and not pa.types.is_decimal(column.type):
         values = _as_integers(column)

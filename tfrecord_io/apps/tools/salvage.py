@@ -24,7 +24,7 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
 from tfrecord_io.read import SkippedRegion, options_from_call, regions_table, whole_files
-from tfrecord_io.store import Source, check_outside, is_dangling, open_output, resolve_inputs, total
+from tfrecord_io.store import Output, Source, open_output, resolve_inputs, total
 from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset
 
 HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")
@@ -210,7 +210,7 @@ def salvage(
     )
     src, dst = whole_files(source, "salvage"), target
     found = _find_files(src, options.source)
-    check_outside(src, options.source, target=dst, storage=options.target, sources=found.sources)
+    Output.check_outside(src, options.source, target=dst, storage=options.target, sources=found.sources)
     targets = plan_targets(found.sources, dst, options.target, report)
     with ProgressMeter(options.progress, total(source.size for source in found.sources), "bytes") as bar:
         files = SalvageWriter(targets, options, dry_run, bar).run()
@@ -244,7 +244,7 @@ def _find_files(path: Any, storage: StorageOptions) -> _FoundFiles:
     if (empty := next((source for source in sources if source.has_no_file), None)) is not None:
         raise FileNotFoundError(errno.ENOENT, "the dataset has no rows: its manifest names no file", empty.path)
     missing += missing_shards(sources, path)
-    links = (file.path for file in sources if file.local and file.size is None and is_dangling(file.path))
+    links = (file.path for file in sources if file.is_dangling)
     nowhere = dict.fromkeys(links)
     if len(nowhere) < len(sources):  # else opening one is an error
         missing += nowhere

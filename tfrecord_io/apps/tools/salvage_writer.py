@@ -9,7 +9,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Generator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -24,14 +24,7 @@ from tfrecord_io.base import (
     StorageOptions,
 )
 from tfrecord_io.bytes import CODECS, FRAME_BYTES, Plan, RecordType, get_engine, is_other_format
-from tfrecord_io.columns import (
-    FEATURE_LIST,
-    EmbeddedSchema,
-    EmbeddedSchemaUnreadable,
-    Schema,
-    embedded_content,
-    field_bytes,
-)
+from tfrecord_io.columns import Column, EmbeddedSchema, EmbeddedSchemaUnreadable, Schema
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
@@ -53,12 +46,10 @@ from tfrecord_io.read import (
     open_as_it_is,
 )
 from tfrecord_io.store import (
-    NO_CONTENT,
     ColumnFolder,
     FileName,
-    FileSystem,
-    LocalFileSystem,
-    NamedShards,
+    Manifest,
+    OtherSuffix,
     Output,
     Publication,
     ShardName,
@@ -66,13 +57,7 @@ from tfrecord_io.store import (
     Source,
     WrittenShard,
     change_of,
-    check_named,
-    check_suffix,
-    check_writable,
-    identity,
     locate,
-    make_parent,
-    open_publication,
 )
 from tfrecord_io.write import FrameSink, SchemaUnion, say_published, try_add_prefix
 
@@ -230,15 +215,15 @@ def plan_targets(
         A file that is not a shard would be put into the directory of a dataset with a manifest.
     """
     text = os.fspath(dst)
-    fs, name = locate(dst, storage)
-    check_writable(fs, name)
-    entry = fs.entry(name)
+    location = locate(dst, storage)
+    location.check_writable()
+    entry = location.fs.entry(location.name)
     has_folders = any(source.partitions for source in sources)
     into_directory = len(sources) > 1 or has_folders or text.endswith("/") or (entry is not None and entry.directory)
     if entry is None and ShardSpec.parse(text) is not None:
         raise ValueError(f"'{printable(text)}' is a shard spec: shards keep their names, so pass a directory")
     if not into_directory:
-        check_suffix(text)
+        OtherSuffix.check_none(text)
         targets = [Target(sources[0], text, None, same_name=False)]
     else:
         root = text.rstrip("/") + "/"
@@ -259,17 +244,17 @@ def plan_targets(
     if (twice := next((path for path, count in Counter(paths).items() if count > 1), None)) is not None:
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
     files = (source for source in sources if source.local or source.remote is not None)
-    read = {place for source in files for place in _places(*source.location)}
-    reported = set() if report is None else _places(*locate(report, storage))
+    read = {place for source in files for place in source.location.identities()}
+    reported = set() if report is None else locate(report, storage).identities()
     for target in targets:
-        target_places = _places(*locate(target.path, storage))
+        target_places = locate(target.path, storage).identities()
         if target_places & read:
             raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
         if reported & target_places or reported & read:
             text = f"'{printable(os.fspath(report or ''))}' is a file that is read or written"
             raise ValueError(f"{text}: choose another file for the report")
     for target in [target for target in targets if target.dataset is None][:1]:
-        check_named(target.path, storage)
+        Output.check_named(target.path, storage)
     return targets
 
 
@@ -290,16 +275,6 @@ def _relative_paths(paths: Sequence[tuple[str, str]]) -> list[str]:
     return [
         "".join(f"{name}/" for name in parent[common:]) + end for parent, (_, end) in zip(parents, paths, strict=True)
     ]
-
-
-def _places(fs: FileSystem, name: str) -> set[tuple[Any, ...]]:
-    """Identities of a file: its place and, of a local one, its inode."""
-    places: set[tuple[Any, ...]] = {identity(fs, name)}
-    if isinstance(fs, LocalFileSystem):
-        with suppress(FileNotFoundError, NotADirectoryError):
-            status = os.stat(name)
-            places.add((status.st_dev, status.st_ino, None))
-    return places
 
 
 def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
@@ -401,7 +376,7 @@ class SalvageWriter:
             return self._copy(target, records, None)[0]
         compression = target.codec(records.compression)
         if target.same_name:
-            make_parent(target.path, self.options.target)
+            locate(target.path, self.options.target).make_parent()
         sink = FrameSink(target.path, self.options.target, compression=compression, mode=self.options.mode)
         try:
             result, _ = self._copy(target, records, sink)
@@ -439,11 +414,11 @@ class SalvageWriter:
             # Of shards with several schemas, but no manifest, each read decides.
             stated = targets[0].source.shard
             only_schema = next(iter(contents)) if len(contents) == 1 else None
-            facts = NO_CONTENT._replace(schema=only_schema)
+            facts = Manifest(schema=only_schema)
             if stated is not None:
                 types = stated.manifest.partition_schema if targets[0].folder else None
                 version = stated.manifest
-                facts = NO_CONTENT._replace(schema=version.schema, partition_schema=types, metadata=version.metadata)
+                facts = Manifest(schema=version.schema, partition_schema=types, metadata=version.metadata)
             published = dataset.publish(shards, facts)
         except BaseException:
             for sink in sinks:
@@ -461,15 +436,15 @@ class SalvageWriter:
         base = "/".join(first.dataset)
         if not first.folder:
             names = tuple(target.path.rpartition("/")[2] for target in targets)
-            output: Output = NamedShards(first.path, True, len(names), base=base, names=names)
-            return open_publication(output, change_of(mode, SchemaUnion(), grows=False), storage)
+            output = Output.of_names(first.path, base, names)
+            return Publication.start(output, change_of(mode, SchemaUnion(), grows=False), storage)
         assert first.source.shard is not None
         codec = CODECS.of_path(first.path)
         suffix = RECORD_SUFFIXES[0] + ("" if codec is None else codec.suffixes[0])
         compression = None if codec is None else codec.name
         output = Output(base, True, None, compression=compression, base=base, suffix=suffix, grows=True)
         columns = tuple(name for name, _ in first.source.partitions)
-        return open_publication(output, change_of(mode, SchemaUnion(), columns, grows=True), storage)
+        return Publication.start(output, change_of(mode, SchemaUnion(), columns, grows=True), storage)
 
     def _open(self, target: Target) -> IntactRecords:
         records = IntactRecords(target.source, self.options, self.progress)
@@ -488,12 +463,12 @@ class SalvageWriter:
             if is_first:
                 is_first = False
                 first = data[: sizes[0]]
-                content = embedded_content(first)
+                content = EmbeddedSchema.content_of(first)
                 schema = None if content is None else "kept"
                 if content is None and records.lost_first:
                     content = self._schema_of(target)
                     whole = (
-                        try_add_prefix(field_bytes(content), first)
+                        try_add_prefix(EmbeddedSchema.field_of(content), first)
                         if content is not None and is_message(first)
                         else None
                     )
@@ -539,7 +514,7 @@ class SalvageWriter:
         records = IntactRecords(target.source, self.options)
         with closing(records.frames()) as blocks:
             for data, sizes in blocks:
-                return None if records.lost_first else embedded_content(data[: sizes[0]])
+                return None if records.lost_first else EmbeddedSchema.content_of(data[: sizes[0]])
         return None
 
 
@@ -550,7 +525,7 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
     except EmbeddedSchemaUnreadable:
         return False
     schema = Schema.parse(embedded.schema)
-    has_steps = any(field.part == FEATURE_LIST for field in schema)
+    has_steps = any(field.part == Column.FEATURE_LIST for field in schema)
     record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
     resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # which has to name all features
     reading = ScanOptions(schema=schema, compression=options.compression, limits=options.limits, on_error=_is_damage)

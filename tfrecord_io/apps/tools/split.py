@@ -22,7 +22,7 @@ from tfrecord_io.base import CopyOptions, check_integer, check_keywords, counted
 from tfrecord_io.bytes import Array, get_codec
 from tfrecord_io.errors import for_cli
 from tfrecord_io.read import options_from_call
-from tfrecord_io.store import FileName, ShardName, ShardSpec, check_writable, locate, new_parent
+from tfrecord_io.store import FileName, ShardName, ShardSpec, locate
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -387,10 +387,10 @@ def _copy_parts(copied: CopiedRecords, dst: str, names: Sequence[str], labels: A
     """Write each part to a file or dataset of its name in the directory `dst`."""
     codec = None if copied.options.compression in (None, "infer") else get_codec(copied.options.compression)
     suffix = ".tfrecord" + (codec.suffixes[0] if codec is not None else "")
-    check_writable(*locate(dst, copied.options.target))
+    locate(dst, copied.options.target).check_writable()
     directory = dst if dst.endswith("/") else f"{dst}/"
     files = [f"{name}{suffix}" for name in names]
-    with new_parent(directory, copied.options.target), record_outputs(copied, directory, files) as outputs:
+    with locate(directory, copied.options.target).new_parent(), record_outputs(copied, directory, files) as outputs:
         for number, folder, frames in split_by_label(copied, labels):
             outputs[number].folder(folder).write(frames)
     return {name: output.report for name, output in zip(names, outputs, strict=True)}

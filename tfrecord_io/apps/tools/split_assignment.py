@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import Selection, check_integer, listed
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import python_values
+from tfrecord_io.columns import Column
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
 from tfrecord_io.read import Reader, plan_scan
 from tfrecord_io.write import CopiedRecords, Frames, WriteReport, record_outputs, selected
@@ -202,7 +202,9 @@ def _distinct(column: pa.Array) -> tuple[list[Any], Array]:
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     missing = len(encoded.dictionary)
     used, indices = np.unique(np.asarray(encoded.indices.cast(pa.int64()).fill_null(missing)), return_inverse=True)
-    values = python_values(encoded.dictionary.take(pa.array(used[used < missing])))
+    values = Column(encoded.dictionary.take(pa.array(used[used < missing])).type).python_rows(
+        pa.chunked_array([encoded.dictionary.take(pa.array(used[used < missing]))])
+    )
     return values + [None] * (len(used) - len(values)), indices
 
 

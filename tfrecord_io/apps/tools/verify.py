@@ -33,7 +33,7 @@ from tfrecord_io.base import (
     ordered,
 )
 from tfrecord_io.bytes import RECORD_TYPES, Kind
-from tfrecord_io.columns import EmbeddedSchema, merge
+from tfrecord_io.columns import EmbeddedSchema, merge_embedded
 from tfrecord_io.errors import (
     CorruptRecordError,
     FeatureTypeError,
@@ -44,7 +44,7 @@ from tfrecord_io.errors import (
     printable,
 )
 from tfrecord_io.read import datasets_in, find_indexes, options_from_call, regions_table, resolve_sources, whole_files
-from tfrecord_io.store import BLOCK_BYTES, ShardName, Source, total
+from tfrecord_io.store import BlockReader, ShardName, Source, total
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, RecordTypeName, StorageLike, Unset
 
 _WAITING = 32  # remote files at a time
@@ -320,7 +320,9 @@ def _concurrent_files(sources: Sequence[Source], options: FrameOptions) -> int:
     if options.threads is not None or any(source.remote is None for source in sources):
         return options.thread_count
     largest = max(source.size or 0 for source in sources)
-    record_bytes = 2 * min(largest, LIMITS.pending_range_bytes) + BLOCK_BYTES  # for a record larger than a block
+    record_bytes = (
+        2 * min(largest, LIMITS.pending_range_bytes) + BlockReader.BLOCK_BYTES
+    )  # for a record larger than a block
     return max(options.thread_count, min(_WAITING, _MEMORY // record_bytes))
 
 
@@ -380,7 +382,7 @@ def _join_schema(
         return
     schema = EmbeddedSchema(contents.schema.schema, contents.schema.dictionaries, path)
     earlier_schema = schemas.get(dataset)
-    schemas[dataset] = united = schema if earlier_schema is None else merge(earlier_schema, schema)
+    schemas[dataset] = united = schema if earlier_schema is None else merge_embedded(earlier_schema, schema)
     for column in united.conflicts.keys() - (earlier_schema.conflicts.keys() if earlier_schema is not None else ()):
         raise united.conflicts[column]
 

@@ -11,7 +11,7 @@ import io
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from tfrecord_io.bytes import IMAGES, looks_like
 from tfrecord_io.errors import DecodeError, needs
@@ -33,6 +33,8 @@ PNG = b"\x89PNG\r\n\x1a\n"
 @dataclass(frozen=True, slots=True)
 class ImageHeader:
     """The form of an encoded image, as stored: an orientation in its metadata is not applied."""
+
+    FORMATS: ClassVar[tuple[str, ...]] = IMAGE_FORMATS  # of Pillow, in which images are opened
 
     format: str  # a key of `IMAGES`
     height: int
@@ -56,38 +58,52 @@ class ImageHeader:
         """True if a stated height and width are those of that picture; see the function."""
         return is_turned(stated, (self.height, self.width), self.orientation)
 
+    def check_size(self) -> None:
+        """Raise DecodeError for more pixels than Pillow decodes."""
+        check_pixel_count(self.height, self.width)
 
-def image_header(data: bytes, path: str, feature: str | None = None) -> ImageHeader:
-    """The header of an image; pixels are not decoded.
+    @classmethod
+    def read(cls, data: bytes, path: str, feature: str | None = None) -> ImageHeader:
+        """The header of an image; pixels are not decoded.
 
-    DecodeError if it is not an image of a known format, or declares more pixels than Pillow accepts.
-    """
-    images = pillow("reading the sizes of images")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", images.DecompressionBombWarning)  # nothing is decoded
-            with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
-                header = _header(image, data)
-    except images.DecompressionBombError as error:
-        reason = "its header declares more pixels than twice PIL.Image.MAX_IMAGE_PIXELS"
-        advice = "raise that limit if the image is genuine"
-        limit = images.MAX_IMAGE_PIXELS
-        raise DecodeError(reason, path=path, feature=feature, expected=limit, hint=advice) from error
-    except MemoryError:
-        raise
-    except Exception as error:  # Pillow's readers raise exceptions of any type, some with the image's bytes
-        tiff = tiff_form(data)
-        if tiff is None:
-            form = looks_like(data)
-            reason = f"its {len(data)} bytes are not an image of a known format"
-            reason = reason if form is None else f"{reason}; they look like {form}"
-            got = type(error).__name__
-            raise DecodeError(reason, path=path, feature=feature, expected=KNOWN_FORMATS, got=got) from None
-        header = ImageHeader("tiff", *tiff[:2], "TIFF", *tiff[2:])
-    if header.height < 1 or header.width < 1:
-        reason = f"its header declares {header.width}×{header.height} pixels"
-        raise DecodeError(reason, path=path, feature=feature, expected=KNOWN_FORMATS, got=(header.height, header.width))
-    return header
+        DecodeError if it is not an image of a known format, or declares more pixels than Pillow accepts.
+        """
+        images = pillow("reading the sizes of images")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", images.DecompressionBombWarning)  # nothing is decoded
+                with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
+                    header = _header(image, data)
+        except images.DecompressionBombError as error:
+            reason = "its header declares more pixels than twice PIL.Image.MAX_IMAGE_PIXELS"
+            advice = "raise that limit if the image is genuine"
+            limit = images.MAX_IMAGE_PIXELS
+            raise DecodeError(reason, path=path, feature=feature, expected=limit, hint=advice) from error
+        except MemoryError:
+            raise
+        except Exception as error:  # Pillow's readers raise exceptions of any type, some with the image's bytes
+            tiff = tiff_form(data)
+            if tiff is None:
+                form = looks_like(data)
+                reason = f"its {len(data)} bytes are not an image of a known format"
+                reason = reason if form is None else f"{reason}; they look like {form}"
+                got = type(error).__name__
+                raise DecodeError(reason, path=path, feature=feature, expected=KNOWN_FORMATS, got=got) from None
+            header = ImageHeader("tiff", *tiff[:2], "TIFF", *tiff[2:])
+        if header.height < 1 or header.width < 1:
+            reason = f"its header declares {header.width}×{header.height} pixels"
+            raise DecodeError(
+                reason, path=path, feature=feature, expected=KNOWN_FORMATS, got=(header.height, header.width)
+            )
+        return header
+
+
+def check_pixel_count(height: int, width: int) -> None:
+    """Raise DecodeError for more pixels than Pillow decodes."""
+    limit = pillow("reading the sizes of images").MAX_IMAGE_PIXELS
+    if limit is not None and height * width > limit:
+        reason = f"its {width}×{height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
+        raise DecodeError(reason, expected=limit, got=height * width)
 
 
 def _header(image: Any, data: bytes) -> ImageHeader:

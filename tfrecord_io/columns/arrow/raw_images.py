@@ -46,6 +46,11 @@ class RawImages(NamedTuple):
         form.check(images.dtype.name, element_and_shape(images.field)[1], field.name)
         return images
 
+    @staticmethod
+    def png(pixels: Array) -> bytes:
+        """A PNG of uint8 or uint16 pixels [height, width, channels] of 1 to 4 channels, without a loss."""
+        return encode_png(pixels)
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """uint8 or uint16."""

@@ -6,7 +6,7 @@ Tests: tests/columns/arrow/encodings/test_tensor_proto.py and tests/rows/arrays/
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
@@ -44,6 +44,19 @@ class RowFault(Exception):
         fault = replace(self, row=row)
         fault.__cause__ = self.__cause__
         return fault
+
+    @staticmethod
+    def of_lists(offsets: Array) -> AbstractContextManager[None]:
+        """Turn the index of a RowFault, which counts values, into that of the list with the value."""
+        return faults_of_lists(offsets)
+
+    @staticmethod
+    def first_refused(count: int, refuses: Callable[[int, int], bool]) -> int:
+        """The position of the first refused value of `count` values, at least one of which is refused.
+
+        `refuses` states whether one of the values [begin, end) is, where all before `begin` are accepted.
+        """
+        return first_refused(count, refuses)
 
     def to_error(self, path: str | None, record: int | None) -> TFRecordError:
         """The exception, about a record of a file."""

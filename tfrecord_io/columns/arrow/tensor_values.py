@@ -75,6 +75,29 @@ class TensorValues:
         """The shape of each tensor: int64, [tensors, rank]."""
         return np.broadcast_to(np.asarray(self.shapes, np.int64), (len(self), self.rank))
 
+    @staticmethod
+    def array_of(cells: Sequence[Array | None]) -> tuple[pa.Array, Dtype]:
+        """A column of the arrays of a sequence, None where one is missing; and their dtype."""
+        element, shape = shape_of_cells(cells)
+        return cells_to_column(cells, element, shape), element
+
+    @staticmethod
+    def dtype_of(dtype: Any) -> Dtype:
+        """The row of the table of dtypes for one of NumPy; EncodeError if it has none."""
+        return element_of_dtype(dtype)
+
+    def cells(self) -> Iterator[Array]:
+        """The tensors one by one: views."""
+        return tensors_to_cells(self)
+
+    def ndarray(self) -> Array:
+        """The values of all tensors: an array of one axis, a view."""
+        return tensors_to_values(self)
+
+    def to_array(self, rows: int) -> pa.Array:
+        """A column of `rows` (including the null ones) of these tensors."""
+        return tensors_to_column(self, rows)
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

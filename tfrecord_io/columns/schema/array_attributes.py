@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.columns.schema.field import ROW_DIMENSION
 from tfrecord_io.columns.schema.types import replace_fields
 
 KEY = b"attributes"
 DIMENSIONS = b"dimensions"
-TYPE = "tfrecord_io.type"  # attribute of times that NumPy has as another type: the name of the original type
-RECORD = "record"  # the dimension of the rows, in what is made of columns
 
 
 def add_attributes(schema: pa.Schema, attributes: Mapping[str, Mapping[Any, Any]]) -> pa.Schema:
@@ -49,6 +48,13 @@ def add_dimensions(schema: pa.Schema, dimensions: Mapping[str, Sequence[str]]) -
     return replace_fields(schema, changed)
 
 
+def label_columns(
+    schema: pa.Schema, attributes: Mapping[str, Mapping[Any, Any]], dimensions: Mapping[str, Sequence[str]]
+) -> pa.Schema:
+    """Add attributes, and the names of dimensions without that of the rows, to the metadata of columns."""
+    return add_dimensions(add_attributes(schema, attributes), dimensions)
+
+
 def dimension_names(name: str, shape: Sequence[int], stated: Sequence[str], sizes: dict[str, int]) -> list[str]:
     """The names of a variable's dimensions without that of the rows: those `stated`, else ``name_0``, ``name_1``.
 
@@ -58,7 +64,7 @@ def dimension_names(name: str, shape: Sequence[int], stated: Sequence[str], size
     >>> dimension_names("t", (2, 3), ["lat", "lon"], sizes), dimension_names("u", (4,), ["lat"], sizes)
     (['lat', 'lon'], ['u_0'])
     """
-    is_possible = len(stated) == len(shape) == len(set(stated)) and RECORD not in stated
+    is_possible = len(stated) == len(shape) == len(set(stated)) and ROW_DIMENSION not in stated
     if is_possible and all(sizes.get(dim, size) == size for dim, size in zip(stated, shape, strict=True)):
         names = list(stated)
     else:

@@ -15,9 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import name_advice
+from tfrecord_io.base import ScanOptions, name_advice
+from tfrecord_io.bytes import SHAPE_SOURCE_KEY
 from tfrecord_io.columns.schema.column_features import LIST, NULL_POSITIONS, Leaf, column_leaves
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field, default_part
+from tfrecord_io.columns.schema.field_makers import is_call
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import NESTED, is_composed
 from tfrecord_io.columns.schema.types import UnsupportedType, types_within, value_type
@@ -36,6 +38,11 @@ class Projection:
     >>> [projection("label"), projection("image")]
     [True, False]
     """
+
+    @staticmethod
+    def entries(columns: Sequence[str] | str) -> Sequence[str]:
+        """The entries of ``columns=``, which may be a single one."""
+        return entries_of(columns)
 
     def __init__(self, columns: Sequence[str] | str | None) -> None:
         entries = None if columns is None else entries_of(columns)
@@ -103,6 +110,30 @@ def entries_of(columns: Sequence[str] | str) -> Sequence[str]:
     return [columns] if isinstance(columns, str) else columns
 
 
+class NamePattern:
+    """An entry of ``columns=``, or a key of ``schema_overrides=``: a name, or a glob.
+
+    >>> NamePattern("box/*").matches("box/x"), NamePattern("box/*").is_glob, NamePattern("box").is_glob
+    (True, True, False)
+    """
+
+    def __init__(self, entry: str) -> None:
+        self.entry = entry
+
+    @property
+    def is_glob(self) -> bool:
+        """True if the entry is a pattern."""
+        return is_glob(self.entry)
+
+    def matches(self, name: str) -> bool:
+        """True if the whole name fits the pattern."""
+        return matches(self.entry, name)
+
+    def matches_any(self, names: Collection[str]) -> bool:
+        """True if the entry is among the names, or is a glob that matches any of them."""
+        return matches_any(self.entry, names)
+
+
 def is_glob(entry: str) -> bool:
     """True if an entry is a pattern."""
     return not _GLOB.isdisjoint(entry)
@@ -140,12 +171,14 @@ def overridden_by(overrides: Mapping[str, Any] | None) -> Callable[[str], bool]:
     return (lambda name: name in keys or _fits(patterns, name)) if patterns else keys.__contains__
 
 
-def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) -> Schema:
+def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any], *, of_records: bool = False) -> Schema:
     """Replace columns of an inferred schema, as ``schema_overrides=`` does; names and order stay.
 
     Keys of `overrides` are names of columns and globs, values are fields, types and type names. A literal name wins
     over a glob; of several globs that match, the first in the mapping wins. FeatureNotFoundError if a key matches no
-    column, SchemaError or TypeError if a value is not a type.
+    column, SchemaError or TypeError if a value is not a type; if the schema is that `of_records`, SchemaError where no
+    feature of a stored column would be read.
+
     >>> inferred = pa.schema({"box/x": pa.float32(), "box/y": pa.float32(), "id": pa.int64()})
     >>> apply_overrides(inferred, {"box/*": "list<float>", "id": "int32"})
     Schema of 3 columns
@@ -170,7 +203,10 @@ def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) 
             continue
         field = as_field(f.column, overrides[match])
         fields.append(field if field.feature != f.column else replace(field, feature=f.feature))
-    return as_stored(Schema(fields, schema.metadata), schema)
+    declared = as_stored(Schema(fields, schema.metadata), schema)
+    if of_records:
+        refuse_other_features(declared, schema)
+    return declared
 
 
 def refuse_other_features(declared: Schema, stored: Schema) -> None:
@@ -275,3 +311,14 @@ def _unit(time: pa.DataType) -> str:
     if pa.types.is_date(time):
         return "days" if pa.types.is_date32(time) else "ms"
     return str(time.unit)
+
+
+def has_open_shapes(options: ScanOptions) -> bool:
+    """True if a column is declared as an array whose shape stands in other features, or by a text that may say so."""
+    is_declared = options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
+    declared = Schema.parse(options.schema) if is_declared else None
+    fields = () if declared is None or declared.plain is not None else declared.fields
+    overrides = (options.schema_overrides or {}).values()
+    return any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)) or any(
+        is_call(type_) for type_ in overrides
+    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -34,6 +34,8 @@ class Composite:
     >>> Composite("steps/action", "float", shape=(7,), sequence=(None,)).type
     ListType(list<item: fixed_size_list<item: float>[7]>)
     """
+
+    BY_VALUE: ClassVar[str] = VALUES
 
     values: str  # the feature with the values of all items, or with a bytes value for each item
     dtype: str  # Arrow's name of the type of a value
@@ -68,6 +70,11 @@ class Composite:
         if self.encoding != VALUES and not is_number(value_type):
             reason = f"{self.encoding!r} bytes are arrays of numbers, not of {self.dtype}"
             raise SchemaError(reason, feature=self.values)
+
+    @staticmethod
+    def of(field: Field) -> Composite | None:
+        """How a field's column is built, None where it is one plain feature; SchemaError if the metadata is damaged."""
+        return composite_of(field)
 
     @property
     def value_type(self) -> pa.DataType:

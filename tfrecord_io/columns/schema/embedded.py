@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -83,9 +83,39 @@ class EmbeddedSchema:
     united: frozenset[bytes] = field(default=frozenset(), compare=False)  # the digests of covered schemas
 
     @classmethod
-    def parse(cls, content: bytes, path: str) -> EmbeddedSchema:
+    def of(cls, schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None, path: str = "") -> Self:
+        """The schema to embed in a file, with which a table of the written `schema` is read back."""
+        return cls(embedded_schema(schema), dictionaries or {}, path)
+
+    @classmethod
+    def parse(cls, content: bytes, path: str = "") -> EmbeddedSchema:
         """The schema that a record of a file, or the manifest at `path`, carries; errors as `unpack`."""
         return replace(unpack(content), path=path, content=content)
+
+    @staticmethod
+    def content_of(frame: Any, *, check_crc: bool = True) -> bytes | None:
+        """The content of the embedded schema of a framed record; None if it has none, or is not a message."""
+        return embedded_content(frame, check_crc=check_crc)
+
+    @staticmethod
+    def field_of(content: bytes) -> bytes:
+        """The field as it is stored in a record: tag, length, content."""
+        return field_bytes(content)
+
+    def pack(self) -> bytes:
+        """The content of the field; SchemaError if it is above 16 MiB."""
+        return pack(self.schema, self.dictionaries)
+
+    def has_types(self, schema: pa.Schema) -> bool:
+        """True if a schema has the same names in the same order, types, extension types and dtypes of tensors."""
+        return equal_types(self.schema, schema)
+
+    def without_range_index(self) -> EmbeddedSchema:
+        """The schema without a RangeIndex of pandas, which other rows do not have; the same object if it has none."""
+        from tfrecord_io.columns.schema.pandas_metadata import drop_range_index
+
+        schema = drop_range_index(self.schema)
+        return self if schema is self.schema else replace(self, schema=schema)
 
     def __reduce__(self) -> tuple[Any, ...]:  # pyarrow does not pickle tensors of shapes that vary
         state = (self.dictionaries, self.path, self.origins, self.conflicts)

@@ -197,6 +197,8 @@ DEFAULT_KEY = b"tfrecord_io.default"  # JSON
 EMPTY_KEY = b"tfrecord_io.empty"  # "null": a feature of a type but without values is null
 IMAGE_KEY = b"tfrecord_io.image"  # JSON: the arguments of tfrecord_io.image
 RAW_IMAGE_KEY = b"tfrecord_io.raw_image"  # JSON: those for raw pixels, in a column of tensors
+ROW_DIMENSION = "record"  # the dimension of the rows, in what is made of columns
+TYPE_ATTRIBUTE = "tfrecord_io.type"  # of times that NumPy has as another type: the name of the original type
 BOXES_KEY = b"tfrecord_io.boxes"  # of TFDS: the order and unit of a box's numbers, if that is not "REL_YXYX"
 COMPOSITE_KEY = b"tfrecord_io.assembly"  # JSON: a `schema.composite.Composite`
 

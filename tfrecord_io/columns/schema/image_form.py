@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from tfrecord_io.columns.schema.column_features import as_shape
 from tfrecord_io.columns.schema.field import CONVERSION_ERRORS, IMAGE_KEY, RAW_IMAGE_KEY, SHAPE_KEY, Field
@@ -30,6 +30,11 @@ class ImageForm:
     >>> ImageForm((None, None, 1)).mode
     'L'
     """
+
+    KEY: ClassVar[bytes] = IMAGE_KEY  # of the metadata of a field
+    INDEX_MODE: ClassVar[str] = INDEX
+    MODES_BY_CHANNELS: ClassVar[Mapping[int, str]] = MODE_OF
+    CHANNELS_BY_MODE: ClassVar[Mapping[str, int]] = CHANNELS
 
     shape: Shape | None = None  # (height, width, channels) required of each image
     mode: str = None  # type: ignore[assignment]  # always one of the modes after __post_init__
@@ -128,6 +133,30 @@ class ImageForm:
             note["shape"] = self.shape
         return {IMAGE_KEY: json.dumps(note).encode()}
 
+    def resize_image(self, image: Any, size: tuple[int, int]) -> Any:
+        """An image of Pillow resized as the form says; `size` is that of the image before a draft of it was made."""
+        import PIL.Image
+        from PIL import ImageOps
+
+        assert self.resize is not None
+        kinds, fit, (height, width) = PIL.Image.Resampling, self.fit, self.resize
+        resample = kinds.NEAREST if self.resample == NEAREST else kinds.BILINEAR
+        if fit == CROP:
+            return ImageOps.fit(image, (width, height), resample)
+        if fit not in (CONTAIN, PAD):
+            return image.resize((width, height), resample)
+        own_width, own_height = size
+        if own_width * height > own_height * width:
+            inner = width, max(1, round(own_height / own_width * width))
+        else:
+            inner = max(1, round(own_width / own_height * height)), height
+        image = image.resize(inner, resample)
+        if fit == CONTAIN or inner == (width, height):
+            return image
+        padded = PIL.Image.new(image.mode, (width, height), 0)
+        padded.paste(image, (round((width - inner[0]) / 2), round((height - inner[1]) / 2)))
+        return padded
+
 
 @dataclass(frozen=True, slots=True)
 class RawImageForm:
@@ -136,6 +165,8 @@ class RawImageForm:
     >>> RawImageForm("CHW").stored_axes((24, 32, 3))
     (3, 24, 32)
     """
+
+    KEY: ClassVar[bytes] = RAW_IMAGE_KEY  # of the metadata of a field
 
     layout: str = HWC  # of the stored pixels, and of arrays
     resize: tuple[int, int] | None = None
@@ -166,6 +197,11 @@ class RawImageForm:
         """The arguments of `tfrecord_io.image` that are not the default."""
         values = {f.name: (getattr(self, f.name), f.default) for f in fields(self)}
         return {name: value for name, (value, default) in values.items() if value != default}
+
+    @property
+    def has_channels_first(self) -> bool:
+        """True for the layout "CHW"."""
+        return self.layout == CHW
 
     def stored_axes(self, shape: Sequence[Any]) -> tuple[Any, ...]:
         """(height, width, channels) in the order of the layout."""

@@ -13,10 +13,12 @@ from tfrecord_io.base import LINE_WIDTH, Summary, check_keywords, counted
 from tfrecord_io.bytes import companions
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST, LIST
 from tfrecord_io.columns.schema.field import Field
-from tfrecord_io.columns.schema.inferred_type import KindCount, RecordRef
+from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence
+from tfrecord_io.columns.schema.inferred_type import KindCount
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor
 from tfrecord_io.errors import printable
+from tfrecord_io.store import RecordRef
 
 
 class Evidence(NamedTuple):
@@ -102,7 +104,6 @@ class InferredSchema(Schema):
             shape, dtype = companions(f.feature)
             if not self.evidence.keys() >= {shape, dtype} or {shape, dtype} & set(schema.names):
                 continue
-            from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence
 
             rank = len(element_and_shape(f.tensor)[1])
             seen = self.evidence[shape]

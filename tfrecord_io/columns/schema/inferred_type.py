@@ -14,25 +14,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from tfrecord_io.bytes import Kind, Layout
-from tfrecord_io.errors import SchemaError, printable
-
-
-class RecordRef(NamedTuple):
-    """A record of a dataset, as evidence for an observation; `file` is the file's number in the order of reading."""
-
-    path: str | None
-    record: int
-    file: int = 0
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def text(self, limit: int = 200) -> str:
-        """The path, in at most `limit` characters, and the number."""
-        return f"record {self.record}" if self.path is None else f"{printable(self.path, limit)} record {self.record}"
-
-    def order(self) -> tuple[int, int, str]:
-        return self.file, self.record, self.path or ""
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.store import RecordRef
 
 
 class Observation(NamedTuple):

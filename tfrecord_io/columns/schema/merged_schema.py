@@ -40,7 +40,7 @@ from tfrecord_io.columns.schema.types import (
 from tfrecord_io.errors import SchemaError, printable
 
 
-def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
+def merge_embedded(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
     """The schema that covers both: `a` itself if it covers `b`.
 
     Columns are united by name: their type is the one that holds the values of both (`common_field`), a missing column
@@ -83,7 +83,7 @@ def prefer_read_files(every: EmbeddedSchema, read: EmbeddedSchema) -> EmbeddedSc
 
     Columns and their order are those of all files. Of the conflicts, those between files that are read are left.
     """
-    merged = merge(read, every)
+    merged = merge_embedded(read, every)
     fields = [merged.schema.field(name) for name in every.schema.names]
     schema = pa.schema(fields, metadata=merged.schema.metadata)
     return replace(merged, schema=schema, conflicts=read.conflicts, content=None)

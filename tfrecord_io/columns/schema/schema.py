@@ -15,6 +15,11 @@ from tfrecord_io.columns.schema.field import CONTEXT, Field, check_columns
 from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.typing import OpenedDataset, Path, SchemaLike, StorageLike
 
+# The classes of feature descriptions, of TensorFlow and of `tfrecord_io.io`.
+DESCRIPTIONS = frozenset(
+    ("FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature", "SparseFeature", "RaggedFeature")
+)
+
 
 class Schema:
     """The columns to read, in order, with their types; other features of the records are ignored.
@@ -458,9 +463,8 @@ def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes,
         return source.fields, source.metadata
     if isinstance(source, Mapping):
         from tfrecord_io.columns.schema.field_makers import as_field
-        from tfrecord_io.columns.schema.formats.tf_features import FEATURES
 
-        if source and all(type(value).__name__ in FEATURES for value in source.values()):  # TensorFlow's or these
+        if source and all(type(value).__name__ in DESCRIPTIONS for value in source.values()):  # of TensorFlow or tfr.io
             return Schema.from_feature_description(source).fields, {}
         return tuple(as_field(name, value) for name, value in source.items()), {}
     if not isinstance(source, pa.Schema) and hasattr(source, "__arrow_c_schema__"):

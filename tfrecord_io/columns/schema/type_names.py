@@ -29,7 +29,6 @@ from tfrecord_io.columns.schema.tensor_types import (
 from tfrecord_io.columns.schema.types import is_text
 from tfrecord_io.errors import SchemaError, printable
 
-_SUMMARY_COLUMNS = 6
 _SYNONYMS: dict[str, pa.DataType] = {
     "bytes": pa.binary(),
     "text": pa.string(),
@@ -126,16 +125,6 @@ def short_type_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None =
         dtype, shape = element_and_shape(pa.field("", type_, metadata=dict(metadata or {})))
         return f"tensor<{dtype.name}>{_axes_name(shape, ', ')}"
     return str(type_)
-
-
-def summary_of(schema: pa.Schema, shown_type: Callable[[pa.Field], str]) -> str:
-    """The first columns of a schema and their types as `shown_type` has them, on one line.
-
-    >>> summary_of(pa.schema([("x", pa.int64()), ("y", pa.string())]), lambda field: str(field.type))
-    'x: int64, y: string'
-    """
-    shown = [f"{printable(f.name, 40)}: {printable(shown_type(f), 80)}" for f in list(schema)[:_SUMMARY_COLUMNS]]
-    return ", ".join([*shown, f"… ({len(schema)} columns)"] if len(schema) > _SUMMARY_COLUMNS else shown)
 
 
 def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:

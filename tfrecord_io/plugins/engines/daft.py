@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tfrecord_io.base import LateTypes, WriteOptions
-from tfrecord_io.columns import refuse_unknown_dtypes, types_within
+from tfrecord_io.columns import Column, refuse_unknown_dtypes
 from tfrecord_io.errors import EncodeError, needs
 from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
 from tfrecord_io.typing import OutputPath
@@ -78,7 +78,7 @@ def write_frame(frame: daft.DataFrame, path: OutputPath, options: WriteOptions) 
         from tfrecord_io.plugins.engines.daft_source import TFRecordSink
     schema = frame.schema().to_pyarrow_schema()
     for field in schema:
-        extensions = [type_ for type_ in types_within(field.type) if isinstance(type_, pa.ExtensionType)]
+        extensions = [type_ for type_ in Column(field.type).types_within() if isinstance(type_, pa.ExtensionType)]
         daft_types = [type_ for type_ in extensions if type_.extension_name == "daft.super_extension"]
         if any(b'"Python"' in type_.__arrow_ext_serialize__() for type_ in daft_types):
             reason = "a Daft column of Python objects cannot be stored in a TFRecord, and is not pickled"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import Condition, LateTypes, WriteOptions, condition_of
-from tfrecord_io.columns import COMPARISONS, empty_table, fill_in_types, lacks_type, open_input, refuse_unknown_dtypes
+from tfrecord_io.base import MIRRORED, Condition, LateTypes, WriteOptions, condition_of
+from tfrecord_io.columns import Column, empty_table, fill_in_types, open_input, refuse_unknown_dtypes
 from tfrecord_io.errors import EncodeError, needs
 from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder, open_scan, unwrap_scans
 from tfrecord_io.typing import OutputPath
@@ -146,7 +146,7 @@ def _widen_floats(part: Condition, floats: Set[tuple[str, ...]]) -> Condition:
 
     arguments = [_widen_floats(argument, floats) for argument in part.arguments]
     literals = [argument.value.type for argument in arguments if argument.value is not None]
-    if part.name in COMPARISONS and pa.float64() in literals:
+    if part.name in MIRRORED and pa.float64() in literals:
         double = Condition.parse(pc.field("").cast(pa.float64()))
         arguments = [
             double.replace_arguments([argument]) if argument.path in floats else argument for argument in arguments
@@ -238,7 +238,7 @@ def _add_types(tables: Iterator[Any]) -> Iterator[Any]:
         waiting.append(table)
         table_schema = open_input(table).schema
         schema = table_schema if schema is None else fill_in_types(schema, table_schema)
-        if not any(map(lacks_type, schema.types)):
+        if not any(Column(type_).lacks_type for type_ in schema.types):
             break
     if schema is not None and len(waiting) > 1:
         yield empty_table(schema)

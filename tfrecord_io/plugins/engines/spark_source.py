@@ -32,16 +32,7 @@ from pyspark.sql.types import UserDefinedType
 
 from tfrecord_io.base import ReadOptions, WriteOptions
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import (
-    Schema,
-    batch_of,
-    empty_batch,
-    is_any_tensor,
-    is_list_like,
-    list_lengths,
-    offsets_of,
-    tensor_cast,
-)
+from tfrecord_io.columns import Column, Schema, batch_of, empty_batch, list_lengths, offsets_of
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.read import PIECE_BYTES, Scan, open_scan, plan_dataset
 from tfrecord_io.store import ShardSpec
@@ -339,7 +330,7 @@ def spark_schema(schema: pa.Schema) -> Any:
     plain = pa.schema([pa.field(field.name, _plain(field.type), field.nullable) for field in schema])
     spark_type = from_arrow_schema(plain, prefer_timestamp_ntz=True)
     for field, column in zip(schema, spark_type.fields, strict=True):
-        if is_any_tensor(field.type):
+        if Column(field.type).is_tensor:
             column.metadata = {_TENSOR_KEY: Schema.from_arrow(pa.schema([field])).to_json()}
     return spark_type
 
@@ -383,7 +374,7 @@ def _named_as(wanted: list[pa.Field], dataset_fields: list[pa.Field], struct: st
 def _type_named_as(wanted: pa.DataType, dataset_type: pa.DataType, struct: str) -> pa.DataType:
     if t.is_struct(wanted) and t.is_struct(dataset_type):
         return pa.struct(_named_as(list(wanted), list(dataset_type), struct))
-    if is_list_like(wanted) and is_list_like(dataset_type):
+    if Column(wanted).is_list and Column(dataset_type).is_list:
         return pa.list_(
             wanted.value_field.with_type(_type_named_as(wanted.value_type, dataset_type.value_type, struct))
         )
@@ -410,7 +401,7 @@ def _field_read_as(wanted: pa.Field, dataset_field: pa.Field, scan_field: pa.Fie
         return wanted.with_type(
             pa.struct(_read_as(asked, list(dataset_field.type), list(scan_field.type)) + other_fields)
         )
-    if all(map(is_list_like, types)):
+    if all(Column(type_).is_list for type_ in types):
         return wanted.with_type(pa.list_(_field_read_as(*(type_.value_field for type_ in types))))
     if t.is_temporal(wanted.type) and t.is_temporal(dataset_field.type):
         if wanted.type.id == dataset_field.type.id:  # in UTC or without a time zone
@@ -434,7 +425,7 @@ def _plain(type: pa.DataType) -> pa.DataType:
         return _plain(type.storage_type)
     if t.is_dictionary(type):
         return _plain(type.value_type)
-    if is_list_like(type):
+    if Column(type).is_list:
         return pa.list_(_plain(type.value_type))
     if t.is_struct(type) and not any(b"variant" in (field.metadata or ()) for field in type):  # a VARIANT stays
         return pa.struct([pa.field(field.name, _plain(field.type), field.nullable) for field in type])
@@ -588,7 +579,7 @@ def _restore_tensors(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> It
 def _as_tensors(column: pa.Array, field: pa.Field) -> pa.Array:
     """The inverse of `_convert_column` for a column of tensors, or another column as it is."""
     type_ = field.type
-    if not is_any_tensor(type_):
+    if not Column(type_).is_tensor:
         return column
     try:
         if not isinstance(type_, pa.FixedShapeTensorType):
@@ -597,7 +588,7 @@ def _as_tensors(column: pa.Array, field: pa.Field) -> pa.Array:
         for _ in type_.shape:
             nested = pa.list_(nested)
         plain = pa.field(field.name, pa.fixed_shape_tensor(type_.value_type, type_.shape))
-        tensors = tensor_cast(column.cast(nested), pa.field(field.name, nested), plain)
+        tensors = Column(plain).cast_tensors(column.cast(nested), pa.field(field.name, nested))
         return pa.ExtensionArray.from_storage(type_, tensors.storage)
     except (pa.ArrowInvalid, EncodeError) as error:
         advice = "declare its type by the option schema, or change the column, so that Spark drops its metadata"

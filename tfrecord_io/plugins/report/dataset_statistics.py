@@ -23,20 +23,7 @@ from tfrecord_io.base import (
     short,
 )
 from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import (
-    JSON,
-    UnsupportedType,
-    cell,
-    column_to_cells,
-    empty_batch,
-    encoding_rules,
-    is_any_tensor,
-    is_text,
-    kind_of,
-    rows_of,
-    struct_fields,
-    value_type,
-)
+from tfrecord_io.columns import Column, TensorEncoding, UnsupportedType, empty_batch
 from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries
@@ -157,7 +144,7 @@ def dataset_statistics(
                 accumulator.add(array)
             rows.add(batch)
             progress.advance(len(batch))
-    sampled = [{column.name: cell(array, 0, column) for column, array in leaves(row)} for row in rows.rows]
+    sampled = [{column.name: Column(column).cell(array, 0) for column, array in leaves(row)} for row in rows.rows]
     features = tuple(accumulator.result() for accumulator in accumulators)
     shown = tuple(galleries(sampled, fields))
     hidden = {gallery.feature for gallery in shown}
@@ -187,7 +174,7 @@ def leaves(batch: pa.RecordBatch) -> Iterator[tuple[pa.Field, pa.Array]]:
         if not pa.types.is_struct(column.type) or not column.type.num_fields:
             yield column, array
             continue
-        parts = zip(column.type, struct_fields(array), strict=True)
+        parts = zip(column.type, Column(array.type).struct_fields(array), strict=True)
         pending += [(part.with_name(f"{column.name}/{part.name}"), values) for part, values in parts][::-1]
 
 
@@ -201,12 +188,12 @@ def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
     if top not in schema:
         return "", ""
     field = schema.field(top)
-    if encoding_rules(field.encoding).one_value_per_cell or field.encoding == JSON:
+    if TensorEncoding.of(field.encoding).one_value_per_cell or field.encoding == Column.JSON:
         return "bytes_list", field.part
-    if encoding_rules(field.encoding).adaptive and (kind := _kind_in_records(scan, field.feature)):
+    if TensorEncoding.of(field.encoding).adaptive and (kind := _kind_in_records(scan, field.feature)):
         return kind, field.part
     try:
-        return _KINDS.get(kind_of(value_type(column.type)), ""), field.part
+        return _KINDS.get(Column(Column(column.type).value_type).kind, ""), field.part
     except (UnsupportedType, SchemaError):
         return "", field.part
 
@@ -221,14 +208,14 @@ def _kind_in_records(scan: Scan, feature: str) -> str:
     )  # fmt: skip
     with suppress(TFRecordError):  # of several types, or damaged: the reading of all rows reports it
         features = plan_scan(scan.sources, options, Selection((feature,)), only_sample=True).close().features
-        if feature in features and not pa.types.is_null(type_ := value_type(features.field(feature).type)):
-            return _KINDS.get(kind_of(type_), "")
+        if feature in features and not pa.types.is_null(type_ := Column(features.field(feature).type).value_type):
+            return _KINDS.get(Column(type_).kind, "")
     return ""
 
 
 def _texts(feature: FeatureStatistics, rows: Sequence[Row]) -> tuple[str, ...]:
     """Some values of a text feature, worth reading beside the most frequent values."""
-    if feature.lengths is None or not is_text(feature.value_type):
+    if feature.lengths is None or not Column(feature.value_type).is_text:
         return ()
     if feature.counts is not None and feature.counts.distinct <= len(feature.counts.top):
         return ()
@@ -249,10 +236,10 @@ def _first_rows(scan: Scan) -> tuple[tuple[str, ...], tuple[tuple[str | None, ..
         table = reader.read_all()
     columns = []
     for column, field in zip(table.columns, table.schema, strict=True):
-        if is_any_tensor(field.type):
-            values = [cell for chunk in column.chunks for cell in column_to_cells(chunk, field)]
+        if Column(field.type).is_tensor:
+            values = [cell for chunk in column.chunks for cell in Column(field).cells(chunk)]
         else:
-            values = rows_of(column, field)
+            values = Column(field).python_rows(column)
         columns.append([_cell(value) for value in values])
     return tuple(names), tuple(zip(*columns, strict=True))
 

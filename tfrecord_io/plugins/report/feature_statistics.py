@@ -11,18 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.columns import (
-    ColumnAccumulator,
-    ColumnSummary,
-    is_any_tensor,
-    is_list_like,
-    is_ordered,
-    is_text_or_bytes,
-    json_value,
-    lengths_of,
-    python_values,
-    times_to_integers,
-)
+from tfrecord_io.columns import Column, ColumnAccumulator, ColumnSummary, json_value
 from tfrecord_io.plugins.report.number_statistics import NumberAccumulator, NumberStatistics
 
 CATEGORIES = 20  # integers with at most so many distinct values are compared as categories
@@ -158,15 +147,15 @@ class FeatureAccumulator(ColumnAccumulator):
     def _add_values(self, values: pa.Array) -> None:
         super()._add_values(values)
         type_ = values.type
-        if is_any_tensor(self.field.type):
+        if Column(self.field.type).is_tensor:
             self._value_type = type_
-        elif is_text_or_bytes(type_) or pa.types.is_boolean(type_) or pa.types.is_integer(type_):
+        elif Column(type_).is_text_or_bytes or pa.types.is_boolean(type_) or pa.types.is_integer(type_):
             self._counter.add(values)
-        if is_text_or_bytes(type_):
-            self._lengths = self._accumulate(self._lengths, lengths_of(values))
-        elif is_ordered(type_) and not pa.types.is_boolean(type_):
+        if Column(type_).is_text_or_bytes:
+            self._lengths = self._accumulate(self._lengths, Column(values.type).lengths_of(values))
+        elif Column(type_).is_ordered and not pa.types.is_boolean(type_):
             numbers = values.cast(pa.float64(), safe=False) if pa.types.is_decimal(type_) else values
-            self._numbers = self._accumulate(self._numbers, times_to_integers(numbers))
+            self._numbers = self._accumulate(self._numbers, Column(numbers.type).numbers_of(numbers))
 
     def _accumulate(self, accumulator: NumberAccumulator | None, values: pa.Array) -> NumberAccumulator:
         accumulator = accumulator or NumberAccumulator(self._random)
@@ -191,7 +180,7 @@ def _value_type(type_: pa.DataType) -> pa.DataType:
     """The type of single values, without lists, dictionaries and extension types."""
     if isinstance(type_, pa.BaseExtensionType):
         return _value_type(type_.storage_type)
-    if is_list_like(type_) or pa.types.is_dictionary(type_):
+    if Column(type_).is_list or pa.types.is_dictionary(type_):
         return _value_type(type_.value_type)
     return type_
 
@@ -248,7 +237,7 @@ class ValueCounter:
 
     def add(self, values: pa.Array) -> None:
         """Add values without nulls."""
-        textual = is_text_or_bytes(values.type)
+        textual = Column(values.type).is_text_or_bytes
         self._too_long = self._too_long or (textual and values.nbytes > VALUE_BYTES * max(len(values), 1))
         if self._too_long:
             return
@@ -259,7 +248,15 @@ class ValueCounter:
             self._exact = False
             most_frequent = pc.select_k_unstable(numbers, MOST_DISTINCT, sort_keys=[("", "descending")])
             counted, numbers = counted.take(most_frequent), numbers.take(most_frequent)
-        self._counts.update(dict(zip(python_values(counted.field("values")), numbers.to_pylist(), strict=True)))
+        self._counts.update(
+            dict(
+                zip(
+                    Column(counted.field("values").type).python_rows(pa.chunked_array([counted.field("values")])),
+                    numbers.to_pylist(),
+                    strict=True,
+                )
+            )
+        )
         if len(self._counts) > MOST_DISTINCT:
             self._exact = False
             self._counts = Counter(dict(self._counts.most_common(MOST_DISTINCT // 2)))

@@ -13,22 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import byte_size, short
 from tfrecord_io.bytes import Array, looks_like
-from tfrecord_io.columns import (
-    BOXES_KEY,
-    CHW,
-    COLOUR_TYPES,
-    HWC,
-    IMAGE_FORMATS,
-    IMAGE_KEY,
-    TURNS,
-    ImageForm,
-    RawImages,
-    RowFault,
-    encode_png,
-    is_turned,
-    orientation_of,
-)
-from tfrecord_io.rows import PixelReader
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, RawImages, RowFault, shrink_image
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2
@@ -96,7 +81,7 @@ Row = dict[str, Any]  # the values of a record by feature, as of `cell`
 
 def galleries(rows: Sequence[Row], fields: Sequence[pa.Field]) -> Iterator[Gallery]:
     """The images and the sounds of each feature that has some."""
-    box_forms = {column.name: (column.metadata or {}).get(BOXES_KEY, b"REL_YXYX").decode() for column in fields}
+    box_forms = {column.name: (column.metadata or {}).get(Column.BOXES_KEY, b"REL_YXYX").decode() for column in fields}
     for column in fields:
         raw = RawImages.from_field(column)
         values = [(row, _first(row.get(column.name), raw)) for row in rows]
@@ -130,7 +115,7 @@ def _first(value: Any, raw: RawImages | None = None) -> tuple[Any, str]:
 
 def _kind(column: pa.Field, values: Sequence[Any]) -> str | None:
     """ "image" or "audio", if the first bytes or the shape of at least half of the values are like that."""
-    declared = IMAGE_KEY in (column.metadata or {}) or column.name.endswith("image/encoded")
+    declared = ImageForm.KEY in (column.metadata or {}) or column.name.endswith("image/encoded")
     if not values:
         return None
     if declared and all(isinstance(value, bytes) for value in values):
@@ -168,7 +153,8 @@ def _image(
     captions = _captions(row, name)
     if raw is not None:
         preview = _raw_thumbnail(raw, value)
-        notes = [" × ".join(map(str, value.shape)), str(value.dtype), "" if raw.form.layout == HWC else CHW, note]
+        layout = raw.form.layout if raw.form.has_channels_first else ""
+        notes = [" × ".join(map(str, value.shape)), str(value.dtype), layout, note]
     elif isinstance(value, bytes):
         folder = name.rpartition("/")[0]
         preview = thumbnail(value, orient=orient, stated_size=(row.get(f"{folder}/height"), row.get(f"{folder}/width")))
@@ -296,7 +282,7 @@ def png_of(pixels: Array) -> bytes:
     """
     pixels = pixels if pixels.ndim == 3 else pixels[:, :, None]
     step = max(1, -(-max(pixels.shape[:2]) // _MOST_PIXELS))
-    return encode_png(pixels[::step, ::step])
+    return RawImages.png(pixels[::step, ::step])
 
 
 def is_picture(shape: tuple[int, ...]) -> bool:
@@ -305,7 +291,7 @@ def is_picture(shape: tuple[int, ...]) -> bool:
     >>> is_picture((28, 28)), is_picture((32, 32, 3)), is_picture((4,)), is_picture((100, 2, 7))
     (True, True, False, False)
     """
-    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in COLOUR_TYPES):
+    if len(shape) not in (2, 3) or (len(shape) == 3 and not 1 <= shape[2] <= 4):
         return False
     return all(4 <= side <= 8192 for side in shape[:2])
 
@@ -351,25 +337,13 @@ def thumbnail(data: bytes, *, orient: bool = True, stated_size: tuple[Any, Any] 
 
 def _thumbnail_by_pillow(pillow: Any, data: bytes, orient: bool, stated_size: tuple[Any, Any]) -> Thumbnail:
     try:
-        with pillow.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
+        with pillow.open(io.BytesIO(data), formats=ImageHeader.FORMATS) as image:
             width, height = image.size
             limit = pillow.MAX_IMAGE_PIXELS
             if limit is not None and width * height > limit:
                 problem = f"not decoded: {width} × {height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
                 return Thumbnail(None, width=width, height=height, problem=problem)
-            if image.format == "TIFF":  # Pillow turns it, and has values of more than 8 bits in several modes
-                orient = orient and is_turned(stated_size, (height, width), orientation_of(image)) is not False
-                reader = PixelReader("", ImageForm(mode="RGB", orient=orient), pillow, decode_jpeg=None)
-                image = pillow.fromarray(reader.read((0, data))[1])
-            image.draft("RGB", (2 * SIDE, 2 * SIDE))  # decodes a large JPEG at a fraction of its size
-            keeps_alpha = "A" in image.mode or "transparency" in image.info
-            small = image.convert("RGBA" if keeps_alpha else "L" if image.mode in ("1", "L") else "RGB")
-            orientation = orientation_of(small)
-            if image.mode.startswith("I"):  # the upper 8 of 16 bits, as `tfrecord_io.image` takes
-                small = pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-            small.thumbnail((SIDE, SIDE))
-            if orient and orientation in TURNS and is_turned(stated_size, (height, width), orientation) is not False:
-                small = small.transpose(pillow.Transpose[TURNS[orientation]])
+            small, keeps_alpha = shrink_image(image, data, SIDE, orient=orient, stated_size=stated_size)
     except MemoryError:
         raise
     except RowFault as fault:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.base import byte_size, counted, shape_ranges, short
-from tfrecord_io.columns import temporal_value
+from tfrecord_io.columns import Column
 from tfrecord_io.errors import printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics
 from tfrecord_io.plugins.report.drift import FeatureDrift
@@ -197,7 +197,7 @@ def _histograms(parts: Sequence[NumberStatistics | None], label: Label, title: s
 def _label(side: FeatureStatistics) -> Label:
     if not side.is_temporal:
         return number
-    return lambda value: text(short(temporal_value(side.value_type, value), 40))
+    return lambda value: text(short(Column(side.value_type).time_of(value), 40))
 
 
 def _label_of_all(sides: Sequence[FeatureStatistics]) -> Label:

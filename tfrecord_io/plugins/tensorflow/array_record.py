@@ -20,7 +20,7 @@ from tfrecord_io.apps.file_formats.format_of_path import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import MIB, FrameOptions, ProgressMeter, ReadOptions, TransferOptions, check_choice, check_integer
 from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, get_engine
-from tfrecord_io.columns import check_length
+from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import CorruptRecordError, needs, printable
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.read import PieceStream, RecordReader, datasets_in, made_records, options_from_call, paths_of
@@ -30,13 +30,9 @@ from tfrecord_io.store import (
     PackedSources,
     RawFile,
     Source,
-    check_complete,
-    check_single_family,
-    is_local,
     locate,
-    natural_key,
     resolve_inputs,
-    source_of,
+    sources_of_shards,
     storage_for,
     total,
 )
@@ -106,7 +102,7 @@ class _Records:
         engine = get_engine()
         with _local_copy(self.file) as file:
             if self.length is not None:
-                check_length(self.file.path, len(_OpenedFile(file, self.file.path, 0)), self.length)
+                TfdsInfo.check_count(self.file.path, len(_OpenedFile(file, self.file.path, 0)), self.length)
             for payloads in _payloads(
                 file, self.file.path, max_record_bytes=MAX_RECORD_BYTES, begin=self.begin, end=self.end
             ):
@@ -143,10 +139,7 @@ def _files_in_folder(path: Any, options: ReadOptions) -> list[Source]:
         if not entry.directory and not FileName.parse(entry.basename).is_hidden
     )
     files = [entry for entry in names if format_of_source(entry.basename) is ARRAY_RECORD]
-    check_single_family(fs, files, path)
-    if not options.allow_missing_shards:
-        check_complete(fs, files)
-    return [source_of(fs, entry) for entry in sorted(files, key=lambda entry: natural_key(entry.name))]
+    return sources_of_shards(fs, files, path, complete=not options.allow_missing_shards)
 
 
 class ArrayRecordFiles:
@@ -304,7 +297,7 @@ def to_array_record(
     of_files = {} if datasets_in(source) else storage_for(paths_of(source), storage.source).keywords
     sink = FrameSink(target, storage.target, mode=mode)
     try:
-        folder = os.path.dirname(target) if is_local(os.fspath(target), storage.target) else None
+        folder = os.path.dirname(target) if locate(os.fspath(target), storage.target).is_local else None
         with (
             tempfile.TemporaryDirectory(prefix=".array_record-", dir=folder or None) as stage,
             RecordReader(dataset(source, **keywords, **of_files)) as records,

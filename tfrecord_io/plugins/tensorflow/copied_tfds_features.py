@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.columns import FEATURES, read_info
+from tfrecord_io.base import TFDS_FEATURES
+from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import printable, warn
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.read import Reader, Scan, sidecar_schema, split_folders, unwrap_scans
@@ -33,14 +34,14 @@ class SourceFeatures:
     def from_data(cls, data: Any) -> SourceFeatures | None:
         """Features of a Reader or a Dataset with a stated schema or a ``features.json``; None for other data."""
         scan = data.scan if isinstance(data, Reader) else unwrap_scans(data)
-        if not isinstance(scan, Scan) or scan.resolved.source not in (FEATURES, "schema="):
+        if not isinstance(scan, Scan) or scan.resolved.source not in (TFDS_FEATURES, "schema="):
             return None
         sidecar, _ = sidecar_schema(scan.sources, scan.options)
         if sidecar is None:
             return None
         directory, _ = split_folders(scan.sources[0].path, sidecar.depth)
         folder = Directory(directory, sidecar.storage)
-        text = folder.read(FEATURES)
+        text = folder.read(TFDS_FEATURES)
         if text is None:
             return None
         document = json.loads(text)  # read before without fault
@@ -48,7 +49,7 @@ class SourceFeatures:
 
     def about(self, columns: Iterable[str]) -> Json:
         """Facts of the dataset in ``dataset_info.json``, and its supervised keys if all columns are there."""
-        info = read_info(self.folder)
+        info = TfdsInfo.read(self.folder)
         keys = (*_ABOUT, "supervisedKeys") if {*columns} >= {*self.leaves} else _ABOUT
         return {} if info is None else {key: info.document[key] for key in keys if key in info.document}
 
@@ -70,7 +71,7 @@ class SourceFeatures:
         if new := sorted(changed - self._warned):
             self._warned.update(new)
             reason = "these columns are stored in another way than there, so they have features by their types"
-            warn(f"{self.folder.display_path(FEATURES)}: {reason}: {printable(', '.join(new), 300)}", UserWarning)
+            warn(f"{self.folder.display_path(TFDS_FEATURES)}: {reason}: {printable(', '.join(new), 300)}", UserWarning)
         return tree if is_joined else None
 
     def _is_stored_alike(self, name: str, leaf: TfdsLeaf) -> bool:

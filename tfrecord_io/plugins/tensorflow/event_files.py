@@ -24,7 +24,7 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import extension_of, message_classes, parse_message, parse_tensor
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.read import RecordReader
-from tfrecord_io.store import list_folder, resolve_inputs, total
+from tfrecord_io.store import Folder, resolve_inputs, total
 from tfrecord_io.typing import OnError, Path, ProgressLike, StorageLike
 
 # From tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto; the fields of other content are
@@ -130,7 +130,7 @@ def _event_files(path: Path | Iterable[Path], storage: StorageOptions) -> Iterat
         for source in resolve_inputs(path, storage):
             yield source.path.rpartition("/")[0] or ".", source.path, source.size
         return
-    folder = list_folder(os.fspath(path), storage, None)
+    folder = Folder.list_files(os.fspath(path), storage)
     event_files = [file for file in folder.files if _PART in file.entry.basename]
     if not event_files:
         raise FileNotFoundError(f"no event files, whose names contain '{_PART}', below '{folder.path}'")

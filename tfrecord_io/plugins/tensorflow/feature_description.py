@@ -13,42 +13,22 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import (
-    CONTEXT,
+from tfrecord_io import list_, scalar, sequence, tensor
+from tfrecord_io.apps.tf_compat.tf_features import (
     DTYPES,
-    FEATURE_LIST,
     KINDS,
-    LIST,
-    PARTS,
-    VALUES,
-    Composite,
     Feature,
-    Field,
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
     RowLengths,
-    Shape,
-    SparseColumn,
     SparseFeature,
     UniformRowLength,
-    UnsupportedType,
     VarLenFeature,
     as_description,
-    composite_of,
-    element_and_shape,
-    encoding_rules,
-    is_any_tensor,
-    is_list_like,
-    leaves,
-    list_,
-    scalar,
-    sequence,
-    tensor,
-    tensor_value_type,
-    value_type,
 )
+from tfrecord_io.bytes import Kind
+from tfrecord_io.columns import Column, Composite, Field, SparseColumn, TensorEncoding, UnsupportedType
 from tfrecord_io.errors import SchemaError, printable
 
 _TYPES = {"int64": pa.int64(), "float32": pa.float32(), "string": pa.binary()}
@@ -94,7 +74,7 @@ def _plain(feature: FixedLenFeature | VarLenFeature | FixedLenSequenceFeature) -
     if isinstance(feature, FixedLenSequenceFeature):
         if not feature.allow_missing:
             raise SchemaError("a FixedLenSequenceFeature of an Example needs allow_missing=True")
-        return tensor(type_, (None, *feature.shape), encoding=LIST) if feature.shape else list_(type_)
+        return tensor(type_, (None, *feature.shape), encoding=Column.LIST) if feature.shape else list_(type_)
     required = feature.default_value is None
     default = _bytes(feature.default_value) if feature.dtype == "string" else feature.default_value
     return _fixed_field(type_, tuple(feature.shape), required=required, default=default)
@@ -105,7 +85,7 @@ def _fixed_field(type_: pa.DataType, shape: tuple[int, ...], **keywords: Any) ->
         return scalar(type_, **keywords)
     if len(shape) == 1:
         return list_(type_, shape[0], **keywords)
-    return tensor(type_, shape, encoding=LIST, **keywords)
+    return tensor(type_, shape, encoding=Column.LIST, **keywords)
 
 
 def _ragged_fields(name: str, feature: RaggedFeature) -> Iterator[Field]:
@@ -142,12 +122,12 @@ def _bytes(default: Any) -> Any:
 # ---- from schemas
 
 
-def to_feature_description(fields: Iterable[Field], part: str = CONTEXT) -> dict[str, Feature]:
+def to_feature_description(fields: Iterable[Field], part: str = Column.CONTEXT) -> dict[str, Feature]:
     """The feature description of one part of a schema; SchemaError if a column cannot be described."""
-    if part not in PARTS:
-        raise ValueError(f"part={part!r}: expected one of {', '.join(PARTS)}")
+    if part not in Column.PARTS:
+        raise ValueError(f"part={part!r}: expected one of {', '.join(Column.PARTS)}")
     fields = [f for f in fields if f.part == part]
-    if part == FEATURE_LIST:
+    if part == Column.FEATURE_LIST:
         return {name: feature for f in fields for name, feature in _describe_list(f).items()}
     described = [(f, _sparse_feature(f)) for f in fields]
     indices = {key for _, sparse in described if sparse is not None for key in sparse[1].index_keys}
@@ -174,15 +154,15 @@ def _sparse_feature(f: Field) -> tuple[str, SparseFeature] | None:
 
 
 def _describe(f: Field) -> dict[str, Feature]:
-    if (composite := composite_of(f)) is not None:
+    if (composite := Composite.of(f)) is not None:
         dtype = next((name for name, type_ in _TYPES.items() if type_ == composite.value_type), None)
-        if composite.encoding != VALUES or composite.shape or not composite.sequence or dtype is None:
+        if composite.encoding != Composite.BY_VALUE or composite.shape or not composite.sequence or dtype is None:
             reason = "TensorFlow has no feature description for this column"
             raise SchemaError(reason, feature=f.column, got=str(f.type))
         rows = zip(composite.lengths, composite.sequence[1:], strict=True)
         partitions = tuple(UniformRowLength(size or 0) if key is None else RowLengths(key) for key, size in rows)
         return {f.column: RaggedFeature(dtype, composite.values, partitions)}
-    if t.is_struct(f.type) or (is_list_like(f.type) and t.is_struct(f.type.value_type)):
+    if t.is_struct(f.type) or (Column(f.type).is_list and t.is_struct(f.type.value_type)):
         children = [leaf for leaf in _leaves(f, f.type) if leaf.kind is not Kind.NONE]
         return {leaf.feature: VarLenFeature(DTYPES[leaf.kind]) for leaf in children}
     dtype = _dtype(f, f.type)
@@ -211,46 +191,46 @@ def _dtype(f: Field, type_: pa.DataType) -> str | None:
     """TensorFlow's dtype of a value; None for a column of nulls."""
     if _is_bytes(f):
         return "string"
-    leaf = _leaves(f, tensor_value_type(type_) if is_any_tensor(type_) else value_type(type_))[0]
+    leaf = _leaves(f, Column(type_).value_type)[0]
     return None if leaf.kind is Kind.NONE else DTYPES[leaf.kind]
 
 
 def _is_bytes(f: Field) -> bool:
     """True if each value, or array, is stored as bytes; so are dtypes without lists of numbers."""
-    if encoding_rules(f.encoding).one_value_per_cell:
+    if TensorEncoding.of(f.encoding).one_value_per_cell:
         return True
-    if not is_any_tensor(f.value):
+    if not Column(f.value).is_tensor:
         return False
-    element = element_and_shape(f.tensor)[0]
+    element = Column(f.tensor).dtype_and_shape[0]
     return bool(element.inner) or t.is_fixed_size_binary(element.arrow)
 
 
 def _leaves(f: Field, type_: pa.DataType) -> Any:
     try:
-        return leaves(pa.field(f.feature, type_))
+        return Column(pa.field(f.feature, type_)).leaves
     except UnsupportedType as error:
         raise SchemaError(error.reason, feature=f.feature, got=str(type_), hint=error.advice) from error
 
 
 def _shape(f: Field, type_: pa.DataType) -> tuple[int, ...] | None:
     """The fixed shape of the values in TensorFlow; None where it varies."""
-    if _is_bytes(f) or not (is_list_like(type_) or isinstance(type_, pa.BaseExtensionType)):
+    if _is_bytes(f) or not (Column(type_).is_list or isinstance(type_, pa.BaseExtensionType)):
         return ()
     if f.shape is None or None in f.shape:
-        return () if not is_list_like(type_) and f.shape is None else None
+        return () if not Column(type_).is_list and f.shape is None else None
     return _require_known(f.shape)
 
 
-def _require_known(shape: Shape) -> tuple[int, ...]:
+def _require_known(shape: tuple[int | None, ...]) -> tuple[int, ...]:
     return tuple(axis for axis in shape if axis is not None)
 
 
 def _wire_default(f: Field) -> Any:
     """The default as it would be stored: a number, bytes, or a list of them."""
-    if f.default is None or _is_bytes(f) or (is_any_tensor(f.type) and None in (f.shape or ())):
+    if f.default is None or _is_bytes(f) or (Column(f.type).is_tensor and None in (f.shape or ())):
         return None
     array = f.default_array()
-    while is_list_like(array.type) or isinstance(array, pa.ExtensionArray):
+    while Column(array.type).is_list or isinstance(array, pa.ExtensionArray):
         array = array.storage if isinstance(array, pa.ExtensionArray) else array.flatten()
     kind = KINDS[_dtype(f, array.type) or "string"]
     try:

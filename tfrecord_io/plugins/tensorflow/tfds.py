@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base import TFDS_FEATURES
 from tfrecord_io.bytes import extension_of
-from tfrecord_io.columns import BOXES_KEY, CONTEXT, FEATURES, VALUES, Composite, Field, Shape, check_names, type_name
+from tfrecord_io.columns import Column, Composite, Field, Schema
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.store import Directory
 
@@ -38,12 +39,12 @@ def from_tfds(folder: Directory, text: bytes, class_labels: str) -> list[Field]:
     has_names = class_labels == "names"
     try:
         fields = [_field(leaf, label_names(folder, leaf) if has_names and not leaf.pixels else None) for leaf in leaves]
-        noted = [{BOXES_KEY: leaf.boxes.encode()} if leaf.boxes else {} for leaf in leaves]
+        noted = [{Column.BOXES_KEY: leaf.boxes.encode()} if leaf.boxes else {} for leaf in leaves]
         fields = [replace(f, metadata={**f.metadata, **note}) for f, note in zip(fields, noted, strict=True)]
-        check_names(fields)
+        Schema(fields)
         return fields
     except SchemaError as error:
-        error.path = error.path or folder.display_path(FEATURES)
+        error.path = error.path or folder.display_path(TFDS_FEATURES)
         raise
 
 
@@ -52,10 +53,10 @@ def read_leaves(folder: Directory, text: bytes) -> list[TfdsLeaf]:
     try:
         return leaves_of(json.loads(text))
     except SchemaError as error:
-        error.path = folder.display_path(FEATURES)
+        error.path = folder.display_path(TFDS_FEATURES)
         raise
     except (ValueError, RecursionError) as error:
-        path = folder.display_path(FEATURES)
+        path = folder.display_path(TFDS_FEATURES)
         raise SchemaError(f"it is not valid JSON ({type(error).__name__})", path=path) from error
 
 
@@ -83,10 +84,10 @@ def _field(leaf: TfdsLeaf, labels: list[str] | None) -> Field:
     lists = leaf.sequence + leaf.shape
     if is_plain and len(lists) == 1:
         (size,) = lists
-        return Field(leaf.name, pa.list_(value) if size is None else pa.list_(value, size), part=CONTEXT)
+        return Field(leaf.name, pa.list_(value) if size is None else pa.list_(value, size), part=Column.CONTEXT)
     if is_plain and not lists:
         return Field(leaf.name, value)
-    return _composite(leaf, type_name(value), labels, sentinel).field(leaf.name)
+    return _composite(leaf, Column(value).type_name, labels, sentinel).field(leaf.name)
 
 
 def _composite(leaf: TfdsLeaf, dtype: str, labels: list[str] | None, sentinel: bool) -> Composite:
@@ -97,7 +98,7 @@ def _composite(leaf: TfdsLeaf, dtype: str, labels: list[str] | None, sentinel: b
     lengths = tuple(f"{values}/ragged_row_lengths_{level}" for level in range(len(leaf.sequence) - 1))
     if lengths:
         values, shapes = f"{values}/ragged_flat_values", shapes and f"{shapes}/ragged_flat_values"
-    encoding = VALUES if leaf.encoding == "none" else leaf.encoding
+    encoding = Composite.BY_VALUE if leaf.encoding == "none" else leaf.encoding
     names = None if labels is None else tuple(labels)
     return Composite(
         values=values,
@@ -135,8 +136,8 @@ class TfdsLeaf:
 
     name: str  # keys of the dicts that lead to it, joined by "/"
     dtype: str  # NumPy's name, or "string"
-    shape: Shape = ()  # of the tensor, without the sequences around it
-    sequence: Shape = ()  # lengths of the sequences around it, outermost first
+    shape: tuple[int | None, ...] = ()  # of the tensor, without the sequences around it
+    sequence: tuple[int | None, ...] = ()  # lengths of the sequences around it, outermost first
     encoding: str = "none"  # or "bytes", "zlib"
     is_text: bool = False  # a string that is text, not bytes
     optional: bool = False  # it may be None
@@ -151,7 +152,7 @@ class _Position:
 
     name: str = ""
     stem: str | None = None  # of files that belong to the feature
-    sequence: Shape = ()
+    sequence: tuple[int | None, ...] = ()
     depth: int = 0
 
     def child(self, key: str) -> _Position:
@@ -163,7 +164,7 @@ class _Position:
     def inside(self, length: int | None) -> _Position:
         return replace(self, sequence=(*self.sequence, length))
 
-    def leaf(self, dtype: str, shape: Shape = (), **more: Any) -> TfdsLeaf:
+    def leaf(self, dtype: str, shape: tuple[int | None, ...] = (), **more: Any) -> TfdsLeaf:
         return TfdsLeaf(self.name, dtype, shape, self.sequence, **more)
 
 
@@ -239,7 +240,7 @@ def _snake(content: dict[str, Any]) -> dict[str, Any]:
     return {re.sub("[A-Z]", lambda m: "_" + m[0].lower(), key): value for key, value in content.items()}
 
 
-def _shape(source: Any) -> Shape:
+def _shape(source: Any) -> tuple[int | None, ...]:
     """Parse a shape: a list of numbers and null, or a message Shape, with −1 for unknown sizes."""
     sizes = source.get("dimensions", []) if isinstance(source, dict) else source or []
     return tuple(_length(size) for size in sizes)

@@ -18,32 +18,14 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import (
-    CHANNELS,
-    INDEX,
-    MODE_OF,
-    ImageForm,
-    ImageHeader,
-    array_to_tensors,
-    element_and_shape,
-    image_header,
-    int64_array,
-    is_any_tensor,
-    is_bytes,
-    is_list_like,
-    is_number,
-    is_text,
-    list_array,
-    offsets_of,
-    tensors_to_values,
-)
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, int64_array, list_array, offsets_of
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import has_least
 from tfrecord_io.store import check_class_names
 
 _PACKAGE = "tensorflow_datasets.core.features."
-_MODES = tuple(MODE_OF.values())
+_MODES = tuple(ImageForm.MODES_BY_CHANNELS.values())
 _DECODED = ("jpeg", "png", "bmp")  # TFDS decodes them to arrays [height, width, channels]
 _CAST = "cast it to a number, text or bytes"
 Json = dict[str, Any]
@@ -64,7 +46,7 @@ class DecodedImages:
         """The feature in ``features.json``."""
         dtype, channels = self.of_other_splits or (
             self.dtype or "uint8",
-            self.channels or CHANNELS.get(self.mode or "RGB", 3),
+            self.channels or ImageForm.CHANNELS_BY_MODE.get(self.mode or "RGB", 3),
         )
         content = {"dtype": dtype, "shape": _dimensions((None, None, channels))}
         return _feature("image_feature.Image", image=content)
@@ -72,26 +54,30 @@ class DecodedImages:
     def note(self, data: bytes, row: int) -> None:
         """Take an image into account; EncodeError if TFDS cannot say what it is."""
         try:
-            header = image_header(data, "", self.name)
+            header = ImageHeader.read(data, "", self.name)
         except DecodeError as error:
             raise EncodeError(error.reason, feature=self.name, record=row, expected=error.expected) from None
         if header.format not in _DECODED:
             description = f"is a {header.format.upper()}"
             advice = "encode it as PNG, or leave the column out of images="
             raise self._error(row, description, "JPEG, PNG or BMP", advice)
-        if header.has_palette and self.mode not in MODE_OF.values():
+        if header.has_palette and self.mode not in ImageForm.MODES_BY_CHANNELS.values():
             description = "has a palette, whose numbers TFDS replaces by colours"
             advice = f"store the numbers as a grey image, or pass images={ {self.name: 'RGB'}!r} for the colours"
             raise self._error(row, description, "grey or colours", advice)
-        if self.mode == INDEX and header.bits != 8:
+        if self.mode == ImageForm.INDEX_MODE and header.bits != 8:
             description = f"has {header.bits} bits, which TFDS stretches or keeps"
             raise self._error(row, description, "numbers of 8 bits", "store it with 8 bits")
         dtype = "uint16" if header.bits == 16 else "uint8"
         if self.dtype not in ("", dtype):
             raise self._error(row, f"has values of {dtype}", f"{self.dtype}, as of those before it", "convert it")
         header_channels = 3 if header.mode == "CMYK" else header.channels
-        channels = header_channels if self.mode in (None, INDEX) else CHANNELS[self.mode or ""]
-        if channels not in MODE_OF or not _is_decoded(header, channels):
+        channels = (
+            header_channels
+            if self.mode in (None, ImageForm.INDEX_MODE)
+            else ImageForm.CHANNELS_BY_MODE[self.mode or ""]
+        )
+        if channels not in ImageForm.MODES_BY_CHANNELS or not _is_decoded(header, channels):
             description = f"is a {header.format.upper()} of {header.mode}"
             expected = f"what TFDS decodes to {channels} channels"
             advice = f'convert it, or pass another mode by images={{"{self.name}": mode}}'
@@ -143,10 +129,10 @@ class LeafColumn:
         if self.names is not None:
             return _feature("class_label_feature.ClassLabel", classLabel={"numClasses": str(len(self.names))})
         optional: Json = {"optional": True} if self.optional else {}
-        if is_text(self.type) and not optional:
+        if Column(self.type).is_text and not optional:
             return _feature("text_feature.Text", text={})
         encoding = "bytes" if self.is_stored_as_bytes else "none"
-        kind = "tensor_feature.Tensor" if self.shape or is_bytes(self.type) else "scalar.Scalar"
+        kind = "tensor_feature.Tensor" if self.shape or Column(self.type).is_bytes else "scalar.Scalar"
         content = {"dtype": self.dtype, "encoding": encoding, **optional, "shape": _dimensions(self.shape)}
         return _feature(kind, tensor=content)
 
@@ -263,7 +249,7 @@ class TfdsColumns:
         if leaf is not None:
             self.leaves.append(leaf)
             return len(self.leaves) - 1
-        if is_list_like(type_):
+        if Column(type_).is_list:
             inner = self._node(type_.value_field.with_metadata(column.metadata), name, levels + 1)
             # In a sequence of features with a fixed length, TFDS looks for values under other names.
             is_alone = not levels and isinstance(inner, int)
@@ -275,28 +261,28 @@ class TfdsColumns:
     def _leaf(self, column: pa.Field, name: str, levels: int) -> LeafColumn | None:
         type_, (item, shape) = column.type, _item_of(column, name)
         if not levels and self._is_of_steps(name):
-            if is_list_like(type_):
+            if Column(type_).is_list:
                 return None
             advice = "rename it, or make it a list with a value for each step"
             raise SchemaError("a column of steps is a list", feature=name, got=str(type_), hint=advice)
         has_names = name in self._class_names and t.is_integer(item) and not shape
-        if has_names or (t.is_dictionary(item) and is_text(item.value_type)):
+        if has_names or (t.is_dictionary(item) and Column(item.value_type).is_text):
             class_names = self._class_names.get(name, ())
             check_class_names(class_names)
             names = {class_name: number for number, class_name in enumerate(class_names)}
             return LeafColumn(name, item, levels=levels, shape=(), dtype="int64", image=None, names=names)
-        if is_text(item) or is_bytes(item):
+        if Column(item).is_text or Column(item).is_bytes:
             mode = self._images.get(name)
-            if mode not in (None, INDEX, *_MODES):
+            if mode not in (None, ImageForm.INDEX_MODE, *_MODES):
                 raise SchemaError(f"unknown image mode {mode!r}", feature=name, expected=_MODES)
             image = DecodedImages(name, mode) if name in self._images else None
             return LeafColumn(name, item, levels=levels, shape=(), dtype="string", image=image) if not shape else None
-        if not (t.is_boolean(item) or is_number(item)) or t.is_decimal(item):
+        if not (t.is_boolean(item) or Column(item).is_number) or t.is_decimal(item):
             return None
         if levels and None in shape:
             reason = "TFDS has no sequence of tensors of several shapes in TFRecord files"
             raise SchemaError(reason, feature=name, got=str(type_), hint="pad them to one shape")
-        element = element_and_shape(column)[0].name if is_any_tensor(type_) else None
+        element = Column(column).dtype_and_shape[0].name if Column(type_).is_tensor else None
         return LeafColumn(name, item, levels=levels, shape=shape, dtype=element or str(item.to_pandas_dtype()().dtype))
 
     # ---- data
@@ -365,7 +351,7 @@ class TfdsColumns:
             return
         self._refuse_nulls(leaf, array)
         if leaf.is_stored_as_bytes:
-            tensors = array_to_tensors(array, *element_and_shape(column))
+            tensors = Column(column).tensors(array)
             cells = [bytes(tensors.data[a:b]) for a, b in zip(tensors.offsets, tensors.offsets[1:], strict=False)]
             yield f"{leaf.name}/value", pa.array(cells, pa.binary())
             shapes = np.ascontiguousarray(tensors.shape_matrix)
@@ -423,8 +409,8 @@ def _insert(tree: dict[str, Any], path: Sequence[str], node: Any, name: str) -> 
 def _item_of(column: pa.Field, name: str) -> tuple[pa.DataType, tuple[int | None, ...]]:
     """The type of the values of a column's items, and the shape of an item: of tensors and lists of fixed length."""
     type_: Any = column.type
-    if is_any_tensor(type_):
-        element, axes = element_and_shape(column)
+    if Column(type_).is_tensor:
+        element, axes = Column(column).dtype_and_shape
         if element.plain is None:
             reason, advice = f"TFDS has no feature of {element.name} in TFRecord files", "split or cast it"
             raise SchemaError(reason, feature=name, got=element.name, hint=advice)
@@ -433,15 +419,15 @@ def _item_of(column: pa.Field, name: str) -> tuple[pa.DataType, tuple[int | None
     while t.is_fixed_size_list(type_):
         shape.append(type_.list_size)
         type_ = type_.value_type
-    is_plain = t.is_boolean(type_) or (is_number(type_) and not t.is_decimal(type_))
+    is_plain = t.is_boolean(type_) or (Column(type_).is_number and not t.is_decimal(type_))
     return (type_, tuple(shape)) if is_plain or not shape else (column.type, ())
 
 
 def _values(leaf: LeafColumn, column: pa.Field, array: pa.Array) -> tuple[pa.Array, Array]:
     """All values of a leaf's items, and how many each has."""
-    if is_any_tensor(column.type):
-        tensors = array_to_tensors(array, *element_and_shape(column))
-        return pa.array(tensors_to_values(tensors)), tensors.counts
+    if Column(column.type).is_tensor:
+        tensors = Column(column).tensors(array)
+        return pa.array(tensors.ndarray()), tensors.counts
     while t.is_fixed_size_list(array.type):
         array = array.flatten()
     if array.null_count:

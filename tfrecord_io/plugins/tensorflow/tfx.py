@@ -29,6 +29,7 @@ to an annotation's tag, which is used as long as the feature is as it was writte
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,32 +42,18 @@ from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
 from pyarrow import types as t
 
+from tfrecord_io import tensor
 from tfrecord_io.base import Options, StorageOptions
 from tfrecord_io.bytes import Kind
 from tfrecord_io.columns import (
-    CONTEXT,
-    FEATURE_LIST,
-    LIST,
-    VALUES,
+    Column,
     Composite,
     Field,
-    Shape,
+    ImageForm,
+    Schema,
     SparseColumn,
+    TensorEncoding,
     UnsupportedType,
-    check_names,
-    composite_of,
-    encoding_rules,
-    fixed_part,
-    from_json,
-    is_any_tensor,
-    is_image,
-    is_list_like,
-    is_number,
-    kind_of,
-    tensor,
-    tensor_value_type,
-    to_json,
-    type_name,
 )
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.plugins.tensorflow.tfx_messages import (
@@ -110,7 +97,7 @@ def from_tfx(
         content = _read(path, Options(storage_options=storage_options).storage)
     try:
         fields = TfxSchemaReader(_parse(content), tensor_representation_group, sequence_feature).fields()
-        check_names(fields)
+        Schema(fields)
         return fields
     except SchemaError as error:
         error.path = path
@@ -166,8 +153,8 @@ def to_tfx(fields: Iterable[Field]) -> str:
             _add_feature(field, single)
             _add_representation(field, single, with_sparse=False)
             target = _add_feature(field, message)
-            if is_image(field) or TfxSchemaReader(single).fields() != [field]:
-                target.annotation.tag.append(TAG + to_json([field]))
+            if ImageForm.KEY in field.metadata or TfxSchemaReader(single).fields() != [field]:
+                target.annotation.tag.append(TAG + Schema([field]).to_json(None))
             _add_components(field, message)
             _add_representation(field, message)
     text = text_format.MessageToString(message, as_utf8=True)
@@ -177,7 +164,7 @@ def to_tfx(fields: Iterable[Field]) -> str:
 def _add_feature(field: Field, message: Any) -> Any:
     """Add the feature to the message, or to its ``##SEQUENCE##``; returns it."""
     target = message.feature
-    if field.part == FEATURE_LIST:
+    if field.part == Column.FEATURE_LIST:
         steps = next((f for f in message.feature if f.name == SEQUENCE and f.type == STRUCT), None)
         target = (steps or message.feature.add(name=SEQUENCE, type=STRUCT)).struct_domain.feature
     added = target.add()
@@ -202,7 +189,7 @@ def _flat(field: Field) -> Iterator[Field]:
 
 def _add_components(field: Field, message: Any) -> None:
     """Add the features of a composite column other than its values."""
-    composite = composite_of(field)
+    composite = Composite.of(field)
     for feature, type_ in [] if composite is None else list(composite.components())[1:]:
         message.feature.add().CopyFrom(feature_message(Field(feature, type_)))
 
@@ -231,13 +218,16 @@ class TfxSchemaReader:
         """
         fields: _Fields = {}
         for feature in filter(_is_in_use, self._message.feature):
-            described, part = [feature], CONTEXT
+            described, part = [feature], Column.CONTEXT
             if feature.type == STRUCT and feature.name == self._sequence:
-                described, part = [child for child in feature.struct_domain.feature if _is_in_use(child)], FEATURE_LIST
+                described, part = (
+                    [child for child in feature.struct_domain.feature if _is_in_use(child)],
+                    Column.FEATURE_LIST,
+                )
             for feature_of_part in described:
                 field = self.field(feature_of_part, part)
                 fields[field.part, field.feature] = field
-        composites = [composite for field in fields.values() if (composite := composite_of(field)) is not None]
+        composites = [composite for field in fields.values() if (composite := Composite.of(field)) is not None]
         self._represent(fields)
         for sparse in self._message.sparse_feature:
             if _is_in_use(sparse):
@@ -252,28 +242,28 @@ class TfxSchemaReader:
                 )
         for composite in composites:
             for feature_name, _ in list(composite.components())[1:]:
-                fields.pop((CONTEXT, feature_name), None)
+                fields.pop((Column.CONTEXT, feature_name), None)
         # A feature list whose column another field has is named as TFX names its tensor.
         counts = Counter(field.column for field in fields.values())
         return [
             replace(field, column=f"{self._sequence}.{field.feature}")
-            if field.part == FEATURE_LIST and counts[field.column] > 1 and field.column == field.feature
+            if field.part == Column.FEATURE_LIST and counts[field.column] > 1 and field.column == field.feature
             else field
             for field in fields.values()
         ]
 
-    def field(self, feature: Any, part: str = CONTEXT) -> Field:
+    def field(self, feature: Any, part: str = Column.CONTEXT) -> Field:
         """The field of a feature; in the part FEATURE_LIST a feature list, whose steps the message describes."""
         return _field_of_tag(feature, part) or self._describe_feature(feature, part)
 
     def _describe_feature(self, feature: Any, part: str) -> Field:
         if feature.type == STRUCT:
-            if part == FEATURE_LIST:
+            if part == Column.FEATURE_LIST:
                 raise SchemaError("a step of a feature list cannot be a STRUCT", feature=feature.name)
             children = [self.field(child) for child in feature.struct_domain.feature if _is_in_use(child)]
             return Field(feature.name, pa.struct([(child.column, child.type) for child in children]))
         value = self._value_type(feature)
-        if part == FEATURE_LIST:
+        if part == Column.FEATURE_LIST:
             # By the second of value_counts: TFX's tools do not agree on what a value_count alone means.
             steps = feature.value_counts.value_count
             step = _type_for_counts(value, steps[1:]) if len(steps) == 2 else pa.list_(value)
@@ -329,11 +319,11 @@ class TfxSchemaReader:
                 )
                 continue
             path = list(tensor_.feature_path.step) if which == "ragged_tensor" else [tensor_.column_name]
-            part, path = (FEATURE_LIST, path[1:]) if path[:1] == [self._sequence] else (CONTEXT, path)
+            part, path = (Column.FEATURE_LIST, path[1:]) if path[:1] == [self._sequence] else (Column.CONTEXT, path)
             key = (part, "/".join(path))
             if key not in fields:
                 raise SchemaError(f"the tensor {name!r} uses a feature that the schema does not have", feature=key[1])
-            if part == FEATURE_LIST and tensor_.partition:
+            if part == Column.FEATURE_LIST and tensor_.partition:
                 reason = f"the tensor {name!r} partitions the steps of a feature list, which is not supported"
                 raise SchemaError(reason, feature=key[1])
             if key in claimed:
@@ -344,12 +334,14 @@ class TfxSchemaReader:
             )
             for partition in tensor_.partition if which == "ragged_tensor" else ():
                 if partition.WhichOneof("kind") == "row_length":
-                    fields.pop((CONTEXT, partition.row_length), None)
+                    fields.pop((Column.CONTEXT, partition.row_length), None)
 
 
 def _apply_representation(field: Field, representation: Any) -> Field:
     tag_representation = representation_of(field)  # of a field from a tag
-    if field.part == FEATURE_LIST or (tag_representation is not None and tag_representation[1] == representation):
+    if field.part == Column.FEATURE_LIST or (
+        tag_representation is not None and tag_representation[1] == representation
+    ):
         return field  # feature lists are ragged already
     which = representation.WhichOneof("kind")
     return _RESHAPE[which](field, getattr(representation, which))
@@ -358,15 +350,15 @@ def _apply_representation(field: Field, representation: Any) -> Field:
 def _sparse(fields: _Fields, name: str, indices: list[str], values: str, shape: Any, is_sorted: bool) -> None:
     """Make lists of indices and values, and add the description of the sparse tensor to the values' metadata."""
     for feature_name in (*indices, values):
-        field = fields.get((CONTEXT, feature_name))
+        field = fields.get((Column.CONTEXT, feature_name))
         if field is None:
             reason = f"the sparse tensor {name!r} uses this feature, and the schema does not have it"
             raise SchemaError(reason, feature=feature_name)
-        fields[CONTEXT, feature_name] = _as_list(field)
+        fields[Column.CONTEXT, feature_name] = _as_list(field)
     sparse = SparseColumn(name, tuple(indices), _sizes(shape), is_sorted)
-    field = fields[CONTEXT, values]
+    field = fields[Column.CONTEXT, values]
     metadata = {**field.metadata, **sparse.metadata}
-    fields[CONTEXT, values] = replace(field, metadata=metadata)
+    fields[Column.CONTEXT, values] = replace(field, metadata=metadata)
 
 
 def _sequence_name(message: Any, sequence_feature: str | None) -> str | None:
@@ -387,7 +379,7 @@ def _is_in_use(feature: Any) -> bool:
     return not feature.deprecated and feature.lifecycle_stage not in UNUSED_STAGES
 
 
-def _sizes(shape: Any) -> Shape:
+def _sizes(shape: Any) -> tuple[int | None, ...]:
     return tuple(None if dim.size < 0 else dim.size for dim in shape.dim)
 
 
@@ -411,26 +403,29 @@ def _type_for_counts(value: pa.DataType, counts: Sequence[Any]) -> pa.DataType:
     return value if count == 1 else pa.list_(value, count)
 
 
-def _apply_shape(value: pa.DataType, shape: Shape) -> Field:
+def _apply_shape(value: pa.DataType, shape: tuple[int | None, ...]) -> Field:
     if not shape or t.is_null(value):
         return Field("", value)
     if len(shape) == 1:
         return Field("", pa.list_(value) if shape[0] is None else pa.list_(value, shape[0]))
-    if is_number(value) or t.is_binary(value) or t.is_string(value):
-        return tensor(value, shape, encoding=LIST)
-    return Field("", pa.list_(value) if None in shape else pa.list_(value, fixed_part(shape)), shape=shape)
+    if Column(value).is_number or t.is_binary(value) or t.is_string(value):
+        return tensor(value, shape, encoding=Column.LIST)
+    sizes = [axis for axis in shape if axis is not None]
+    return Field("", pa.list_(value, math.prod(sizes) if len(sizes) == len(shape) else -1), shape=shape)
 
 
 def _value_of(field: Field) -> pa.DataType:
     """Type of one value of a context feature."""
-    if is_any_tensor(field.type):
-        return tensor_value_type(field.type)
+    if Column(field.type).is_tensor:
+        return Column(field.type).value_type
     return field.type.value_type if t.is_list(field.type) or t.is_fixed_size_list(field.type) else field.type
 
 
 def _as_list(field: Field, _: Any = None) -> Field:
     type_ = pa.list_(_value_of(field))
-    return Field(field.column, type_, field.feature, required=field.required, metadata=field.metadata, part=CONTEXT)
+    return Field(
+        field.column, type_, field.feature, required=field.required, metadata=field.metadata, part=Column.CONTEXT
+    )
 
 
 def _as_dense(field: Field, kind: Any) -> Field:
@@ -453,7 +448,7 @@ def _as_ragged(field: Field, kind: Any) -> Field:
         return _as_list(field)
     sizes = [p.uniform_row_length if p.HasField("uniform_row_length") else None for p in kind.partition]
     lengths = [None if p.HasField("uniform_row_length") else p.row_length for p in kind.partition]
-    value = type_name(_value_of(field))
+    value = Column(_value_of(field)).type_name
     composite = Composite(field.feature, value, sequence=(None, *sizes), lengths=tuple(lengths))
     return composite.field(field.column, required=field.required)
 
@@ -471,7 +466,7 @@ def _field_of_tag(feature: Any, part: str) -> Field | None:
         if not tag.startswith(TAG):
             continue
         try:
-            (field,), _ = from_json(tag.removeprefix(TAG))
+            (field,) = Schema.from_json(tag.removeprefix(TAG))
             bare = type(feature)()
             bare.CopyFrom(feature)
             bare.ClearField("annotation")
@@ -499,22 +494,22 @@ _RANGES = {type_: ends for ends, type_ in INTEGERS.items()}
 
 def feature_message(field: Field) -> Any:
     """The FeatureMessage of a field, without annotation; for a composite column that of its values."""
-    if (composite := composite_of(field)) is not None:
+    if (composite := Composite.of(field)) is not None:
         feature, type_ = next(composite.components())
-        field = Field(field.column, type_, feature, required=field.required, part=CONTEXT)
+        field = Field(field.column, type_, feature, required=field.required, part=Column.CONTEXT)
     message = FeatureMessage(name=field.feature)
     if field.required:
         message.presence.min_fraction = 1
         message.presence.min_count = 1
-    if encoding_rules(field.encoding).one_value_per_cell:
+    if TensorEncoding.of(field.encoding).one_value_per_cell:
         message.type = BYTES
         _set_single(message, bool(field.required))
         return message
     value = _value_type(field)
     _set_domain(message, value, field)
-    if field.part == FEATURE_LIST:
+    if field.part == Column.FEATURE_LIST:
         message.value_counts.value_count.add(min=0)
-        is_list = is_list_like(field.value)
+        is_list = Column(field.value).is_list
         step = message.value_counts.value_count.add(min=(field.size or 0) if is_list else 1)
         if not is_list or field.size is not None:
             step.max = step.min
@@ -529,7 +524,7 @@ def feature_message(field: Field) -> Any:
     return message
 
 
-def set_shape(target: Any, shape: Shape) -> None:
+def set_shape(target: Any, shape: tuple[int | None, ...]) -> None:
     """Fill a FixedShape; −1 is an unknown dimension."""
     target.SetInParent()
     for size in shape:
@@ -538,8 +533,8 @@ def set_shape(target: Any, shape: Shape) -> None:
 
 def _value_type(field: Field) -> pa.DataType:
     type_ = field.value
-    while is_list_like(type_) or is_any_tensor(type_):
-        type_ = tensor_value_type(type_) if is_any_tensor(type_) else type_.value_type
+    while Column(type_).is_list or Column(type_).is_tensor:
+        type_ = Column(type_).value_type if Column(type_).is_tensor else type_.value_type
     return type_
 
 
@@ -554,7 +549,7 @@ def _set_single(message: Any, required: bool) -> None:
 def _set_domain(message: Any, value: pa.DataType, field: Field) -> None:
     """Describe the type and the domain of a value."""
     try:
-        kind = kind_of(value, field.feature)
+        kind = Column(pa.field(field.feature, value)).kind
     except UnsupportedType as error:
         raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), hint=error.advice) from error
     if kind == Kind.NONE:
@@ -578,9 +573,9 @@ def _set_domain(message: Any, value: pa.DataType, field: Field) -> None:
 def representation_of(field: Field) -> tuple[str, Any] | None:
     """Name and message of the tensor, if needed: for defaults, shapes, required values, nested rows, sparse tensors."""
     message = RepresentationMessage()
-    if (composite := composite_of(field)) is not None:
+    if (composite := Composite.of(field)) is not None:
         is_nested = len(composite.sequence) > 1 and composite.sequence[0] is None and composite.shape == ()
-        if not is_nested or composite.encoding != VALUES or composite.labels is not None:
+        if not is_nested or composite.encoding != Composite.BY_VALUE or composite.labels is not None:
             return None
         message.ragged_tensor.feature_path.step.append(composite.values)
         for size, lengths in zip(composite.sequence[1:], composite.lengths, strict=True):
@@ -590,8 +585,8 @@ def representation_of(field: Field) -> tuple[str, Any] | None:
     if (sparse := SparseColumn.from_metadata(field.metadata, field.feature)) is not None:
         return _set_sparse(message.sparse_tensor, field, sparse), message
     shape = field.shape or ()
-    has_count = None not in shape and not (field.shape is None and is_list_like(field.type))
-    is_dense = has_count and field.part == CONTEXT and not encoding_rules(field.encoding).one_value_per_cell
+    has_count = None not in shape and not (field.shape is None and Column(field.type).is_list)
+    is_dense = has_count and field.part == Column.CONTEXT and not TensorEncoding.of(field.encoding).one_value_per_cell
     default = field.default
     while isinstance(default, list) and default and all(item == default[0] for item in default):
         default = default[0]

@@ -11,7 +11,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import WriteOptions, check_keywords, name_advice
 from tfrecord_io.bytes import delimited_field
-from tfrecord_io.columns import Projection, is_text_or_bytes, open_input
+from tfrecord_io.columns import Column, Projection, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, POSITION, RECORD
 from tfrecord_io.typing import Compression, Float64, OutputPath, ProgressLike, StorageLike, TableLike, WriteMode
@@ -144,7 +144,7 @@ class _Lists:
             raise FeatureNotFoundError("no such column", feature=by, hint=name_advice(by, schema.names))
         type_ = schema.field(by).type
         plain = type_.value_type if t.is_dictionary(type_) else type_
-        if not (t.is_integer(plain) or is_text_or_bytes(plain)):
+        if not (t.is_integer(plain) or Column(plain).is_text_or_bytes):
             reason = "a column that identifies lists has integers, text or bytes"
             raise SchemaError(
                 reason,

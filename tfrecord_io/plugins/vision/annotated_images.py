@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import io
 import json
 import os
-import re
-import struct
-import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -20,39 +16,15 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import AnnotationOptions, StorageOptions, on_damage
-from tfrecord_io.columns import (
-    EXIF_FIRST,
-    IMAGE_FORMATS,
-    ORIENTATION,
-    PNG,
-    ImageHeader,
-    image_header,
-    orientation_of,
-    pillow,
-    png_chunks,
-    row_batches,
-)
+from tfrecord_io.columns import ImageHeader, pillow, remove_orientation, row_batches
 from tfrecord_io.errors import DecodeError, SchemaError, for_cli, printable, warn
+from tfrecord_io.plugins.vision.folder_files import LeftOut, shuffle_files
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
-from tfrecord_io.store import (
-    Entry,
-    FileSystem,
-    LeftOut,
-    LocalFileSystem,
-    find_folder,
-    join_below,
-    leads_out,
-    links_out,
-    read_files,
-    reader_threads,
-    shuffle_files,
-)
+from tfrecord_io.store import Directory, Entry, FileSystem, read_files
 from tfrecord_io.typing import InvalidBoxes, Path
 
 T = TypeVar("T")
 MOST_BYTES = 16 << 20  # of a file of annotations
-_XMP = re.compile(rb"""(tiff:Orientation(?:=["']|>))[2-8]""")
-_SHORT = 3  # the type of the value of an orientation
 
 
 def read_annotations(
@@ -76,7 +48,7 @@ def read_annotations(
             check(None if entry is None else entry.size, path)
             yield (key, path), fs, entry
 
-    with closing(read_files(checked_files(), reader_threads(threads, fs))) as contents:
+    with closing(read_files(checked_files(), threads, [fs])) as contents:
         for (key, path), content in contents:
             check(len(content or b""), path)
             yield key, content or b""
@@ -332,9 +304,9 @@ class _Batches:
 
     def read(self) -> Generator[pa.RecordBatch]:
         options = self.reading.options
-        threads = reader_threads(options.threads, self.fs)
         rule = BoxRule(options.invalid_boxes)
-        with closing(read_files(((file, self.fs, file.entry) for file in self.files), threads)) as contents:
+        files = ((file, self.fs, file.entry) for file in self.files)
+        with closing(read_files(files, options.threads, [self.fs])) as contents:
             yield from row_batches(self._rows(contents, rule), self.schema)
         self.left_out.warn(self.files[0].image.path)
         self.turned.warn(self.files[0].image.path)
@@ -355,7 +327,7 @@ class _Batches:
 
     def _row(self, file: _File, content: bytes, rule: BoxRule) -> tuple[Any, ...]:
         image, path = file.image, self.fs.display_path(file.entry.name)
-        header = image_header(content, path)
+        header = ImageHeader.read(content, path)
         is_turned = self.turned.is_of(image, header, path)
         image_size = header.turned_size if is_turned else (header.height, header.width)
         height, width = image.height or image_size[0], image.width or image_size[1]
@@ -406,57 +378,6 @@ class _Batches:
                     )
 
 
-def remove_orientation(content: bytes, orientation: int, path: str | None, advice: str) -> bytes:
-    """Remove the EXIF orientation of a photo with boxes on the stored pixels; DecodeError if that is impossible.
-
-    The value is replaced where it stands, so nothing is encoded again and nothing moves.
-    """
-    images = pillow("reading the orientation of images")
-    try:
-        changed = _drop_orientation(content, images)
-        with images.open(io.BytesIO(changed), formats=IMAGE_FORMATS) as image:
-            if image.format not in EXIF_FIRST:
-                image.load()
-            if orientation_of(image) == 1:
-                return changed
-    except MemoryError:
-        raise
-    except Exception:  # of damaged images, of any type
-        pass
-    reason = f"its orientation {orientation}, which boxes in stored pixels need to lose, "
-    reason += "is in a part of its metadata that cannot be changed"
-    raise DecodeError(reason, path=path, expected=1, got=orientation, hint=advice)
-
-
-def _drop_orientation(data: bytes, images: Any) -> bytes:
-    changed = bytearray(_XMP.sub(rb"\g<1>1", data))
-    with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
-        if image.format not in EXIF_FIRST:
-            image.load()
-        exif = data if image.format == "TIFF" else image.info.get("exif", b"").removeprefix(b"Exif\0\0")
-    at = data.find(exif) if exif else -1
-    if at >= 0:
-        _set_upright(changed, at)
-    if data.startswith(PNG):
-        for _, begin, end in list(png_chunks(changed)):
-            if end + 4 <= len(changed):  # else it is truncated
-                changed[end : end + 4] = zlib.crc32(changed[begin:end]).to_bytes(4)
-    return bytes(changed)
-
-
-def _set_upright(data: bytearray, at: int) -> None:
-    """Set the orientation of EXIF data, which has the form of a TIFF and begins at a place, to 1."""
-    order = {b"II": "<", b"MM": ">"}.get(bytes(data[at : at + 2]))
-    if order is None:
-        return
-    (first,) = struct.unpack_from(f"{order}I", data, at + 4)
-    (count,) = struct.unpack_from(f"{order}H", data, at + first)
-    for entry in range(at + first + 2, at + first + 2 + 12 * count, 12):
-        tag, type_ = struct.unpack_from(f"{order}HH", data, entry)
-        if tag == ORIENTATION and type_ == _SHORT:
-            struct.pack_into(f"{order}H", data, entry + 8, 1)
-
-
 def _find_files(
     images: list[AnnotatedImage], folder: Path, storage: StorageOptions, on_error: str
 ) -> tuple[FileSystem, list[_File], LeftOut]:
@@ -469,9 +390,10 @@ def _find_files(
     FileNotFoundError
         A file does not exist, unless those are left out; all of them do not; or the folder does not.
     """
-    fs, root = find_folder(os.fspath(folder), storage)
-    names = [_path_below(image, root.name, is_local=isinstance(fs, LocalFileSystem)) for image in images]
-    start = f"{join_below(root.name, '')}/"
+    root = Directory.find(os.fspath(folder), storage)
+    fs = root.fs
+    names = [_path_below(image, root) for image in images]
+    start = f"{root.join('')}/"
     images = [image._replace(name=name.removeprefix(start)) for image, name in zip(images, names, strict=True)]
     entries = fs.entries(names)
     files, missing = [], []
@@ -496,10 +418,10 @@ def _find_files(
     return fs, files, left_out
 
 
-def _path_below(image: AnnotatedImage, root: str, *, is_local: bool) -> str:
+def _path_below(image: AnnotatedImage, root: Directory) -> str:
     """The path of an image below a folder."""
-    reason, name = leads_out(image.name), join_below(root, image.name)
-    if reason is None and is_local and links_out(root, name):
+    reason, name = Directory.leads_out(image.name), root.join(image.name)
+    if reason is None and root.is_left_by(name):
         reason = "a link leads out of it"
     if reason is None:
         return name

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from tfrecord_io.base import ExportOptions
 from tfrecord_io.bytes import stated_by
-from tfrecord_io.columns import ImageHeader, Projection, image_header
+from tfrecord_io.columns import ImageHeader, Projection
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
 from tfrecord_io.plugins.vision.annotated_images import FRACTIONS, LABEL, OBJECT, StatedClass, classes_of, is_fraction
+from tfrecord_io.plugins.vision.folder_files import LeftOut
 from tfrecord_io.plugins.vision.to_folder import (
     file_suffix,
     image_contents,
@@ -25,7 +26,7 @@ from tfrecord_io.plugins.vision.to_folder import (
     schema_to_choose_from,
 )
 from tfrecord_io.read import Reader, open_path
-from tfrecord_io.store import LeftOut, check_class_names, name_fault
+from tfrecord_io.store import check_class_names, name_fault
 
 _BOX = ("bbox/xmin", "bbox/xmax", "bbox/ymin", "bbox/ymax")
 _BY_CORNER = ("bbox/xmin", "bbox/ymin", "bbox/xmax", "bbox/ymax")
@@ -284,7 +285,7 @@ class AnnotatedRecords:
             raise row_error(reader, self.count, "there is neither an image nor its size", _HEIGHT)
         path, record = reader.origin(self.count)
         try:
-            header = image_header(content.to_pybytes(), path or "", self.image)
+            header = ImageHeader.read(content.to_pybytes(), path or "", self.image)
         except DecodeError as error:
             are_known = None not in (height, width)
             raise DecodeError(

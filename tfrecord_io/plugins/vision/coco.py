@@ -16,6 +16,7 @@ from tfrecord_io.bytes import MAX_RECORD_BYTES, looks_like
 from tfrecord_io.columns import pillow
 from tfrecord_io.errors import DecodeError, printable, warn
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, StatedClass
+from tfrecord_io.plugins.vision.folder_files import LeftOut
 from tfrecord_io.plugins.vision.masks_and_keypoints import (
     MOST_KEYPOINTS,
     Shape,
@@ -24,7 +25,7 @@ from tfrecord_io.plugins.vision.masks_and_keypoints import (
     number_below,
     pixels,
 )
-from tfrecord_io.store import LeftOut, locate, read_whole
+from tfrecord_io.store import Source, locate
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
 _EXPECTED = "a COCO file of object annotations, such as instances_train2017.json"
@@ -181,7 +182,7 @@ def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
     entry = fs.entry(name)
     if entry is None or entry.directory:
         raise OSError(errno.ENOENT if entry is None else errno.EISDIR, "expected a COCO file", path)
-    content = read_whole(fs, entry, MAX_RECORD_BYTES)
+    content = Source.of_entry(fs, entry).read(MAX_RECORD_BYTES)
     if len(content) > MAX_RECORD_BYTES:
         raise DecodeError("the file is larger than 2 GiB", path=path, expected=_EXPECTED, hint="split its images")
     try:

@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from tfrecord_io.base import LateTypes, ReadOptions, StorageOptions, WriteOptions, check_keywords, counted
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Ragged, is_bytes, native, to_rows
+from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, needs, printable
 from tfrecord_io.read import Files, Reader, open_scan, options_from_call
-from tfrecord_io.store import Source, find_files, open_file
+from tfrecord_io.store import Source, find_files
 from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, StorageLike
 from tfrecord_io.write import WriteReport, write
 
@@ -197,7 +197,9 @@ def write_earth_engine(
                 channels = values.reshape(-1, layout.height, layout.per_row, layout.width)
                 flat = np.ascontiguousarray(channels.transpose(2, 0, 1, 3)).reshape(layout.per_row, -1)
                 offsets = np.arange(len(flat) + 1, dtype=np.int64) * flat.shape[1]
-                stored = pa.array(native(flat.reshape(-1))).cast(field.type.value_type)
+                stored = pa.array(flat.astype(flat.dtype.newbyteorder("="), copy=False).reshape(-1)).cast(
+                    field.type.value_type
+                )
                 columns.append(pa.LargeListArray.from_arrays(pa.array(offsets), stored))
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -233,7 +235,7 @@ class _Layout:
             path, content = "mixer", mixer
         else:
             source = find_files(mixer, "", storage).single(_ONE)
-            with open_file(source) as file:
+            with source.open_file() as file:
                 data = file.read(_MIXER_BYTES + 1)
             path = source.path
             try:
@@ -400,12 +402,12 @@ def _flat(column: pa.Array, field: pa.Field, pixels: int, channels: int, reader:
     if column.null_count:
         path, record = reader.origin(row + column.is_null().index(True).as_py())
         raise DecodeError("a patch lacks this band", path=path, record=record, **where)
-    if is_bytes(field.type):
+    if Column(field.type).is_bytes:
         data = column.cast(pa.large_binary())
         sizes = np.diff(np.frombuffer(data.buffers()[1], np.int64)[data.offset : data.offset + len(data) + 1])
         values = np.frombuffer(b"".join(data.to_pylist()), np.uint8)
     else:
-        rows = to_rows(column, field)
+        rows = Column(field).rows(column)
         sizes = rows.lengths if isinstance(rows, Ragged) else np.full(len(column), math.prod(rows.values.shape[1:]))
         values = rows.values
     if values.dtype.kind not in "iufb":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -13,22 +13,10 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import FolderOptions, check_choice, check_keywords
-from tfrecord_io.columns import image_header, pillow, row_batches
+from tfrecord_io.columns import ImageHeader, pillow, row_batches
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.store import (
-    IMAGE_SUFFIXES,
-    TABLE_NAME,
-    Folder,
-    FolderFile,
-    LeftOut,
-    classes,
-    list_folder,
-    list_images,
-    read_files,
-    reader_threads,
-    shuffle_files,
-    warn_of_others,
-)
+from tfrecord_io.plugins.vision.folder_files import TABLE_NAME, LeftOut, shuffle_files
+from tfrecord_io.store import Folder, read_files
 from tfrecord_io.typing import OnFileError, Path, StorageLike
 
 _IMAGE = [
@@ -113,7 +101,7 @@ def open_image_folder(
     options = FolderOptions(
         shuffle_seed=shuffle_seed, on_error=on_error, threads=threads, storage_options=storage_options
     )
-    return _Reading(labels, class_names, options, IMAGE_SUFFIXES).open(path)
+    return _Reading(labels, class_names, options, Folder.IMAGE_SUFFIXES).open(path)
 
 
 @check_keywords
@@ -172,16 +160,16 @@ class _Reading:
     def open(self, path: Path) -> ArrayStream:
         check_choice("labels", self.labels, (None, False, True))
         name, storage = os.fspath(path), self.options.storage
-        folder = list_images(name, storage) if self.suffixes else list_folder(name, storage, None)
+        folder = Folder.list_images(name, storage) if self.suffixes else Folder.list_files(name, storage)
         if not folder.files:
-            what = "files" if self.suffixes is None else f"{', '.join(IMAGE_SUFFIXES)} files"
+            what = "files" if self.suffixes is None else f"{', '.join(Folder.IMAGE_SUFFIXES)} files"
             raise FileNotFoundError(errno.ENOENT, f"the folder has no {what}", folder.path)
         outside = [file for file in folder.files if file.top is None]
         if self.labels is None and len(folder.files) > 1 and [file.name for file in outside] == [TABLE_NAME]:
             folder.files.remove(outside[0])
             folder.other_files.append(outside[0])
-        names = classes(folder, self.labels, self.class_names)
-        warn_of_others(folder.path, "not an image" if self.suffixes else "the table of the files", folder.other_files)
+        names = folder.classes(self.labels, self.class_names)
+        folder.warn_of_others("not an image" if self.suffixes else "the table of the files")
         schema = pa.schema([*(_FILE if self.suffixes is None else _IMAGE), *(_LABEL if names is not None else ())])
         batches = self._batches(folder, schema, names)
         rows = None if self.options.damage.goes_on else len(folder.files)
@@ -191,14 +179,15 @@ class _Reading:
         numbers = {name: number for number, name in enumerate(names or ())}
         seed = self.options.shuffle_seed
         files = folder.files if seed is None else shuffle_files(folder.files, seed)
-        threads = reader_threads(self.options.threads, folder.fs)
         left_out = LeftOut("files", len(files))
+        entries = ((file, folder.fs, file.entry) for file in files)
+        contents = read_files(entries, self.options.threads, [folder.fs])
 
-        def rows(contents: Iterable[tuple[FolderFile, bytes | None]]) -> Iterator[tuple[tuple[Any, ...], int]]:
+        def rows() -> Iterator[tuple[tuple[Any, ...], int]]:
             for file, content in contents:
                 assert content is not None
                 try:
-                    row = self._row(folder, file, content)
+                    row = self._row(file.name, folder.fs.display_path(file.entry.name), content)
                 except DecodeError as error:
                     left_out.add_or_raise(error, self.options.on_error)
                     continue
@@ -206,12 +195,13 @@ class _Reading:
                     row += (None, None) if file.top is None else (numbers[file.top], file.top)
                 yield row, len(content)
 
-        with closing(read_files(((file, folder.fs, file.entry) for file in files), threads)) as contents:
-            yield from row_batches(rows(contents), schema)
+        with closing(contents):
+            yield from row_batches(rows(), schema)
         left_out.warn(folder.path)
 
-    def _row(self, folder: Folder, file: FolderFile, content: bytes) -> tuple[Any, ...]:
+    def _row(self, name: str, path: str, content: bytes) -> tuple[Any, ...]:
+        """The row of a file with this name and path."""
         if self.suffixes is None:
-            return content, file.name
-        header = image_header(content, folder.fs.display_path(file.entry.name))
-        return content, header.format, header.height, header.width, file.name
+            return content, name
+        header = ImageHeader.read(content, path)
+        return content, header.format, header.height, header.width, name

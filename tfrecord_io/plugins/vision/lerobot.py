@@ -23,7 +23,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import MIB, ExportOptions, check_integer, counted
 from tfrecord_io.bytes import DTYPE_KEY, Array
-from tfrecord_io.columns import ImageForm, RowFault, image_header, int64_array, is_bytes, is_number, is_text
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RowFault, int64_array
 from tfrecord_io.errors import (
     DecodeError,
     EncodeError,
@@ -34,8 +34,7 @@ from tfrecord_io.errors import (
     warn,
 )
 from tfrecord_io.read import RECORD, STEP, explode, open_path, options_from_call, step_columns
-from tfrecord_io.rows import PixelReader
-from tfrecord_io.store import NewFolder, is_url, new_folder
+from tfrecord_io.store import NewFolder, is_url
 from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write import WriteReport
 
@@ -86,7 +85,7 @@ class _Feature:
     def _image_shape(self, data: bytes, row: int) -> tuple[int, ...]:
         """The shape of an image; EncodeError if the first has another, or pixels are not colours of 8 bits."""
         try:
-            header = image_header(data, "", self.column)
+            header = ImageHeader.read(data, "", self.column)
         except DecodeError as error:
             raise EncodeError(error.reason, feature=self.column, record=row, expected=error.expected) from None
         shape = (*header.turned_size, header.channels)
@@ -211,7 +210,7 @@ def convert_to_lerobot(
         reader = opened.enter_context(open_path(source, options))
         seen = [0]
         steps = explode(pa.RecordBatchReader.from_batches(reader.schema, _count_rows(reader, seen)), prefix=prefix)
-        folder = opened.enter_context(new_folder(os.fspath(target), options.target))
+        folder = opened.enter_context(NewFolder.begin(os.fspath(target), options.target))
         names = step_columns(reader.schema, prefix)
         frames = opened.enter_context(_Frames(folder, steps.schema, of_steps=names, prefix=prefix, task=task, fps=fps))
         for batch in steps:
@@ -263,7 +262,7 @@ class _Frames(AbstractContextManager["_Frames"]):
 
     def _task_column(self, schema: pa.Schema, task: str | None) -> str | None:
         """The column of text with this name, or one of the known names: of steps, inside them, or of episodes."""
-        texts = [column.name for column in schema if is_text(column.type) or is_bytes(column.type)]
+        texts = [column.name for column in schema if Column(column.type).is_text or Column(column.type).is_bytes]
         inside = sorted(texts, key=lambda name: not name.startswith(self._prefix))
         for wanted in _TASKS if task is None else (task,):
             for name in (f"{self._prefix}{wanted}", wanted, *inside):
@@ -294,7 +293,7 @@ class _Frames(AbstractContextManager["_Frames"]):
 
     def _feature(self, column: pa.Field) -> _Feature:
         name, type_ = column.name.removeprefix(self._prefix).replace("/", "."), column.type
-        if is_bytes(type_):
+        if Column(type_).is_bytes:
             front, _, last = name.rpartition(".")
             return _Feature(
                 column.name,
@@ -303,7 +302,7 @@ class _Frames(AbstractContextManager["_Frames"]):
                 type=_IMAGE,
                 shape=(),
             )
-        if is_text(type_):
+        if Column(type_).is_text:
             return _Feature(column.name, name, "string", pa.string())
         is_vector = isinstance(type_, pa.FixedShapeTensorType) and len(type_.shape) == 1
         if is_vector and DTYPE_KEY not in (column.metadata or {}):
@@ -312,7 +311,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         while t.is_fixed_size_list(inner):
             shape.append(inner.list_size)
             inner = inner.value_type
-        if not (is_number(inner) or t.is_boolean(inner)) or t.is_decimal(inner) or len(shape) > 1 or 0 in shape:
+        if not (Column(inner).is_number or t.is_boolean(inner)) or t.is_decimal(inner) or len(shape) > 1 or 0 in shape:
             reason = "a feature of LeRobot is a number, text, an image, or a list of numbers of one length"
             raise SchemaError(reason, feature=column.name, got=str(type_), hint=_ADVICE, hint_cli=_ADVICE_CLI)
         kind = str(np.dtype(inner.to_pandas_dtype()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -26,19 +27,7 @@ from tfrecord_io.plugins.vision.annotated_images import (
 )
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_DIGITS, pixels_in
 from tfrecord_io.plugins.vision.vision_rows import VOC
-from tfrecord_io.store import (
-    Entry,
-    FileSystem,
-    Folder,
-    check_class_names,
-    find_folder,
-    join_below,
-    list_folder,
-    list_images,
-    name_fault,
-    read_whole,
-    warn_of_others,
-)
+from tfrecord_io.store import Directory, Entry, Folder, Source, check_class_names, name_fault
 from tfrecord_io.typing import InvalidBoxes, OnFileError, Path, StorageLike
 
 ANNOTATIONS, JPEG_IMAGES = VOC.folders
@@ -150,8 +139,8 @@ def open_voc(
     if image_set is not None:
         files_of_set = folder.image_set(image_set, files)
         files = files if class_names is None else files_of_set
-    paths = [folder.fs.display_path(entry.name) for entry in files]
-    contents = read_annotations(zip(paths, paths, files, strict=True), folder.fs, options.threads)
+    paths = [folder.root.fs.display_path(entry.name) for entry in files]
+    contents = read_annotations(zip(paths, paths, files, strict=True), folder.root.fs, options.threads)
     annotated = [parse_annotation(content, path) for path, content in contents]
     names = class_names
     if names is None:
@@ -159,7 +148,7 @@ def open_voc(
     labels = {name: number for number, name in enumerate(names, start=1)}
     if files_of_set is not None and files is not files_of_set:
         by_path = {image.path: image for image in annotated}
-        annotated = [by_path[folder.fs.display_path(entry.name)] for entry in files_of_set]
+        annotated = [by_path[folder.root.fs.display_path(entry.name)] for entry in files_of_set]
     for image in annotated:
         _number_classes(image, labels)
     of_images: dict[str, str] = {}
@@ -178,8 +167,7 @@ class _Folder(NamedTuple):
     """Places of annotations and images."""
 
     path: str
-    fs: FileSystem
-    root: str  # in `fs`
+    root: Directory
     annotations: Folder  # at any depth
     images: str  # a path or URL
 
@@ -189,28 +177,31 @@ class _Folder(NamedTuple):
         if not files:
             reason = f"neither it nor '{ANNOTATIONS}' in it has {_SUFFIX} files"
             raise FileNotFoundError(errno.ENOENT, reason, self.path)
-        warn_of_others(self.path, "in a folder", [file for file in self.annotations.files if file.top is not None])
+        in_folders = [file for file in self.annotations.files if file.top is not None]
+        self.annotations.warn_of_others("in a folder", in_folders, path=self.path)
         return files
 
     def warn_of_images(self, annotated: Sequence[AnnotatedImage], storage: StorageOptions) -> None:
         """Warn of images that no annotation names."""
         try:
-            files = list_images(self.images, storage).files
+            folder = Folder.list_images(self.images, storage)
         except FileNotFoundError:
             return  # without a folder of images, reading them says so
-        named = {join_below("", image.name).removeprefix("/") for image in annotated}
-        warn_of_others(self.images, "without an annotation", [file for file in files if file.name not in named])
+        named = {posixpath.normpath(image.name) for image in annotated}
+        unnamed = [file for file in folder.files if file.name not in named]
+        folder.warn_of_others("without an annotation", unnamed)
 
     def image_set(self, name: str, files: list[Entry]) -> list[Entry]:
         """The annotation files that a text file of an image set names."""
         check_image_set(name)
-        entry = self.fs.entry(f"{self.root}/{SETS}/{name}.txt")
+        fs = self.root.fs
+        entry = fs.entry(self.root.join(f"{SETS}/{name}.txt"))
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, f"no such image set in {SETS}", f"{self.path}/{SETS}/{name}.txt")
-        path = self.fs.display_path(entry.name)
+        path = fs.display_path(entry.name)
         by_name = {file.basename[: -len(_SUFFIX)]: file for file in files}
         files_of_set: dict[str, Entry] = {}
-        content = read_whole(self.fs, entry, MOST_BYTES)
+        content = Source.of_entry(fs, entry).read(MOST_BYTES)
         for number, line in enumerate(content.decode("utf-8-sig", "replace").splitlines(), start=1):
             name = line.strip()
             if not name:
@@ -232,17 +223,15 @@ def check_image_set(name: str) -> None:
 
 
 def _find(path: str, storage: StorageOptions) -> _Folder:
-    fs, root = find_folder(path, storage)
-    plain = root.name.rstrip("/")
-    inside = fs.entry(f"{plain}/{ANNOTATIONS}")
+    root = Directory.find(path, storage)
+    inside = root.fs.entry(root.join(ANNOTATIONS))
     if inside is None or not inside.directory:
-        return _Folder(path, fs, root=plain, annotations=list_folder(path, storage, (_SUFFIX,)), images=path)
+        return _Folder(path, root, annotations=Folder.list_files(path, storage, (_SUFFIX,)), images=path)
     top = path.rstrip("/")
     return _Folder(
         path,
-        fs,
-        root=plain,
-        annotations=list_folder(f"{top}/{ANNOTATIONS}", storage, (_SUFFIX,)),
+        root,
+        annotations=Folder.list_files(f"{top}/{ANNOTATIONS}", storage, (_SUFFIX,)),
         images=f"{top}/{JPEG_IMAGES}",
     )
 

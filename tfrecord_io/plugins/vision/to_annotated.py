@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import ExportOptions, check_choice
-from tfrecord_io.columns import image_header
+from tfrecord_io.columns import ImageHeader, remove_orientation
 from tfrecord_io.errors import DecodeError, printable
-from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass, remove_orientation
+from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass
 from tfrecord_io.plugins.vision.annotated_rows import (
     NUMBERS,
     AnnotatedRecords,
@@ -35,7 +35,7 @@ from tfrecord_io.plugins.vision.to_folder import NewFile, write_files
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
 from tfrecord_io.read import Files, Scan, options_from_call, unwrap_scans
-from tfrecord_io.store import REMOTE_READERS, NewFolder, is_url, new_folder, open_output, other_suffix
+from tfrecord_io.store import NewFolder, OtherSuffix, open_output
 from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write import WriteReport
 
@@ -100,13 +100,13 @@ def _write(
     with_images = {"needs_images": images is None, "check_sizes": check_sizes}
     rows = AnnotatedRecords.plan(read, options, columns, class_names, **with_images)
     name = os.fspath(target)
-    if (other_format := other_suffix(name)) is not None and other_format.is_known:
+    if (other_format := OtherSuffix.of_path(name)) is not None and other_format.is_known:
         reason = "annotated images are written to a folder, and this is the name of a file"
         raise ValueError(f"'{printable(name)}': {reason}")
     with ExitStack() as opened:
-        folder = opened.enter_context(new_folder(name, options.target))
+        folder = opened.enter_context(NewFolder.begin(name, options.target))
         written = opened.enter_context(make(rows, folder, options))
-        threads = REMOTE_READERS if is_url(target) else options.thread_count
+        threads = folder.writing_threads(options.thread_count)
         write_files(folder, _files(rows, written, folder), threads)
         written.finish()
     rows.warn(written.title, written.columns)
@@ -425,7 +425,7 @@ class _Yolo(_Target):
             return content
         data, (path, record) = content.to_pybytes(), row.reader.origin(row.number)
         try:
-            header = row.header or image_header(data, "")
+            header = row.header or ImageHeader.read(data, "")
         except DecodeError:
             return content  # not an image to turn
         if header.is_turned((row.height, row.width)) is not False:

@@ -22,20 +22,11 @@ from pyarrow import types as t
 from tfrecord_io.apps.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.base import ExportOptions, ReadOptions, check_keywords, ordered
 from tfrecord_io.bytes import CSV, IMAGES, JSON, NPY, TIFF_MAGIC, TSV, format_of_name, load
-from tfrecord_io.columns import Projection, RawImages, RowFault, declaration, is_bytes, short_type_name
+from tfrecord_io.columns import Column, Projection, RawImages, RowFault, declaration
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, warn
+from tfrecord_io.plugins.vision.folder_files import TABLE_NAME
 from tfrecord_io.read import Reader, open_path, options_from_call, plan_source, unwrap_scans
-from tfrecord_io.store import (
-    IMAGE_SUFFIXES,
-    REMOTE_READERS,
-    TABLE_NAME,
-    NewFolder,
-    OutputStream,
-    is_url,
-    name_fault,
-    new_folder,
-    open_output,
-)
+from tfrecord_io.store import Folder, NewFolder, name_fault, open_output
 from tfrecord_io.typing import UNSET, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import WriteReport
 
@@ -270,12 +261,12 @@ def _write_folder(
         table_schema = pa.schema([pa.field(layout.filename or layout.name, pa.string()), *table_fields])
         if make_table is not None:
             refuse_types(table_schema, make_table, _TABLE_ADVICE)
-        folder = opened.enter_context(new_folder(os.fspath(target), storage))
+        folder = opened.enter_context(NewFolder.begin(os.fspath(target), storage))
         writer = None
         if table is not None and make_table is not None:
             output = opened.enter_context(open_output(folder.table(table), storage))
-            writer = opened.enter_context(make_table(OutputStream(output), table_schema))
-        threads = REMOTE_READERS if is_url(target) else options.thread_count
+            writer = opened.enter_context(make_table(output.as_stream(), table_schema))
+        threads = folder.writing_threads(options.thread_count)
         files = _FolderFiles(layout, folder, reader, table=table, threads=threads)
         for batch in reader:
             names = files.write(batch)
@@ -340,7 +331,7 @@ def _find_layout(schema: pa.Schema, kind: _Kind, *, image: str | None, filename:
 
 def _image_column(schema: pa.Schema, kind: _Kind, image: str | None, raw: Mapping[str, RawImages]) -> str:
     """The column of the content of files: `image`, or the only one that can be."""
-    of_bytes = [field.name for field in schema if is_bytes(field.type) or field.name in raw]
+    of_bytes = [field.name for field in schema if Column(field.type).is_bytes or field.name in raw]
     if image is None:
         if kind.encoded in of_bytes:
             return kind.encoded
@@ -362,7 +353,7 @@ def _image_column(schema: pa.Schema, kind: _Kind, image: str | None, raw: Mappin
         field = schema.field(image)
         casts = [f"{way} reads text as bytes" for way in declaration(printable(image), "binary")]
         hint, hint_cli = casts if t.is_string(field.type) else (None, None)
-        got = short_type_name(field.type, field.metadata)
+        got = Column(field).short_name
         raise SchemaError("files are bytes", feature=image, expected="binary", got=got, hint=hint, hint_cli=hint_cli)
     return image
 
@@ -381,7 +372,7 @@ def _filename_column(schema: pa.Schema, kind: _Kind, filename: str | None) -> st
             "names of files are text",
             feature=filename,
             expected="string",
-            got=short_type_name(type_),
+            got=Column(type_).short_name,
             hint=_NUMBERED,
             hint_cli=_NUMBERED_CLI,
         )
@@ -526,7 +517,7 @@ def named_as_image(name: str, content: pa.Buffer) -> str:
     ('ISIC_0.gif', 'a.jpg')
     """
     suffix = file_suffix(content)
-    is_named = name.lower().endswith(IMAGE_SUFFIXES) or suffix not in IMAGE_SUFFIXES
+    is_named = name.lower().endswith(Folder.IMAGE_SUFFIXES) or suffix not in Folder.IMAGE_SUFFIXES
     return name if is_named else name + suffix
 
 
@@ -534,7 +525,7 @@ def _other_suffix(name: str, content: pa.Buffer) -> str | None:
     """The suffix of the content, if the name has that of another format of images."""
     suffix = file_suffix(content)
     of_name = next((suffixes for suffixes in IMAGES.values() if name.lower().endswith(suffixes)), ())
-    return suffix if of_name and suffix in IMAGE_SUFFIXES and suffix not in of_name else None
+    return suffix if of_name and suffix in Folder.IMAGE_SUFFIXES and suffix not in of_name else None
 
 
 def _record_text(reader: Reader, row: int) -> str:

@@ -25,7 +25,7 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
 )
 from tfrecord_io.base import ProgressMeter, cached_property
 from tfrecord_io.bytes import MAX_RECORD_BYTES
-from tfrecord_io.columns import is_bytes, is_text, row_batches
+from tfrecord_io.columns import Column, row_batches
 from tfrecord_io.errors import DecodeError, EncodeError, printable, warn
 from tfrecord_io.plugins.vision.tar_archive import TarArchive, member_error
 from tfrecord_io.plugins.vision.vision_rows import TAR
@@ -273,9 +273,9 @@ def _key_text(key: bytes | str | int, row: int) -> str:
 
 def _encoder(type_: pa.DataType) -> Callable[[Any], bytes] | None:
     """The function that makes a member of a value; None if the type is not one of members."""
-    if is_bytes(type_):
+    if Column(type_).is_bytes:
         return bytes
-    if is_text(type_):
+    if Column(type_).is_text:
         return str.encode
     return (lambda value: str(value).encode()) if t.is_integer(type_) else None
 
@@ -291,7 +291,7 @@ def _check_suffix(field: pa.Field) -> None:
         reason = "it begins with a dot"
     if reason is None:
         return
-    type_ = "binary" if is_bytes(field.type) else "string" if is_text(field.type) else str(field.type)
+    type_ = "binary" if Column(field.type).is_bytes else "string" if Column(field.type).is_text else str(field.type)
     suffix = {"binary": "jpg", "string": "txt"}.get(type_, "cls")
     column = f"{{'{suffix}': tfr.scalar('{type_}', feature={printable(name)!r})}}"
     raise EncodeError(

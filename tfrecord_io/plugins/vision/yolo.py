@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import glob
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
@@ -23,24 +22,7 @@ from tfrecord_io.plugins.vision.annotated_images import (
     read_annotations,
 )
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
-from tfrecord_io.store import (
-    IMAGE_SUFFIXES,
-    Entry,
-    FileSystem,
-    Folder,
-    FolderFile,
-    LocalFileSystem,
-    find_folder,
-    is_hidden_file,
-    join_below,
-    leads_out,
-    links_out,
-    list_images,
-    name_fault,
-    natural_key,
-    read_whole,
-    warn_of_others,
-)
+from tfrecord_io.store import Directory, Entry, FileSystem, Folder, Source, name_fault
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
 IMAGES, LABELS, DATA, CLASSES = "images", "labels", "data.yaml", "classes.txt"
@@ -157,9 +139,8 @@ class _Images(NamedTuple):
 
     folder: str  # the names are relative to it
     names: list[str]
-    labels: str  # the folder with the labels, in `fs`
+    labels: Directory  # the folder with the labels
     files: list[str]  # the label files, below it
-    fs: FileSystem
     path: str  # of the file with the list
 
 
@@ -167,8 +148,7 @@ class _Dataset(NamedTuple):
     """A folder, and what ``data.yaml`` in it says."""
 
     path: str
-    fs: FileSystem
-    root: str  # in `fs`
+    root: Directory
     storage: StorageOptions
     data: Mapping[str, Any]
     source: str  # the path of `data`
@@ -177,26 +157,29 @@ class _Dataset(NamedTuple):
     def open(cls, path: str, storage: StorageOptions) -> _Dataset:
         """Find the folder, and read ``data.yaml`` in it: it also says whether lines have polygons or key points."""
         folder, name = os.path.split(path) if path.lower().endswith(_YAML) else (path, "")
-        fs, root = find_folder(folder or ".", storage)
-        plain = root.name.rstrip("/")
-        entry = fs.entry(f"{plain}/{name or DATA}")
+        root = Directory.find(folder or ".", storage)
+        entry = root.fs.entry(root.join(name or DATA))
         if entry is None and name:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         source = f"{folder.rstrip('/') or '.'}/{name or DATA}"
-        data = {} if entry is None else _load_yaml(fs, entry, source)
-        return cls(folder or ".", fs, root=plain, storage=storage, data=data, source=source)
+        data = {} if entry is None else _load_yaml(root.fs, entry, source)
+        return cls(folder or ".", root, storage=storage, data=data, source=source)
+
+    def _entry(self, name: str) -> Entry | None:
+        """The file or folder of this name below the folder."""
+        return self.root.fs.entry(self.root.join(name))
 
     def class_names(self) -> list[str]:
         """The names of the classes, in the order of their numbers."""
         if "names" in self.data:
             return _names(self.data["names"], self.source)
         for place in ("", f"{LABELS}/"):
-            if (entry := self.fs.entry(f"{self.root}/{place}{CLASSES}")) is not None:
-                text = _text(self.fs, entry, MOST_BYTES)
+            if (entry := self._entry(f"{place}{CLASSES}")) is not None:
+                text = _text(self.root.fs, entry, MOST_BYTES)
                 names = [line.strip() for line in text.rstrip().splitlines()]
                 if "" in names:
                     reason = f"line {names.index('') + 1} is empty, so that it is not clear which number a class has"
-                    path = self.fs.display_path(entry.name)
+                    path = self.root.fs.display_path(entry.name)
                     raise DecodeError(reason, path=path, expected="a name in each line", hint="remove or fill it")
                 return names
         reason = f"it has no {DATA} with 'names' and no {CLASSES}; class_names= gives the names of the classes"
@@ -218,25 +201,26 @@ class _Dataset(NamedTuple):
         if place is not None and place.endswith(".txt"):
             return self._images_of_list(place)
         images = images or (f"{self.path.rstrip('/')}/{place}" if place else self.path)
-        folder = list_images(images, self.storage)
+        folder = Folder.list_images(images, self.storage)
         if not folder.files:
-            text = f"the folder has no {', '.join(IMAGE_SUFFIXES)} files"
+            text = f"the folder has no {', '.join(Folder.IMAGE_SUFFIXES)} files"
             text = text if image_set else f"{text}; image_set= names another folder"
             raise FileNotFoundError(errno.ENOENT, text, images)
         non_images = [file for file in folder.other_files if not file.name.lower().endswith(_NO_IMAGES)]
-        warn_of_others(folder.path, "not an image", non_images)
+        folder.warn_of_others("not an image", non_images)
         names = [file.name for file in folder.files]
         place = self._path_below(folder, names) if place is None else place
         if place is not None:
             labels, files = _label_files(place, names)
         else:
-            labels = LABELS if self.fs.entry(f"{self.root}/{LABELS}") is not None else ""
+            labels = LABELS if self._entry(LABELS) is not None else ""
             files = [_label_name(name) for name in names]
-        return _Images(images, names, labels=f"{self.root}/{labels}".rstrip("/"), files=files, fs=self.fs, path=images)
+        below = Directory.from_filesystem(self.root.fs, self.root.join(labels))
+        return _Images(images, names, labels=below, files=files, path=images)
 
     def _path_below(self, images: Folder, names: Sequence[str]) -> str | None:
         """The path of a folder of images below this one; None outside of it, or without a folder ``images``."""
-        root = self.fs.display_path(self.root).rstrip("/") + "/"
+        root = self.root.fs.display_path(self.root.name).rstrip("/") + "/"
         path = images.files[0].entry.name.removesuffix(names[0])
         place = images.fs.display_path(path.rstrip("/")).removeprefix(root)
         is_below = images.fs.display_path(path).startswith(root)
@@ -245,13 +229,11 @@ class _Dataset(NamedTuple):
     def _place(self, image_set: str | None) -> str:
         """The place of the images of a set, below the folder."""
         if image_set is None:
-            return IMAGES if self.fs.entry(f"{self.root}/{IMAGES}") is not None else ""
+            return IMAGES if self._entry(IMAGES) is not None else ""
         place: Any = self.data.get(image_set)
         if place in (None, ""):
             places = (f"{IMAGES}/{image_set}", f"{image_set}/{IMAGES}")
-            image_place = next(
-                (candidate for candidate in places if self.fs.entry(f"{self.root}/{candidate}") is not None), None
-            )
+            image_place = next((candidate for candidate in places if self._entry(candidate) is not None), None)
             if image_place is None:
                 reason = f"no such image set: no '{places[0]}', no '{places[1]}', and '{image_set}' is not in {DATA}"
                 raise FileNotFoundError(errno.ENOENT, reason, self.path)
@@ -259,24 +241,24 @@ class _Dataset(NamedTuple):
         if not isinstance(place, str):
             raise DecodeError(f"'{image_set}' is not one path", path=self.source, expected="a path", got=place)
         place = place.removeprefix("../")  # of exports whose data.yaml was meant to be one level deeper
-        if (wrong := leads_out(place)) is not None:
+        if (wrong := Directory.leads_out(place)) is not None:
             raise self._leads_out(f"'{image_set}'", wrong, place)
         return place
 
     def _images_of_list(self, place: str) -> _Images:
         """The images that a text file names, relative to the folder."""
-        entry, shown = self.fs.entry(f"{self.root}/{place}"), f"{self.path.rstrip('/')}/{place}"
+        entry, shown = self._entry(place), f"{self.path.rstrip('/')}/{place}"
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, "no such list of images", shown)
-        lines = _text(self.fs, entry, MOST_BYTES).splitlines()
+        lines = _text(self.root.fs, entry, MOST_BYTES).splitlines()
         names = [line.strip() for line in lines if line.strip()]
         for name in names:
-            if (reason := leads_out(name)) is not None:
+            if (reason := Directory.leads_out(name)) is not None:
                 raise self._leads_out("a path", reason, name, shown)
         if not names or len(set(names)) < len(names):
             raise DecodeError("the list of images is empty" if not names else "it has an image twice", path=shown)
         files = [_label_name(_labels_folder(name)) for name in names]
-        return _Images(self.path, names, labels=self.root, files=files, fs=self.fs, path=shown)
+        return _Images(self.path, names, labels=self.root, files=files, path=shown)
 
     def _leads_out(self, what: str, reason: str, place: str, path: str | None = None) -> DecodeError:
         text = f"{what} does not stay below the folder: {reason}"
@@ -312,8 +294,8 @@ def _label_name(name: str) -> str:
 
 def _contents(images: _Images, options: AnnotationOptions) -> Iterator[tuple[tuple[str, str], bytes]]:
     """The name of each image with the path of its labels, and their content."""
-    fs = images.fs
-    paths = [join_below(images.labels, file) for file in images.files]
+    fs = images.labels.fs
+    paths = [images.labels.join(file) for file in images.files]
     entries = fs.entries(paths)
     if not any(entries):
         reason = f"none of its {len(paths)} images has labels, the first in '{printable(fs.display_path(paths[0]))}'"
@@ -323,7 +305,7 @@ def _contents(images: _Images, options: AnnotationOptions) -> Iterator[tuple[tup
     def checked_files() -> Iterator[tuple[tuple[str, str], str, Entry | None]]:
         for name, path, entry in zip(images.names, paths, entries, strict=True):
             shown = fs.display_path(path)
-            if entry is not None and isinstance(fs, LocalFileSystem) and links_out(images.labels, path):
+            if entry is not None and images.labels.is_left_by(path):
                 raise DecodeError("a link leads out of the folder of labels", path=shown, hint="copy the file")
             yield (name, shown), shown, None if entry is None or entry.directory else entry
 
@@ -332,16 +314,12 @@ def _contents(images: _Images, options: AnnotationOptions) -> Iterator[tuple[tup
 
 def _warn_of_labels(images: _Images) -> None:
     """Warn of label files without an image, where a folder has nothing but labels."""
-    if LABELS not in images.labels.split("/"):
+    labels = images.labels
+    if LABELS not in labels.name.split("/"):
         return
-    start, read = f"{images.labels}/", {*images.files, CLASSES}
-    entries = (entry for entry in images.fs.glob(f"{glob.escape(start)}**") if entry.basename.endswith(".txt"))
-    unpaired = [FolderFile(entry.name.removeprefix(start).replace(os.sep, "/"), entry) for entry in entries]
-    unpaired = [
-        file for file in unpaired if file.name not in read and not any(map(is_hidden_file, file.name.split("/")))
-    ]
-    unpaired.sort(key=lambda file: natural_key(file.name))
-    warn_of_others(images.fs.display_path(images.labels), "without an image", unpaired)
+    read = {*images.files, CLASSES}
+    folder = Folder.below(labels, labels.fs.display_path(labels.name.rstrip("/")), (".txt",))
+    folder.warn_of_others("without an image", [file for file in folder.files if file.name not in read])
 
 
 class _Labels(NamedTuple):
@@ -451,7 +429,7 @@ def _points(values: list[float], values_each: int) -> Shape:
 
 def _text(fs: FileSystem, entry: Entry, limit: int) -> str:
     path = fs.display_path(entry.name)
-    content = read_whole(fs, entry, limit)
+    content = Source.of_entry(fs, entry).read(limit)
     if len(content) > limit:
         raise DecodeError(f"the file has more than {limit:,} bytes", path=path, expected=limit, got=entry.size)
     try:

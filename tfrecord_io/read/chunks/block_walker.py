@@ -7,7 +7,6 @@ Tests: tests/read/chunks and tests/laws/test_skip_laws.py.
 
 from __future__ import annotations
 
-import io
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -35,18 +34,7 @@ from tfrecord_io.bytes import (
     payload_length,
 )
 from tfrecord_io.errors import CompressionError, RecordMemoryError, TFRecordError, TruncatedRecordError, printable
-from tfrecord_io.store import (
-    BLOCK_BYTES,
-    SPARE,
-    Block,
-    BlockReader,
-    Bytes,
-    OpenPlainFile,
-    PlainFileReader,
-    Source,
-    has_pread,
-    is_elsewhere,
-)
+from tfrecord_io.store import Block, BlockReader, Bytes, OpenPlainFile, Source, is_elsewhere
 
 if TYPE_CHECKING:
     from tfrecord_io.base import ProgressMeter
@@ -63,7 +51,7 @@ class RecordFile:
 
     The compression "infer" is detected from the content. `ahead`: a thread reads the next block in advance. `recover`:
     damaged compressed data is left out, see `gaps`; if it `asks`, each damage is an error until `pass_damage` is
-    called. `max_decompression_ratio` is that of `Limits`; for `raw` see `open_source`.
+    called. `max_decompression_ratio` is that of `Limits`; for `raw` see `Source.open_stream`.
     """
 
     def __init__(
@@ -71,19 +59,19 @@ class RecordFile:
         source: Source,
         compression: str | None = "infer",
         *,
-        block_bytes: int = BLOCK_BYTES,
+        block_bytes: int = BlockReader.BLOCK_BYTES,
         ahead: bool = False,
         recover: bool = False,
         asks: bool = False,
         max_decompression_ratio: float | None = None,
         raw: Raw | None = None,
     ) -> None:
-        from tfrecord_io.store import ReadAhead, open_source
+        from tfrecord_io.store import ReadAhead
 
         self.path, self.size = source.path, source.size
         ratio = max_decompression_ratio
-        self._stream = open_source(
-            source, compression, recover=recover, asks=asks, max_decompression_ratio=ratio, raw=raw
+        self._stream = source.open_stream(
+            compression, recover=recover, asks=asks, max_decompression_ratio=ratio, raw=raw
         )
         self.compression = self._stream.compression
         is_recovering = recover and self.compression is not None
@@ -119,11 +107,7 @@ class RecordFile:
         stream = self._stream
         if not isinstance(stream, PlainStream) or self.span is not None:
             return None
-        if isinstance(stream.raw, PlainFileReader):
-            return stream.raw.file
-        if not isinstance(stream.raw, io.FileIO) or not stream.size or not has_pread():
-            return None
-        return OpenPlainFile(stream.raw.fileno(), stream.size)
+        return OpenPlainFile.of_stream(stream)
 
     def decompress_ahead(self) -> None:
         """Let a thread decompress the first blocks of a compressed file that will be read later."""
@@ -387,8 +371,8 @@ class BlockWalker:
             return True
         if self.block.final:
             return False
-        offset, joined = self.offset, np.empty(len(self.data) + SPARE, np.uint8)
-        joined[:-SPARE] = self.data
+        offset, joined = self.offset, np.empty(len(self.data) + Block.SPARE, np.uint8)
+        joined[: -Block.SPARE] = self.data
         self.opened.blocks.consume(self._begin)
         self._begin = 0
         while True:
@@ -398,9 +382,9 @@ class BlockWalker:
                 if isinstance(error, CompressionError) and self.opened.recovering is not None:
                     self._passed.append((error, self.opened.pass_damage()))
                     continue
-                self.block = Block(joined[:-SPARE], offset, False)
+                self.block = Block(joined[: -Block.SPARE], offset, False)
                 return False
-            self.block = block or Block(joined[:-SPARE], offset, True)
+            self.block = block or Block(joined[: -Block.SPARE], offset, True)
             return True
 
     def pass_damage(self) -> Gap | None:

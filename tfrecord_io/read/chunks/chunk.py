@@ -35,9 +35,9 @@ from tfrecord_io.bytes import (
     RecordType,
     get_engine,
 )
-from tfrecord_io.columns import RecordRef
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
+from tfrecord_io.store import RecordRef
 
 if TYPE_CHECKING:
     from tfrecord_io.bytes import Prefilter

@@ -18,7 +18,7 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker, Recover, Step
 from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
 from tfrecord_io.read.index.known_counts import KnownCounts
 from tfrecord_io.read.index.record_index import scan_sizes
-from tfrecord_io.store import Source, SourcePrefetcher, codec_of, open_random_access
+from tfrecord_io.store import RandomAccessFile, Source, SourcePrefetcher
 
 _LARGE_REMOTE_BYTES = 8 * MIB  # reading only headers pays for larger remote files
 _SMALL_BYTES = 64 * MIB  # smaller files are counted side by side, larger ones in segments
@@ -186,8 +186,8 @@ def _count_without_reading(source: Source, index: Source | None, known: KnownCou
     if not known.may_be_plain:
         return None
     try:
-        with open_random_access(source) as ranges:
-            if codec_of(ranges, source.path) is not None:
+        with RandomAccessFile.open(source) as ranges:
+            if ranges.codec is not None:
                 return None
             limit, checks = known.options.limits.record_bytes, Checks.from_check_crc(known.options.check_crc)
             return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, limit, checks))

@@ -12,17 +12,7 @@ from typing import NamedTuple, TypeGuard
 import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, ScanOptions
-from tfrecord_io.columns import (
-    NESTED,
-    EmbeddedSchema,
-    EmbeddedSchemaUnreadable,
-    Schema,
-    as_stored,
-    embedded_content,
-    equal_types,
-    is_composed,
-    unpack,
-)
+from tfrecord_io.columns import Column, EmbeddedSchema, EmbeddedSchemaUnreadable, Schema, as_stored
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.store import Source, SourcePrefetcher
@@ -43,7 +33,7 @@ class SchemaRevision(NamedTuple):
         error = partial(SchemaError, path=self.path, record=self.record, offset=self.offset)
         if self.declared:
             reason = "its embedded schema says that the column is stored as several features, unlike in files before"
-            advice = f"declare it with encoding={NESTED!r}, or {at_once}"
+            advice = f"declare it with encoding={Column.NESTED!r}, or {at_once}"
             return error(reason, feature=self.embedded.schema.names[-1], hint=advice)
         reason = "its embedded schema has more columns or other types than the schema that was fixed when reading began"
         return error(reason, hint=f"pass schema= with all columns, or {at_once}")
@@ -141,7 +131,7 @@ class EmbeddedSchemaCheck:
             if self.declared is None or content in self._as_declared:
                 return None
             try:
-                stored = Schema.parse(unpack(content).schema)
+                stored = Schema.parse(EmbeddedSchema.parse(content).schema)
             except (EmbeddedSchemaUnreadable, SchemaError):  # what is declared is read without it
                 stored = Schema()
             try:
@@ -153,13 +143,16 @@ class EmbeddedSchemaCheck:
                 self._as_declared.add(content)
                 return None
         declared_fields = set(self.declared)
-        composed = sorted((f for f in stored_schema if is_composed(f.encoding)), key=lambda f: f not in declared_fields)
+        composed = sorted(
+            (f for f in stored_schema if (f.encoding in (Column.NESTED, Column.JSON))),
+            key=lambda f: f not in declared_fields,
+        )
         schema = pa.schema([replace(f, column=f.feature).to_arrow() for f in composed])
         return SchemaRevision(EmbeddedSchema(schema, {}, path), path, record, offset, declared=True)
 
     def _unpack(self, path: str, record: int, content: bytes) -> EmbeddedSchema | None:
         try:
-            return unpack(content)
+            return EmbeddedSchema.parse(content)
         except EmbeddedSchemaUnreadable as error:
             if content not in self._unreadable:
                 self._unreadable.add(content)
@@ -172,7 +165,7 @@ class EmbeddedSchemaCheck:
         self, path: str, record: int, offset: int, embedded: EmbeddedSchema, content: bytes
     ) -> SchemaError | SchemaRevision | None:
         first = self._by_path.get(path)
-        if record > 0 and first is not None and not equal_types(first, embedded.schema):
+        if record > 0 and first is not None and not embedded.has_types(first):
             return SchemaError(
                 "it carries an embedded schema that differs from that of the file's first record",
                 path=path,
@@ -186,9 +179,9 @@ class EmbeddedSchemaCheck:
             return SchemaRevision(embedded_here, path, record, offset)
         if _digest(content) in self.governing.united:
             return None
-        from tfrecord_io.columns import merge
+        from tfrecord_io.columns import merge_embedded
 
-        merged = merge(self.governing, embedded_here)
+        merged = merge_embedded(self.governing, embedded_here)
         return None if merged is self.governing else SchemaRevision(merged, path, record, offset)
 
 
@@ -218,7 +211,7 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
 
     One that cannot be read is ignored: that is reported where the file is read.
     """
-    from tfrecord_io.columns import merge
+    from tfrecord_io.columns import merge_embedded
 
     schemas = [] if embedded is None else [embedded]
     seen = {None if embedded is None else embedded.content}
@@ -231,10 +224,10 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
         return schemas[0] if schemas else None
     united = schemas
     while len(united) > 1:  # in pairs: to join many categories with one schema after the other takes quadratic time
-        united = [*map(merge, united[::2], united[1::2]), *united[len(united) // 2 * 2 :]]
+        united = [*map(merge_embedded, united[::2], united[1::2]), *united[len(united) // 2 * 2 :]]
     covered = frozenset(_digest(schema.content) for schema in schemas if schema.content is not None)
     if united[0].conflicts:  # each names the first file that differs from the files before
-        return reduce(merge, schemas)
+        return reduce(merge_embedded, schemas)
     return replace(united[0], united=united[0].united | covered)
 
 
@@ -290,4 +283,4 @@ def first_embedded(walker: BlockWalker) -> bytes | None:
     TFRecordError or OSError if the record is damaged, or cannot be read.
     """
     frames = next(walker.intact_frames(1), None)
-    return None if frames is None else embedded_content(walker.data[: frames.consumed], check_crc=False)
+    return None if frames is None else EmbeddedSchema.content_of(walker.data[: frames.consumed], check_crc=False)

@@ -29,10 +29,11 @@ from tfrecord_io.errors import (
     warn,
 )
 from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns import AnyBatchBuilder
+    from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder
     from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 
 MOST_REGIONS = 1000  # that are kept
@@ -371,7 +372,7 @@ def leave_out(recovery: Recovery | None, fault: RowFault, path: str, file: int, 
 
 
 def batch_or_fault(
-    builder: AnyBatchBuilder,
+    builder: BatchBuilder | MessageBatchBuilder,
     columns: Mapping[str, ColumnBuffers],
     rows: int,
     expansion: Expansion,
@@ -390,7 +391,7 @@ def batch_or_fault(
 
 def chunk_batches(
     chunk: DecodedChunk,
-    builder: AnyBatchBuilder,
+    builder: BatchBuilder | MessageBatchBuilder,
     expansion: Expansion,
     recovery: Recovery | None,
     budget: RowBudget,

@@ -33,7 +33,7 @@ from tfrecord_io.bytes import (
     is_record_header,
 )
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
-from tfrecord_io.store import SPARE, Bytes, OpenPlainFile, block_memory
+from tfrecord_io.store import Block, Bytes, OpenPlainFile
 
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time
 _STEP_BYTES = 16 << 20  # that are read before a thread looks whether the read has ended
@@ -77,12 +77,12 @@ class FileWindows:
     @contextmanager
     def buffer(self) -> Iterator[Bytes]:
         """A buffer of one thread."""
-        size = max(min(self._buffer_bytes, self.size), _SEARCH_BYTES) + PAGE + SPARE
+        size = max(min(self._buffer_bytes, self.size), _SEARCH_BYTES) + PAGE + Block.SPARE
         buffer = None
         with suppress(IndexError):
             buffer = _kept.pop()
         if buffer is None or len(buffer) < size:
-            buffer = block_memory(size)
+            buffer = Block.memory(size)
         try:
             yield buffer
         finally:
@@ -111,8 +111,8 @@ class FileWindows:
     def read(self, buffer: Bytes, begin: int, end: int) -> Bytes:
         """All bytes of [begin, end), in the buffer if it is large enough."""
         at = begin % PAGE  # the system copies slowly to memory whose offset in a page nearly is that in the file
-        if at + end - begin + SPARE > len(buffer):
-            buffer = block_memory(at + end - begin + SPARE)
+        if at + end - begin + Block.SPARE > len(buffer):
+            buffer = Block.memory(at + end - begin + Block.SPARE)
         data = buffer[at : at + end - begin]
         if self._file.read_into(data, begin) < len(data):
             raise OSError("the file was truncated")  # the sequential read that follows raises the error
@@ -123,7 +123,7 @@ class FileWindows:
         if self._file.descriptor is None:
             return None
         most_bytes = self.size if most_record_bytes is None else most_record_bytes
-        memory = buffer[: len(buffer) - SPARE]
+        memory = buffer[: len(buffer) - Block.SPARE]
         return FileView(
             self._file.descriptor,
             self.size,

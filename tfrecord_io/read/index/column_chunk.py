@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import is_bytes, is_text, offset_dtype
+from tfrecord_io.columns import Column
 from tfrecord_io.store import Bytes
 
 _CODEC = "zstd"
@@ -50,7 +50,7 @@ def stored_type(type_: pa.DataType) -> pa.DataType:
 
 def is_variable(type_: pa.DataType) -> bool:
     """True if the values of a `stored_type` are texts or bytes of any length."""
-    return (is_text(type_) or is_bytes(type_)) and not t.is_fixed_size_binary(type_)
+    return (Column(type_).is_text or Column(type_).is_bytes) and not t.is_fixed_size_binary(type_)
 
 
 def pack_chunk(values: pa.Array) -> tuple[bytes, ChunkShape]:
@@ -75,7 +75,7 @@ def _buffers(array: pa.Array) -> list[bytes]:
     parts = [] if array.null_count == 0 else [validity[: _bitmap_size(len(array))]]
     if not is_variable(array.type):
         return [*parts, buffers[0][: -(-array.type.bit_width * len(array) // 8)]]
-    width = offset_dtype(array.type).itemsize
+    width = Column(array.type).offset_dtype.itemsize
     offsets = buffers[0][: width * (len(array) + 1)]
     end = int.from_bytes(offsets[-width:], "little")
     return [*parts, offsets, buffers[1][:end]]
@@ -153,7 +153,7 @@ def _buffer_sizes(type_: pa.DataType, shape: ChunkShape, width: int) -> list[int
     sizes = [_bitmap_size(shape.rows)] if shape.nulls else []
     if not is_variable(type_):
         return [*sizes, width * shape.rows or -(-type_.bit_width * shape.rows // 8)]
-    offset_bytes = offset_dtype(type_).itemsize
+    offset_bytes = Column(type_).offset_dtype.itemsize
     if shape.values < 0:
         return [*sizes, offset_bytes * (shape.rows + 1)]
     return [*sizes, _INDEX_BYTES * shape.rows, offset_bytes * (shape.values + 1)]

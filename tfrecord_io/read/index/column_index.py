@@ -34,7 +34,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, MAX_EXPANSION, MIB
 from tfrecord_io.bytes import FRAME_BYTES, crc32c
-from tfrecord_io.columns import entries_of, int64_array, is_any_tensor, logical_name
+from tfrecord_io.columns import Column, Projection, int64_array
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.read.index.column_chunk import ChunkShape, is_variable, pack_chunk, stored_type, unpack_chunk
 from tfrecord_io.read.index.record_index import Fingerprint, RecordIndex
@@ -60,7 +60,7 @@ _PYARROW_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, OverflowErr
 def is_indexable(field: pa.Field) -> bool:
     """True if an index can have a column of single values."""
     stored = stored_type(field.type)
-    return not is_any_tensor(stored) and (
+    return not Column(stored).is_tensor and (
         t.is_primitive(stored) or t.is_decimal(stored) or t.is_fixed_size_binary(stored) or is_variable(stored)
     )
 
@@ -70,7 +70,7 @@ def check_fields(fields: Iterable[pa.Field]) -> pa.Schema:
     schema = pa.schema(list(fields))
     for field in schema:
         if not is_indexable(field):
-            reason = f"a column index has columns of single values, not of {logical_name(field.type, field.metadata)}"
+            reason = f"a column index has columns of single values, not of {Column(field).logical_name}"
             raise SchemaError(reason, feature=field.name, of_argument=True)
     return schema
 
@@ -80,7 +80,7 @@ def expand_scalars(columns: Sequence[str] | str, fields: Iterable[pa.Field], pat
 
     SchemaError, with the `path` of the file, if it can have none of them.
     """
-    entries = entries_of(columns)
+    entries = Projection.entries(columns)
     if ALL_SCALARS not in entries:
         return entries
     scalars = [field.name for field in fields if is_indexable(field)]

@@ -25,7 +25,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, ColumnIndex
 from tfrecord_io.read.index.find_index import open_columns, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import RecordIndex
-from tfrecord_io.store import RandomAccessFile, Source, find_sidecars, open_random_access, replaced_error
+from tfrecord_io.store import RandomAccessFile, Source, find_sidecars, replaced_error
 
 _THREADS = 16
 
@@ -49,7 +49,7 @@ class ComparedFile:
 
     def open(self) -> RandomAccessFile:
         """Open the file; ReplacedError if it was replaced."""
-        file = open_random_access(self.source)
+        file = RandomAccessFile.open(self.source)
         if (file.size, file.version) != (self.size, self.version):
             file.close()
             raise replaced_error(self.source.path)
@@ -146,7 +146,7 @@ class ColumnSearch:
         longest = None if wanted is None or span is not None else wanted.max_record_bytes
         most_rows = math.inf if span is None else (source.size or 0) / LIMITS.index_row_bytes[source.local]
         with (
-            open_random_access(whole) as file,
+            RandomAccessFile.open(whole) as file,
             open_columns(index_source, whole, file, span, most_rows=most_rows, longest=longest) as (columns, index),
         ):
             if len(columns.numbers) > most_rows:

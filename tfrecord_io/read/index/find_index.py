@@ -16,6 +16,7 @@ import numpy as np
 from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, and_more, logger
 from tfrecord_io.bytes import HEADER_BYTES, MAX_RECORD_BYTES, Array, Checks, frame_size, get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning, printable, warn
+from tfrecord_io.read.index.column_index import REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.read.index.record_index import (
     REWRITE,
     SMALL_BYTES,
@@ -25,17 +26,7 @@ from tfrecord_io.read.index.record_index import (
     scan_sizes,
     some_records,
 )
-from tfrecord_io.store import (
-    FileName,
-    RandomAccessFile,
-    Source,
-    find_sidecars,
-    is_url,
-    locate,
-    modification_time,
-    open_random_access,
-    source_of,
-)
+from tfrecord_io.store import FileName, RandomAccessFile, Source, find_sidecars, is_url, locate
 
 if TYPE_CHECKING:
     from tfrecord_io.read.index.column_index import ColumnIndex
@@ -100,7 +91,7 @@ def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Sour
     if entry is None or entry.directory:
         number = errno.ENOENT if entry is None else errno.EISDIR
         raise OSError(number, f"index=: {os.strerror(number)}", fs.display_path(name))
-    return source_of(fs, entry)
+    return Source.of_entry(fs, entry)
 
 
 def unless_stale(use: Callable[[], T | None], *, is_named: bool = False) -> tuple[T | None, str]:
@@ -139,7 +130,7 @@ def read_index(
         with open_columns(index_source, source, file) as (_, index):
             assert index is not None
             return index
-    with open_random_access(index_source) as opened:
+    with RandomAccessFile.open(index_source) as opened:
         index = RecordIndex.read(opened)
     _check_records(index, index_source, source=source, file=file, checks=checks)
     logger.debug("index used: %s", index_source.path)
@@ -164,9 +155,9 @@ def open_columns(
     of its records can be longer than `longest`, of its payload. Afterwards, ``columns.is_certain`` says whether the
     content of the whole file is known to be that of the index.
     """
-    from tfrecord_io.read.index.column_index import REWRITE_COLUMNS, ColumnIndex
+    from tfrecord_io.read.index.column_index import ColumnIndex
 
-    with open_random_access(index_source) as opened:
+    with RandomAccessFile.open(index_source) as opened:
         columns = ColumnIndex(opened, index_source.path, file.size, span)
         if len(columns.numbers) > most_rows:
             yield columns, None
@@ -201,7 +192,7 @@ def _mismatch(
     crc32c = None if source.shard is None else source.shard.crc32c
     if crc32c is not None and content.crc32c is not None and crc32c != content.crc32c:
         return f"its dataset's manifest states the CRC32C {crc32c:08x}, the index {content.crc32c:08x}"
-    is_younger = file.is_local and index_source.local and modification_time(source) > modification_time(index_source)
+    is_younger = file.is_local and index_source.local and source.modification_time > index_source.modification_time
     columns.is_certain = content.compares_all(file, index, is_younger=is_younger)
     is_rewritten = not is_same and _is_tag(columns.version) and _is_tag(version)
     if is_rewritten and not columns.is_certain and (crc32c is None or content.crc32c is None):

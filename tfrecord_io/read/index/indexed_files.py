@@ -15,27 +15,15 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-from tfrecord_io.base import ordered
+from tfrecord_io.base import MIB, ordered
 from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, Checks
 from tfrecord_io.columns import runs_within
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.index.find_index import read_index, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import RecordIndex, scan_index
-from tfrecord_io.store import (
-    Bytes,
-    PackedSources,
-    RandomAccessFile,
-    Source,
-    drop_held_content,
-    hold,
-    is_elsewhere,
-    open_plain,
-    open_random_access,
-    read_local,
-    replaced_error,
-    working_directory,
-)
+from tfrecord_io.store import Bytes, PackedSources, RandomAccessFile, Source, is_elsewhere, working_directory
 
+_HELD_BYTES = 256 * MIB  # of small objects
 _THREADS = 16
 _LOCATED = 1 << 20  # records whose sizes are looked up at a time: each takes some 60 bytes
 _OPEN_FILES = 128  # if there are more, each is opened when it is read
@@ -47,6 +35,16 @@ def _most_open() -> int:
         return _OPEN_FILES
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return _OPEN_FILES if allowed == resource.RLIM_INFINITY else min(_OPEN_FILES, allowed // 4)
+
+
+def hold_small_objects(sources: Iterable[Source]) -> list[Source]:
+    """Let sources hold the content of small objects in memory, up to `_HELD_BYTES` in all: a call reads each once."""
+    holding, room = [], _HELD_BYTES
+    for source in sources:
+        if source.is_small and (room := room - (source.size or 0)) >= 0:
+            source = source.holding()
+        holding.append(source)
+    return holding
 
 
 class IndexedFiles:
@@ -71,7 +69,9 @@ class IndexedFiles:
         named: bool = False,
         recover: Callable[[Source, int], tuple[RecordIndex, Array]] | None = None,
     ) -> None:
-        files = hold([source.whole_file() for source in sources] + [item for item in index_sources if item is not None])
+        files = hold_small_objects(
+            [source.whole_file() for source in sources] + [item for item in index_sources if item is not None]
+        )
         self.sources, indexes = files[: len(sources)], iter(files[len(sources) :])
         self.index_sources: list[Source | None] = [item and next(indexes) for item in index_sources]  # until `forget`
         self._directory = working_directory(sources)  # when files are opened again, it may be another one
@@ -103,7 +103,7 @@ class IndexedFiles:
         for source in filter(None, [*self.sources, *self.index_sources]):
             if source.held is not None:
                 source.held.drop()
-        self.sources, self.index_sources = list(map(drop_held_content, self.sources)), []
+        self.sources, self.index_sources = [source.without_held_content() for source in self.sources], []
 
     def warn_of_stale(self, texts: Iterable[str]) -> None:
         """Warn of indexes that are not used, of each once."""
@@ -114,7 +114,7 @@ class IndexedFiles:
     def _load_index(self, file: int, index_source: Source | None, *, recovers: bool) -> tuple[RecordIndex | None, str]:
         """The index of a file, and the text of a warning; with `recovers`, None for a damaged file."""
         source = self.sources[file]
-        opened = self._open_files[file] = open_plain(source, "random access")
+        opened = self._open_files[file] = RandomAccessFile.open_plain(source, "random access")
         index, text = None, ""
         if index_source is not None:
             index, text = unless_stale(
@@ -213,7 +213,9 @@ class IndexedFiles:
         (ends - begins).cumsum(out=bounds[1:])
         data = None
         if len(used) <= _most_open() and all(self.sources[file].local for file in used):
-            data = read_local([self.open_file(file) for file in used], np.searchsorted(used, files), begins, ends)
+            data = RandomAccessFile.read_local(
+                [self.open_file(file) for file in used], np.searchsorted(used, files), begins, ends
+            )
         if data is None:
             data = np.concatenate([np.empty(0, np.uint8), *self.frames(numbers)])
         return data, bounds
@@ -252,12 +254,8 @@ class IndexedFiles:
         source = self.sources[file]
         if self._directory is not None and is_elsewhere(self._directory):
             source = source.absolute(self._directory)
-        opened, size = open_random_access(source), self.indexes[file].end
-        version = self._versions.get(file)
-        if opened.size == size and version in (None, opened.version):
-            return opened
-        opened.close()
-        raise replaced_error(self.sources[file].path)
+        size, version = self.indexes[file].end, self._versions.get(file)
+        return RandomAccessFile.open_version(source, size, version, self.sources[file].path)
 
     def close(self) -> None:
         """Close the files."""
@@ -269,7 +267,7 @@ class IndexedFiles:
 
     def __setstate__(self, state: tuple[PackedSources, list[RecordIndex], dict[int, Array]]) -> None:
         sources, self.indexes, self._intact = state
-        self.sources = list(map(drop_held_content, sources.unpack()))
+        self.sources = [source.without_held_content() for source in sources.unpack()]
         self.index_sources = []
         self._open_files, self._versions, self._warned = {}, {}, set()
         self._directory = working_directory(self.sources)

@@ -12,7 +12,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import ordered
 from tfrecord_io.bytes import Array, get_engine
-from tfrecord_io.columns import is_bytes, is_text, logical_name, valid_mask
+from tfrecord_io.columns import Column, valid_mask
 from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.read.index.column_search import column_indexes
@@ -104,13 +104,13 @@ class KeyIndex:
 def key_type(field: pa.Field) -> pa.DataType:
     """The type of keys in a column: large_string, large_binary, int64 or uint64; SchemaError if it can have none."""
     value = field.type.value_type if t.is_dictionary(field.type) else field.type
-    if is_text(value):
+    if Column(value).is_text:
         return pa.large_string()
-    if is_bytes(value):
+    if Column(value).is_bytes:
         return pa.large_binary()
     if t.is_integer(value):
         return pa.uint64() if t.is_uint64(value) else pa.int64()
-    reason = f"a key is text, bytes or an integer, not {logical_name(field.type, field.metadata)}"
+    reason = f"a key is text, bytes or an integer, not {Column(field).logical_name}"
     raise SchemaError(
         reason, feature=field.name, hint="name another column by key=", hint_cli="name another column by --key"
     )

@@ -9,17 +9,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions
 from tfrecord_io.bytes import FRAME_BYTES, Checks
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.read.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import SMALL_BYTES
-from tfrecord_io.store import Entry, FileName, RandomAccessFile, Source, locate, open_random_access
-
-if TYPE_CHECKING:
-    from tfrecord_io.columns import TfdsSplit
+from tfrecord_io.store import Entry, FileName, RandomAccessFile, Source
 
 _MOST_TEXT = 1 / 64  # of the size of a file, up to which its text index is read to count its records
 _LOOKED_UP = 1000  # files at a time: the first that is missing ends the look-up of millions that an info states
@@ -82,7 +79,7 @@ class KnownCounts:
             return source.records
         count = None
         if index is not None and (prefer_index or not (self.may_scan and _takes_longer(index, source))):
-            with open_random_access(source) as file:
+            with RandomAccessFile.open(source) as file:
                 checks = Checks.from_check_crc(self.options.check_crc)
                 use = partial(
                     _rows_of, index, source, file=file, longest=self.options.limits.record_bytes, checks=checks
@@ -107,12 +104,12 @@ class KnownCounts:
     def _tfds_lengths(self, folder: str, fs: Any, beside: Beside) -> dict[str, int]:
         if fs is None and not os.path.exists(os.path.join(folder, TFDS_INFO)):
             return {}
-        from tfrecord_io.columns import read_info
+        from tfrecord_io.columns import TfdsInfo
         from tfrecord_io.store import Directory
 
         storage = StorageOptions(filesystem=fs)
         try:
-            info = read_info(Directory(folder, storage))
+            info = TfdsInfo.read(Directory(folder, storage))
         except PermissionError:
             return {}  # the response of a bucket without permission to list, for a name that does not exist
         except SchemaError as error:
@@ -121,23 +118,26 @@ class KnownCounts:
             return {}
         lengths: dict[str, int] = {}
         for split in () if info is None else info.splits.values():
-            if not self.is_checked or _has_stated_bytes(split, folder, storage, beside):
-                lengths.update(zip(split.files, split.lengths, strict=True))
+            if self.is_checked and split.bytes:  # all are there, and have as many bytes together
+                size = _total_bytes(split.files, folder, storage, beside)
+                if size is None or not split.has_bytes(size):
+                    continue
+            lengths.update(zip(split.files, split.lengths, strict=True))
         return lengths
 
 
-def _has_stated_bytes(split: TfdsSplit, folder: str, storage: StorageOptions, beside: Beside) -> bool:
-    """True if the files of a split may be those that TFDS wrote: all are there, and have as many bytes together."""
-    from tfrecord_io.store import join_below
+def _total_bytes(files: Sequence[str], folder: str, storage: StorageOptions, beside: Beside) -> int | None:
+    """The bytes of files of a folder together; None if one is not there, or of unknown size."""
+    from tfrecord_io.store import Directory
 
-    if not split.bytes:
-        return True
-    size, (fs, root) = 0, locate(folder, storage)
-    for first in range(0, len(split.files), _LOOKED_UP):
-        names = [join_below(root, file) for file in split.files[first : first + _LOOKED_UP]]
-        entries = fs.entries(names, are_files=True) if beside is None else [beside.get(name) for name in names]
+    size, directory = 0, Directory(folder, storage)
+    for first in range(0, len(files), _LOOKED_UP):
+        names = [directory.join(file) for file in files[first : first + _LOOKED_UP]]
+        entries = (
+            directory.fs.entries(names, are_files=True) if beside is None else [beside.get(name) for name in names]
+        )
         sizes = [entry.size for entry in entries if entry is not None and entry.size is not None]
         if len(sizes) < len(names):
-            return False
+            return None
         size += sum(sizes)
-    return split.has_bytes(size)
+    return size

@@ -23,7 +23,7 @@ from tfrecord_io.bytes import FRAME_BYTES, Array
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.index.column_index import REWRITE_COLUMNS
 from tfrecord_io.read.index.column_search import ComparedFile, FileMatches, FileValues
-from tfrecord_io.store import Bytes, Origin, Source, requests_for_ranges, source_of_file_object
+from tfrecord_io.store import Bytes, Origin, RandomAccessFile, Source
 
 _TASK_BYTES = 8 << 20
 _AHEAD_BYTES = 64 << 20  # read together
@@ -64,7 +64,7 @@ def picked_sources(sources: Sequence[Source], results: Sequence[FileMatches | Fi
         else:
             file = _PickedFile(frames, source.path, frames.add(match))
             origin = _Origins(source.path, match.first + records, match.index.offsets[records])
-            some = replace(source_of_file_object(file), partitions=source.partitions, origin=origin)
+            some = replace(Source.of_file_object(file), partitions=source.partitions, origin=origin)
             picked.append(PickedSource(some, count, records, frames))
     return picked
 
@@ -179,7 +179,7 @@ class PickedFrames:
     def requests(self) -> int:
         """Number of requests to a store for all records."""
         remote = (task for task in self._tasks if task.file.source.remote is not None)
-        return sum(requests_for_ranges(task.file.size, task.ranges) for task in remote)
+        return sum(RandomAccessFile.requests_for_ranges(task.file.size, task.ranges) for task in remote)
 
     def _ahead(self, number: int) -> Iterator[int]:
         ranges = size = 0

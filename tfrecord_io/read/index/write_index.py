@@ -11,7 +11,7 @@ from typing import Any
 from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.bytes import Array
 from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex
-from tfrecord_io.store import OutputFile, file_status, is_local, open_output
+from tfrecord_io.store import OutputFile, locate, open_output
 
 
 class IndexWriter:
@@ -21,7 +21,7 @@ class IndexWriter:
         check_indexable(path, compression)
         self.path = os.fspath(path) + SUFFIX
         self._storage = storage
-        self._replaced = file_status(self.path, storage)  # of the old index, which is removed before `commit`
+        self._replaced = locate(self.path, storage).status()  # of the old index, which is removed before `commit`
         self._sizes: list[Array] = []
         self._output: OutputFile | None = None  # between `finish` and `commit`
 
@@ -34,7 +34,7 @@ class IndexWriter:
 
         In a bucket it is uploaded after the file: an index next to the old content would not match it.
         """
-        if is_local(self.path, self._storage):
+        if locate(self.path, self._storage).is_local:
             self._output = self._write_index()
             self._output.finish()
 
@@ -58,7 +58,7 @@ def write_index(
     path: str, index: RecordIndex, storage: StorageOptions, replaced: os.stat_result | None = None
 ) -> OutputFile:
     """Write an index file to commit, with the owner and mode of the old index, or else of its data file."""
-    model = replaced or file_status(path.removesuffix(SUFFIX), storage)
+    model = replaced or locate(path.removesuffix(SUFFIX), storage).status()
     output = open_output(path, storage, model=model, looks=False)
     try:
         for text in index.texts():

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import ColumnLayout
-from tfrecord_io.columns import CHW, Dense, Ragged, RowFault, faults_of_lists, list_lengths, offsets_of
+from tfrecord_io.columns import Dense, Ragged, RowFault, list_lengths, offsets_of
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import fitting_parts
 from tfrecord_io.rows.arrays.image_decoding import NO_COMMON_TYPE, ImageDecoder, RawImageDecoder, image_decoder
@@ -39,7 +39,7 @@ class ImageColumns:
                 advice += '; or tfr.scalar("binary"), which is not decoded'
                 raise SchemaError(reason, feature=decoder.feature, hint=advice)
 
-            if isinstance(decoder, RawImageDecoder) and decoder.size is None and decoder.images.form.layout == CHW:
+            if isinstance(decoder, RawImageDecoder) and decoder.size is None and decoder.images.form.has_channels_first:
                 reason = 'images of several sizes are no lists of the layout "CHW"'
                 raise SchemaError(reason, feature=decoder.feature, hint='declare fit="pad", "crop" or "stretch"')
 
@@ -83,7 +83,7 @@ class ImageColumns:
             offsets = np.arange(len(array) + 1) * size
         else:
             images, offsets = array.flatten(), offsets_of(list_lengths(array))
-        with faults_of_lists(offsets):
+        with RowFault.of_lists(offsets):
             inner = self._pixels(images, replace(decoder, in_lists=False))
         if is_fixed:
             return pa.FixedSizeListArray.from_arrays(inner, size, mask=missing)

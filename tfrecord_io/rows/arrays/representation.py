@@ -20,30 +20,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MIB, ColumnLayout, Expansion, RepresentationOptions, Task, WorkerPool, cpu_count
 from tfrecord_io.bytes import Array, NumberColumn, is_text_dtype, join_numbers, text_dtype
-from tfrecord_io.columns import (
-    Dense,
-    Ragged,
-    RowFault,
-    Rows,
-    bytes_rows,
-    declared_shape,
-    is_bytes,
-    is_list_like,
-    is_text,
-    is_variable_shape_tensor,
-    join_rows,
-    joined_objects,
-    leaf_arrays,
-    leaf_fields,
-    missing_step,
-    number_dtype,
-    number_items,
-    rows_of_equal_tensors,
-    shape_of_all,
-    shapes_of_counts,
-    to_rows,
-    writable,
-)
+from tfrecord_io.columns import Column, Dense, Ragged, RowFault, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.image_decoding import image_decoder, stack_equal
@@ -76,7 +53,7 @@ class ColumnArrays:
     """The rows of a column, from which batches of arrays are sliced."""
 
     name: str
-    rows: Rows
+    rows: Dense | Ragged
     ragged: str | None  # how ragged rows are represented
     masked: bool
     pad_value: Any = None
@@ -165,16 +142,16 @@ class ColumnRepresentation:
                 advice = "declare tfr.image(resize=(height, width))"
                 raise SchemaError("pack= is for lists of images of one size", feature=field.name, hint=advice)
 
-    def _join(self, arrays: list[pa.Array]) -> Rows:
+    def _join(self, arrays: list[pa.Array]) -> Dense | Ragged:
         if self.decoder is None and self.complete and self.layout.ragged is None and self.layout.max_length is None:
-            equal = rows_of_equal_tensors(arrays, self.field)
+            equal = Column(self.field).rows_of_equal_tensors(arrays)
             if equal is not None:
-                return join_rows(equal, self.options.thread_count)
+                return Ragged.join(equal, self.options.thread_count)
         if self.decoder is not None and not self.options.declares_schema:
             self.decoder.refuse_expansion(arrays, Expansion(self.options.limits.expansion_bytes))
-        if self.decoder is None and is_bytes(self.field.type):
-            return bytes_rows(arrays, self.options.thread_count)
-        if len(arrays) > 1 and is_text(self.field.type) and sum(array.nbytes for array in arrays) < _MOST_TEXT:
+        if self.decoder is None and Column(self.field.type).is_bytes:
+            return Dense.of_bytes(arrays, self.options.thread_count)
+        if len(arrays) > 1 and Column(self.field.type).is_text and sum(array.nbytes for array in arrays) < _MOST_TEXT:
             arrays = [pa.concat_arrays(arrays)]  # cheaper than joining NumPy's text
         parts, before = [], 0
         for array in arrays:
@@ -185,28 +162,28 @@ class ColumnRepresentation:
                 raise
             before += len(array)
         if len(parts) > 1 and self._are_objects(parts):
-            return Dense(joined_objects(parts))  # type: ignore[arg-type]
+            return Dense(Ragged.joined_objects(parts))  # type: ignore[arg-type]
         if (
             self.decoder is not None and len({type(part) for part in parts}) > 1
         ):  # lists of images of one size, and of several
             parts = [Dense(part.objects(0, len(part))) if isinstance(part, Ragged) else part for part in parts]
-        return join_rows(parts, self.options.thread_count)
+        return Ragged.join(parts, self.options.thread_count)
 
-    def _are_objects(self, parts: list[Rows]) -> bool:
+    def _are_objects(self, parts: list[Dense | Ragged]) -> bool:
         """True if the rows of all chunks become an array of objects, for which their values need not be joined."""
         if not self.complete or self.length is not None or self.layout.ragged not in (None, "object"):
             return False
         ragged = [part for part in parts if isinstance(part, Ragged)]
-        return len(ragged) == len(parts) and (self.layout.ragged == "object" or shape_of_all(ragged) is None)
+        return len(ragged) == len(parts) and (self.layout.ragged == "object" or Ragged.shape_of_all(ragged) is None)
 
-    def _rows(self, array: pa.Array) -> Rows:
+    def _rows(self, array: pa.Array) -> Dense | Ragged:
         if self.decoder is not None:
             return self.decoder.rows(array, self.options.thread_count, self.layout)
-        if (row := missing_step(array, self.field)) is not None:
+        if (row := Column(self.field).missing_step(array)) is not None:
             reason = "an item of its list has no value, and an array cannot mark missing values"
             advice = "read it with read_table, which returns null, or exclude it with columns="
             raise self._fault(row, reason, "a value", hint=advice, error=DecodeError)
-        rows = to_rows(array, self.field, missing=self.may_lack)
+        rows = Column(self.field).rows(array, missing=self.may_lack)
         if isinstance(rows, Ragged) and self.layout.max_length is not None:
             rows = rows.truncate(self.layout.max_length, from_left=self.layout.from_left)
         return rows
@@ -223,8 +200,7 @@ class ColumnRepresentation:
             shape = None  # of each row, if rows are to be stacked
             if self.length is not None:
                 self._refuse_lengths(rows, self.length)
-                declared = declared_shape(self.field) or (None,)
-                shape = tuple(shapes_of_counts(np.array([self.length]), declared)[0].tolist())
+                shape = Column(self.field).shape_of(self.length)
             elif self.complete and self.layout.ragged is None:
                 shape = rows.common_shape()
             if shape is not None:
@@ -336,7 +312,9 @@ class TableRepresentation:
     def joins_all(self) -> bool:
         """True if the chunks of every column are joined at once: the columns are numbers, text and bytes."""
         types = [field.type for field in self.fields]
-        plain = (number_dtype(type_) is not None or is_text(type_) or is_bytes(type_) for type_ in types)
+        plain = (
+            Column(type_).number_dtype is not None or Column(type_).is_text or Column(type_).is_bytes for type_ in types
+        )
         return not self._has_structs and all(plain)
 
     def represent(self, batches: list[pa.RecordBatch], budget: ArrayBudget | None = None) -> list[ColumnArrays]:
@@ -355,7 +333,7 @@ class TableRepresentation:
             if self._threads > 1 and rows >= _SHARED_ROWS:
                 pool = stack.enter_context(WorkerPool(self._threads - 1, "text"))
                 for i, column in enumerate(self._columns):
-                    if is_text(column.field.type):
+                    if Column(column.field.type).is_text:
                         texts[i] = pool.submit(partial(column.represent, [part[i] for part in parts], None))
             for i, column in enumerate(self._columns):
                 try:
@@ -375,7 +353,7 @@ class TableRepresentation:
         return join_matrices(arrays, self._matrices) if self._matrices else arrays
 
 
-def _as_ragged(rows: Rows) -> Ragged:
+def _as_ragged(rows: Dense | Ragged) -> Ragged:
     """Rows as rows of different lengths, also where all have the same."""
     if isinstance(rows, Ragged):
         return rows
@@ -418,7 +396,7 @@ def slice_columns(columns: list[ColumnArrays], begin: int, end: int, form: Batch
 
 def varies(type_: pa.DataType) -> bool:
     """True if rows may have different shapes."""
-    return is_variable_shape_tensor(type_) or (is_list_like(type_) and not pa.types.is_fixed_size_list(type_))
+    return Column(type_).is_variable_shape_tensor or (Column(type_).is_list and not pa.types.is_fixed_size_list(type_))
 
 
 def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> None:
@@ -437,7 +415,7 @@ def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> No
         if not varies(types[name]) and (name not in images or layout.packed or layout.bucketed or layout.max_length):
             reason = "an option for lists names it, but its values are not lists of varying length"
             raise SchemaError(reason, feature=name, got=str(types[name]), hint="leave it out of the option")
-        if (layout.packed or layout.bucketed) and is_variable_shape_tensor(types[name]):
+        if (layout.packed or layout.bucketed) and Column(types[name]).is_variable_shape_tensor:
             reason = f"{layout.named_by} is for lists, and it has tensors"
             raise SchemaError(reason, feature=name, got=str(types[name]), hint="leave it out of the option")
     unpacked = [name for name in types if name not in layouts or not layouts[name].packed]
@@ -454,12 +432,12 @@ def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> No
 
 def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> None:
     for field in fields:
-        if not is_list_like(field.type) or pa.types.is_fixed_size_list(field.type):
+        if not Column(field.type).is_list or pa.types.is_fixed_size_list(field.type):
             continue
         layout, value = options.layout_of(field.name), field.type.value_type
         if layout.ragged in (None, "object", "csr") and layout.max_length is None:
             continue
-        if (is_list_like(value) and not pa.types.is_fixed_size_list(value)) or is_variable_shape_tensor(value):
+        if (Column(value).is_list and not pa.types.is_fixed_size_list(value)) or Column(value).is_variable_shape_tensor:
             of_length = layout.named_by if layout.max_length is None else f"max_length={layout.max_length}"
             reason = f"{of_length or f'ragged={layout.ragged!r}'} cannot represent lists of lists"
             advice = 'pass ragged="object"' if of_length is None else "name other columns in a dict"
@@ -480,13 +458,15 @@ def number_columns(
     `columns` are those of each batch.
     """
     rows, by_number = sum(map(len, batches)), {}
-    dtypes = map(number_dtype, batches[0].schema.types)
+    dtypes = (Column(type_).number_dtype for type_ in batches[0].schema.types)
     numbers = [(index, dtype) for index, dtype in enumerate(dtypes) if dtype is not None]
     memory = Blocks(rows * sum(dtype.itemsize + 1 for _, dtype in numbers))
     for index, dtype in numbers:
         arrays = list(map(itemgetter(index), columns))
         has_nulls = any(map(attrgetter("null_count"), arrays))
-        values = memory.take(rows, dtype) if len(arrays) > 1 else writable(number_items(arrays[0], dtype))
+        values = (
+            memory.take(rows, dtype) if len(arrays) > 1 else Column(arrays[0].type).numbers(arrays[0], writable=True)
+        )
         by_number[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
     copied = [column for column in by_number.values() if len(batches) > 1 or column.missing is not None]
     if copied:

@@ -14,7 +14,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import ColumnLayout, RepresentationOptions, ScanOptions, cached_property
 from tfrecord_io.bytes import Array, Checks
-from tfrecord_io.columns import ENCODING_KEY, RowFault, empty_batch, int64_array, is_fixed_shape_tensor, is_list_like
+from tfrecord_io.columns import Column, RowFault, empty_batch, int64_array
 from tfrecord_io.errors import SALVAGE, TFRecordError
 from tfrecord_io.read import IndexedFiles, NumberedRows, RandomAccess, Scan, find_indexes, open_indexed, open_scan
 from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation, slice_columns
@@ -173,12 +173,12 @@ class ArraysByNumber:
         """By column, the NumPy scalar type of single numbers, else None; None if a column needs handling of its own."""
         scalars: list[tuple[str, type[np.generic] | None]] = []
         for field in self.rows.schema:
-            type_, is_list = field.type, is_list_like(field.type) or is_fixed_shape_tensor(field.type)
+            type_, is_list = field.type, Column(field.type).is_list or Column(field.type).is_fixed_shape_tensor
             value = type_.value_type if is_list else type_
             is_number = t.is_integer(value) or t.is_float32(value) or t.is_float64(value) or t.is_boolean(value)
             is_text = not is_list and any(is_of(value) for is_of in _TEXT)
             is_shaped = self._options.layout_of(field.name) != _PLAIN or self._options.missing != "error"
-            is_marked = bool(set(field.metadata or ()) - {ENCODING_KEY})
+            is_marked = bool(set(field.metadata or ()) - {Column.ENCODING_KEY})
             if is_shaped or is_marked or not (is_number or is_text):
                 return None
             scalars.append((field.name, np.dtype(value.to_pandas_dtype()).type if is_number and not is_list else None))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import RepresentationOptions
-from tfrecord_io.columns import Ragged, RowFault, SparseColumn, is_list_like, is_number
+from tfrecord_io.columns import Column, Ragged, RowFault, SparseColumn
 from tfrecord_io.errors import SchemaError, needs
 
 _DECLARE = 'declare it: schema={"x": tfr.io.SparseFeature("x/indices", "x/values", "float32", size)}'
@@ -63,8 +63,8 @@ def _matrix(sparse: SparseColumn, at: int, field: pa.Field, positions: Mapping[s
     if len(sparse.index) != 1 or len(sparse.shape) != 1 or sparse.shape[0] is None:
         reason = f"a row of a matrix has one axis of a known size, and this has the shape {sparse.shape}"
         raise SchemaError(reason, feature=sparse.name, got=sparse.shape)
-    if not is_list_like(field.type) or not (
-        is_number(field.type.value_type) or pa.types.is_boolean(field.type.value_type)
+    if not Column(field.type).is_list or not (
+        Column(field.type.value_type).is_number or pa.types.is_boolean(field.type.value_type)
     ):
         reason = f"a matrix has numbers, and this is {field.type}"
         raise SchemaError(reason, feature=field.name, got=str(field.type))

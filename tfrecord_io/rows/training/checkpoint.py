@@ -48,7 +48,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tfrecord_io.base import INT64_MAX, IterOptions, Selection, counted
-from tfrecord_io.columns import logical_name
+from tfrecord_io.columns import Column
 from tfrecord_io.errors import printable
 from tfrecord_io.read import ChosenRecords, Scan
 from tfrecord_io.store import Source
@@ -102,7 +102,7 @@ class ReadIdentity:
         if scan.row_filter is not None:
             identity.options["filter"] = scan.row_filter.condition.key
         if scan.options.damage.goes_on:
-            fields = [(f.name, logical_name(f.type, f.metadata), f.nullable) for f in scan.without_filter().schema]
+            fields = [(f.name, Column(f).logical_name, f.nullable) for f in scan.without_filter().schema]
             identity.options[_LEFT_OUT] = hashlib.sha256(repr(sorted(fields)).encode()).hexdigest()
         return identity
 

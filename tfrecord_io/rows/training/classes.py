@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import RowFault, is_bytes, is_text, logical_name, offsets_of
+from tfrecord_io.columns import Column, RowFault, offsets_of
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup
 
@@ -78,8 +78,8 @@ def _check_field(schema: pa.Schema, column: str) -> None:
         raise FeatureNotFoundError("balance= names a column that does not exist", feature=column, hint=valid)
     field = schema.field(column)
     type_ = field.type.value_type if t.is_dictionary(field.type) else field.type
-    if not (t.is_integer(type_) or t.is_boolean(type_) or is_text(type_) or is_bytes(type_)):
-        got = logical_name(type_, field.metadata)
+    if not (t.is_integer(type_) or t.is_boolean(type_) or Column(type_).is_text or Column(type_).is_bytes):
+        got = Column(type_, field.metadata).logical_name
         reason = f"classes are integers, bools, text or bytes, one for each row, not {got}"
         raise SchemaError(reason, feature=column, got=str(type_), hint="name another column by balance=")
 

@@ -17,17 +17,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.bytes import Array, RunArray, chosen_offsets, gather_runs
-from tfrecord_io.columns import (
-    RowFault,
-    int64_array,
-    map_fields,
-    number_dtype,
-    number_items,
-    offset_view,
-    offsets_of,
-    selectable,
-    typed_view,
-)
+from tfrecord_io.columns import Column, RowFault, int64_array, offset_view, offsets_of, selectable, typed_view
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import ReadReport
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
@@ -340,12 +330,12 @@ def _items(array: pa.Array) -> RunArray | None:
             return None
         return typed_view(array.buffers()[2], np.dtype(np.uint8), 0, int(offsets[-1])), offsets
     is_fixed = t.is_fixed_size_list(array.type)
-    dtype = number_dtype(array.type.value_type) if is_fixed or t.is_large_list(array.type) else None
+    dtype = Column(array.type.value_type).number_dtype if is_fixed or t.is_large_list(array.type) else None
     if dtype is None or array.values.null_count:
         return None
     rows = np.arange(array.offset, array.offset + len(array) + 1)
     offsets = rows * array.type.list_size if is_fixed else offset_view(array)
-    return number_items(array.values, dtype), offsets
+    return Column(array.type.value_type).numbers(array.values), offsets
 
 
 def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -381,7 +371,7 @@ def _wide(type_: pa.DataType) -> pa.DataType:
     if t.is_list(type_) or t.is_large_list(type_):
         return pa.large_list(_wide_field(type_.value_field))
     is_nested = t.is_fixed_size_list(type_) or t.is_struct(type_) or t.is_map(type_)
-    return map_fields(type_, _wide_field) if is_nested else type_
+    return Column(type_).map_fields(_wide_field) if is_nested else type_
 
 
 def _wide_field(field: pa.Field) -> pa.Field:

@@ -21,16 +21,14 @@ from pyarrow import types as t
 from tfrecord_io.base import MIB, IterOptions
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
+    Column,
     Ragged,
     RowFault,
     int64_array,
-    is_list_like,
-    join_rows,
     leaf_arrays,
     leaf_fields,
     offsets_of,
     selectable,
-    to_rows,
     value_bytes,
 )
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
@@ -124,13 +122,13 @@ class Files(RowSource):
         for batch in _sample(scan, options):
             arrays = leaf_arrays(batch)
             for i, max_length in max_lengths.items():
-                rows = to_rows(arrays[i], fields[i])
+                rows = Column(fields[i]).rows(arrays[i])
                 assert isinstance(rows, Ragged)
                 if max_length is not None:
                     rows.offsets = offsets_of(np.minimum(rows.lengths, max_length))
                 rows.values, rows.shapes = rows.values[:0], None  # only the lengths count
                 parts[i].append(rows)
-        shapes = {fields[i].name: join_rows(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
+        shapes = {fields[i].name: Ragged.join(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
         return {name: shape[0] for name, shape in shapes.items() if shape is not None}
 
 
@@ -149,8 +147,8 @@ def _undeclared_lists(scan: Scan, options: IterOptions) -> dict[int, int | None]
     declared_fields = [field for field in scan.schema if is_declared(field.name)]
     declared = {field.name for field in leaf_fields(pa.schema(declared_fields))}
     for i, field in enumerate(leaf_fields(scan.schema)):
-        is_list = is_list_like(field.type) and not t.is_fixed_size_list(field.type)
-        if not is_list or field.name in declared or is_list_like(field.type.value_type):
+        is_list = Column(field.type).is_list and not t.is_fixed_size_list(field.type)
+        if not is_list or field.name in declared or Column(field.type.value_type).is_list:
             continue
         layout = options.layout_of(field.name)
         if layout.ragged in (None, "csr"):

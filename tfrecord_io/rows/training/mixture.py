@@ -22,14 +22,12 @@ import pyarrow as pa
 from tfrecord_io.base import ALL, MIB, IterOptions, ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
+    Column,
     ImageForm,
     RawImageForm,
     RowFault,
-    declared_shape,
     int64_array,
-    is_list_like,
     leaf_fields,
-    logical_name,
     offsets_of,
     selectable,
 )
@@ -239,8 +237,8 @@ def _difference(a: pa.Field | None, b: pa.Field | None) -> tuple[str | None, str
 
 def _describe_column(field: pa.Field) -> str:
     """Describe the arrays of a column: type, shape of lists, form of images."""
-    text = logical_name(field.type, field.metadata)
-    if is_list_like(field.type) and (shape := declared_shape(field)) is not None:
+    text = Column(field).logical_name
+    if Column(field.type).is_list and (shape := Column(field).declared_shape) is not None:
         text += f" of shape {shape}"
     image = ImageForm.from_metadata(field.metadata, field.name)
     raw = RawImageForm.from_metadata(field.metadata, field.name)

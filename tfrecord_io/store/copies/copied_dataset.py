@@ -25,15 +25,15 @@ from dataclasses import dataclass
 from tfrecord_io.errors import for_cli
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
-from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, ShardName, new_id
-from tfrecord_io.store.paths.manifest import NO_CONTENT, Manifest, ManifestFile, ids_replaced
+from tfrecord_io.store.paths.file_names import FileName, ShardName
+from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, ids_replaced
 from tfrecord_io.store.paths.resolve import record_files
 from tfrecord_io.store.paths.resolve_output import Output
-from tfrecord_io.store.write.atomic import open_named, place_of
+from tfrecord_io.store.write.atomic import open_named
 from tfrecord_io.store.write.change import Change, Rules
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile
-from tfrecord_io.store.write.publication import Publication, PublishedDataset
+from tfrecord_io.store.write.publication import Publication, PublishedDataset, place_of
 
 Listing = Mapping[str, Entry]
 """The files of a directory, and of the folders of columns in it, by their names below it."""
@@ -264,7 +264,7 @@ class CopiedDataset:
     """
 
     def __init__(self, fs: FileSystem, directory: str, known: Manifest | None, planned: Plan) -> None:
-        self.plan, self._known, id = planned, known, new_id()
+        self.plan, self._known, id = planned, known, ShardName.new_id()
         stem = planned.wanted.dataset
         shown = fs.display_path(directory)
         output = Output(shown, True, None, base=f"{shown}{stem}", suffix=".tfrecord", grows=True)
@@ -342,7 +342,7 @@ class CopiedDataset:
             return
         names = [index for name in sorted(self.plan.new()) for index in FileName.indexes(name) if index in listing]
         self._publication.old.remove(names)
-        self._published = self._publication.publish((), NO_CONTENT)
+        self._published = self._publication.publish((), Manifest())
 
     def warn_of_left(self) -> None:
         """Warn of files that should have been removed, when nothing else is to be done."""
@@ -380,7 +380,7 @@ def check_may_write(
     for entry in record_files(listing.values()):
         shard = ShardName.parse(entry.basename)
         is_unpublished = shard is not None and bool(shard.id)
-        is_read = wanted.dataset == DIRECTORY_STEM or (shard is not None and shard.stem == wanted.dataset)
+        is_read = wanted.dataset == FileName.DIRECTORY_STEM or (shard is not None and shard.stem == wanted.dataset)
         if is_read and not is_unpublished:
             mixed = "the directory has TFRecord files of no dataset with a manifest, which readers would mix with the "
             mixed += "copy; choose another directory"

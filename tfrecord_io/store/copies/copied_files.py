@@ -29,16 +29,15 @@ from tfrecord_io.store.paths.manifest import (
     sidecar_entries,
 )
 from tfrecord_io.store.paths.resolve import list_directory, other_files, record_files, resolve_inputs
-from tfrecord_io.store.paths.resolve_output import without_query
 from tfrecord_io.store.paths.sniff_files import files_with_records
-from tfrecord_io.store.read.source import ManifestShard, ManifestVersion, Source, read_manifest, source_of
+from tfrecord_io.store.read.source import ManifestShard, ManifestVersion, Source, read_manifest
 from tfrecord_io.store.write.leftovers import LEFT
 
 _LOOKUPS = 3
 _OF_TFDS = (TFDS_FEATURES, TFDS_INFO)
 _LABELS = ".labels.txt"  # names of classes, of TFDS
 
-ChooseFiles = Callable[[Manifest, ManifestVersion], tuple[ManifestFile, ...]]
+ChooseFiles = Callable[[list[Source]], Collection[str]]  # of the files of a manifest, the paths of those to copy
 """Chooses the files of a dataset to copy."""
 
 
@@ -60,7 +59,7 @@ class FoundDataset:
         shard = ManifestShard(
             self.version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=staged, watched=False
         )
-        source = source_of(self.fs, entry)
+        source = Source.of_entry(self.fs, entry)
         return replace(source, shard=shard, size=file.bytes, pipe=None)
 
     def indexes(self, paths: Iterable[str], moved: Collection[str], target: Listing) -> list[tuple[str, Source]]:
@@ -76,12 +75,13 @@ class FoundDataset:
             for index_path, name in zip(FileName.all_indexes(file.path), FileName.all_indexes(path), strict=True):
                 entry = self.listing.get(index_path)
                 if entry is not None and (path in moved or name not in target or target[name].size != entry.size):
-                    index_sources.append((name, source_of(self.fs, entry)))
+                    index_sources.append((name, Source.of_entry(self.fs, entry)))
         return index_sources
 
     def chosen(self, choose: ChooseFiles) -> FoundDataset:
         """Select a part of the files."""
-        chosen_files = choose(self.manifest, self.version)
+        paths = choose(self.manifest.sources(self.version))
+        chosen_files = tuple(file for file in self.manifest.files if file.path in paths)
         manifest = self.manifest._replace(files=chosen_files, sources_without_rows=())
         return replace(self, manifest=manifest, is_part=len(chosen_files) < len(self.manifest.files))
 
@@ -162,9 +162,9 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
     found.directories += 1
     for entry in sorted(plain, key=lambda entry: entry.name):
         name = entry.name[below:]
-        found.files.append((name, source_of(fs, entry)))
+        found.files.append((name, Source.of_entry(fs, entry)))
         indexes = [index for index in FileName.all_indexes(name) if index in entries]
-        found.others += [(index, source_of(fs, entries[index])) for index in indexes]
+        found.others += [(index, Source.of_entry(fs, entries[index])) for index in indexes]
     companions = [name for name in entries if _is_companion(name)]
     if all_files:
         everything = {entry.name[below:]: entry for entry in everything_below(fs, directory)}
@@ -175,7 +175,7 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
         taken_names.update(FileName.manifest(part.manifest.dataset) for part in found.datasets)
         companions = [name for name in everything if name not in taken_names and not _is_of_writer(name)]
     companions.sort(key=lambda name: (is_found_by(name), name))
-    found.others += [(name, source_of(fs, entries[name])) for name in companions]
+    found.others += [(name, Source.of_entry(fs, entries[name])) for name in companions]
 
 
 def _is_companion(name: str) -> bool:
@@ -197,7 +197,9 @@ def _find_files(found: Found, path: Any, storage: StorageOptions, shards: dict[t
             version = source.shard.manifest
             shards.setdefault((version.path, version.id), []).append(source)
             continue
-        name = without_query(source.path).rpartition("/")[2] if source.remote else os.path.basename(source.path)
+        name = (
+            FileName.without_query(source.path).rpartition("/")[2] if source.remote else os.path.basename(source.path)
+        )
         found.files.append((name, source))
         found.others += [(index_name.rpartition("/")[2], index) for index_name, index in _indexes_beside(source)]
 
@@ -233,7 +235,7 @@ def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
     beside = sidecar_entries(fs, names, f"{name}.") if source.beside is None else source.beside
     index_entries = (beside.get(index_name) for index_name in names)
     yield from (
-        (entry.name, source_of(fs, entry)) for entry in index_entries if entry is not None and not entry.directory
+        (entry.name, Source.of_entry(fs, entry)) for entry in index_entries if entry is not None and not entry.directory
     )
 
 

@@ -42,18 +42,18 @@ from tfrecord_io.store.copies.copied_files import (
 )
 from tfrecord_io.store.copies.file_transfer import Passed, Traffic, check_passed, parse_rate, transfer
 from tfrecord_io.store.copies.store_copy import can_copy, copy_within, is_proof_known, stated_digests
+from tfrecord_io.store.filesystem.directories import create_directories
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.store.filesystem.locate import check_writable, is_remote, locate
+from tfrecord_io.store.filesystem.locate import Location, is_remote, locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.filesystem.retries import counting_retries
 from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardSpec
+from tfrecord_io.store.paths.file_names import FileName, Kind, ShardSpec
 from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.resolve import list_directory, record_files
-from tfrecord_io.store.paths.resolve_output import check_outside, identity, unnamed_error
-from tfrecord_io.store.read.source import SMALL_BYTES, Source, source_of
+from tfrecord_io.store.paths.resolve_output import Output, unnamed_error
+from tfrecord_io.store.read.source import SMALL_BYTES, Source
 from tfrecord_io.store.write.atomic import open_named
-from tfrecord_io.store.write.atomic_local import create_directories
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.typing import FileMode, ProgressLike
 
@@ -229,7 +229,7 @@ class _Call:
         self.tries += 1
         options = self.options
         fs, name = locate(self.target, options.target)
-        check_writable(fs, name)
+        Location(fs, name).check_writable()
         found = find(self.paths, options.source, all_files=options.all_files)
         if self.choose is not None:
             found = _chosen(found, self.choose)
@@ -342,25 +342,25 @@ def _check_apart(
     found: Found, fs: FileSystem, directory: str, *, paths: Sequence[Any], target: Any, options: FileCopyOptions
 ) -> None:
     """Refuse a target in a directory that is copied, and files that would replace themselves."""
-    check_outside(paths, options.source, target, options.target)
-    store, written = identity(fs, directory)
+    Output.check_outside(paths, options.source, target, options.target)
+    store, written = Location(fs, directory).identity
     for path in paths if options.all_files else ():
-        other, read = identity(*locate(path, options.source))
+        other, read = locate(path, options.source).identity
         if other == store and f"{written}/".startswith(f"{read.rstrip('/')}/"):
             text = "is in the directory of which all_files=True copies all: choose another directory"
             raise ValueError(f"'{printable(os.fspath(target))}' {text}")
     for dataset in found.datasets:
-        if identity(dataset.fs, dataset.root) == (store, written):
+        if Location(dataset.fs, dataset.root).identity == (store, written):
             raise ValueError(f"'{printable(os.fspath(target))}' is the directory that is copied")
     for name, source in (*found.files, *found.others):
-        if identity(*source.location) == identity(fs, directory + name):
+        if source.location.identity == Location(fs, directory + name).identity:
             raise ValueError(f"'{printable(source.path)}' is the file that would be written")
 
 
 def _list_target(fs: FileSystem, directory: str, found: Found, *, all_files: bool) -> Mapping[str, Entry]:
     """List the target by names below it; for a single file, only the entries that matter for it."""
     if not (found.directories or found.datasets) and len(found.files) == 1:
-        names = [*(name for name, _ in (*found.files, *found.others)), FileName.manifest(DIRECTORY_STEM)]
+        names = [*(name for name, _ in (*found.files, *found.others)), FileName.manifest(FileName.DIRECTORY_STEM)]
         entries = fs.entries([directory + name for name in names])
         return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
     try:
@@ -407,7 +407,7 @@ class _Target:
         )
         choose = self.choose if self.options.update else None
         if choose is not None and known is not None and version is not None and known.complete:
-            chosen = {file.path for file in choose(known, version)}
+            chosen = choose(known.sources(version))
             names = set(wanted.paths)
             others = [file for file in known.files if file.path not in chosen and file.path not in names]
             wanted = wanted._replace(files=(*wanted.files, *others))
@@ -439,7 +439,7 @@ class _Target:
         of_source, of_target = stated_digests(source.info), stated_digests(entry.info)
         for kind in of_source.keys() & of_target.keys():
             return of_source[kind] == of_target[kind]
-        target = source_of(self.fs, entry)
+        target = Source.of_entry(self.fs, entry)
         kind = next(iter((*of_source, *of_target)), "crc32c")
         digest = of_source[kind] if kind in of_source else _digest(source, kind)
         return digest == (of_target[kind] if kind in of_target else _digest(target, kind))
@@ -475,12 +475,12 @@ class _Target:
                 path = self.fs.display_path(self.directory + manifest)
                 raise FileExistsError(errno.EEXIST, f"{text}; choose another directory", path)
             new = next((name for name, _ in found.files if name not in named), None)
-            if new is not None and FileName.parse(manifest).dataset == DIRECTORY_STEM:
+            if new is not None and FileName.parse(manifest).dataset == FileName.DIRECTORY_STEM:
                 raise unnamed_error(os.fspath(self.path), self.fs.display_path(self.directory + new))
 
     def _check_folder(self, paths: Sequence[str]) -> None:
         """Refuse files for a target that is a folder of a dataset, unless the dataset names them."""
-        name, roots = FileName.manifest(DIRECTORY_STEM), ColumnFolder.roots_of(self.directory)
+        name, roots = FileName.manifest(FileName.DIRECTORY_STEM), ColumnFolder.roots_of(self.directory)
         found = self.fs.entries([root + name for root in roots], are_files=True)
         for root, entry in zip(roots, found, strict=True):
             known, _ = known_manifest(self.fs, {} if entry is None else {name: entry}, name)

@@ -31,7 +31,6 @@ from tfrecord_io.bytes import (
 from tfrecord_io.errors import ReplacedError, TFRecordError
 from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.read.block_reader import Block, BlockReader, Bytes
-from tfrecord_io.store.read.open_stream import open_source
 from tfrecord_io.store.read.source import SMALL_BYTES, ManifestShard, Source, SummedFile
 from tfrecord_io.store.write.output_file import OutputFile
 
@@ -194,7 +193,7 @@ class _Tee(SummedFile):
 def _check_records(source: Source, tee: _Tee) -> int:
     """Check all records, as the stream of the file's bytes passes; returns their number."""
     engine = get_engine()
-    stream = open_source(source, raw=tee)
+    stream = source.open_stream(raw=tee)
     is_one_of_many = source.remote is not None and source.size is not None and source.size <= SMALL_BYTES
     block_bytes = _SMALL_BLOCK if is_one_of_many else LIMITS.window_bytes
     blocks = BlockReader(stream, block_bytes)

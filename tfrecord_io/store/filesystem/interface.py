@@ -40,6 +40,11 @@ class FileSystem(Protocol):
     """A filesystem: `LocalFileSystem` or `FsspecFileSystem`."""
 
     @property
+    def is_local(self) -> bool:
+        """True for files of the operating system."""
+        ...
+
+    @property
     def can_list(self) -> bool:
         """True if directories can be listed."""
         ...
@@ -71,6 +76,14 @@ class FileSystem(Protocol):
 
         No pages where files are not listed so.
         """
+        ...
+
+    def beginning(self, prefix: str) -> list[Entry] | None:
+        """The objects of a store whose names begin so, by one request; None where there is no such request."""
+        ...
+
+    def read_range(self, name: str, begin: int, end: int | None) -> bytes:
+        """Bytes of a file, to its end if `end` is None, or the last ones if `begin` is negative."""
         ...
 
     def remove(self, name: str) -> None:
@@ -204,6 +217,7 @@ def is_dangling(name: str) -> bool:
 class LocalFileSystem:
     """Files of the operating system; see `FileSystem`."""
 
+    is_local = True
     can_list = True
 
     def entry(self, name: str, *, is_file: bool = False) -> Entry | None:
@@ -231,6 +245,14 @@ class LocalFileSystem:
 
     def pages_below(self, directory: str) -> Iterator[tuple[list[Entry], bool]]:
         return iter(())
+
+    def beginning(self, prefix: str) -> list[Entry] | None:
+        return None
+
+    def read_range(self, name: str, begin: int, end: int | None) -> bytes:
+        with open(system.current.full_name(name), "rb") as file:
+            file.seek(begin, os.SEEK_SET if begin >= 0 else os.SEEK_END)
+            return file.read(-1 if end is None else max(0, end - file.tell()))
 
     def _existing(self, names: Iterable[str]) -> list[Entry]:
         """Entries of listed names; a file deleted since the listing, such as a writer's temporary file, is skipped.

@@ -12,12 +12,13 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-from tfrecord_io.base import StorageOptions, did_you_mean
+from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, did_you_mean
 from tfrecord_io.errors import MissingDependencyError, for_cli, missing_error, printable
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
@@ -60,7 +61,86 @@ _WITH_BUCKET = "|".join(protocol for protocol, row in _PROTOCOLS.items() if row.
 _NO_BUCKET = rf"(?:^|::)(?:{_WITH_BUCKET})://(?:/|$)"
 
 
-def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileSystem, str]:
+class Location(NamedTuple):
+    """A file or directory, by its name in a filesystem; it need not exist."""
+
+    fs: FileSystem
+    name: str
+
+    @property
+    def is_local(self) -> bool:
+        return self.fs.is_local
+
+    @property
+    def fsspec(self) -> Any:
+        """The filesystem of fsspec; None for a local file."""
+        return self.fs.fsspec if is_remote(self.fs) else None
+
+    @property
+    def identity(self) -> tuple[Any, str]:
+        """What distinguishes filesystems, and the name of a file or directory there, without a slash at its end."""
+        if not is_remote(self.fs):
+            return None, os.path.realpath(self.name)
+        protocol = self.fs.fsspec.protocol
+        options = getattr(self.fs.fsspec, "storage_options", None) or {}
+        endpoint = options.get("endpoint_url") or (options.get("client_kwargs") or {}).get("endpoint_url")
+        account = getattr(getattr(self.fs.fsspec, "service_client", None), "url", None)  # of Azure
+        store = (protocol if isinstance(protocol, str) else tuple(protocol), str(endpoint or account))
+        return store, self.name.rstrip("/")
+
+    def identities(self) -> set[tuple[Any, ...]]:
+        """What identifies the file: its place and, of a local one, its inode."""
+        identities: set[tuple[Any, ...]] = {self.identity}
+        if self.is_local:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                status = os.stat(self.name)
+                identities.add((status.st_dev, status.st_ino, None))
+        return identities
+
+    def check_writable(self) -> None:
+        """Raise OSError, without a request, if a file is to be written to what is read-only, or to an empty path.
+
+        A slash behind an empty path, for a name in this directory, would make it the root directory.
+        """
+        if not self.name and not is_remote(self.fs):
+            raise FileNotFoundError(errno.ENOENT, "the path of the target is empty", self.name)
+        if is_remote(self.fs) and self.fs.read_only is not None:
+            raise OSError(errno.EROFS, self.fs.read_only, self.fs.display_path(self.name))
+
+    def status(self) -> os.stat_result | None:
+        """The owner and mode of a local file; None if it does not exist or is remote."""
+        if not self.is_local:
+            return None
+        try:
+            return os.stat(system.current.full_name(self.name))
+        except OSError:  # `open_output` reports it
+            return None
+
+    def make_parent(self) -> tuple[str, ...]:
+        """Make the directory of a local file; buckets have none. Returns the directories this made, deepest first."""
+        from tfrecord_io.store.filesystem.directories import create_directories
+
+        return create_directories(os.path.dirname(self.name)) if self.is_local else ()
+
+    @contextmanager
+    def new_parent(self) -> Iterator[None]:
+        """Make the directory of a local file; an exception in the block removes the directories this made, if empty."""
+        from tfrecord_io.store.filesystem.directories import remove_directories
+
+        created = self.make_parent()
+        try:
+            yield
+        except BaseException:
+            remove_directories(created)
+            raise
+
+    def remove(self) -> None:
+        """Remove the file if it exists and may be removed."""
+        with suppress(PermissionError, IsADirectoryError):
+            self.fs.remove(self.name)
+
+
+def locate(path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> Location:
     """Find the filesystem that a path is in, and its name there.
 
     If the package for this kind of URL is not installed, this is a MissingDependencyError; if the kind of URL is
@@ -86,7 +166,7 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     if text.startswith("~") and not os.path.lexists(text):
         text = os.path.expanduser(text)
     # One slash at the end: below "d//" the system lists "d//a", and a walk of "d/" would take it for another file.
-    return LocalFileSystem(), re.sub("(?<=[^/])/+$", "/", system.current.plain_name(text))
+    return Location(LocalFileSystem(), re.sub("(?<=[^/])/+$", "/", system.current.plain_name(text)))
 
 
 def _check_letters(text: str) -> None:
@@ -100,7 +180,7 @@ def _check_letters(text: str) -> None:
         raise ValueError(f"'{printable(text)}': {reason}") from None
 
 
-def _locate_url(url: str, options: Mapping[str, Any]) -> tuple[FileSystem, str]:
+def _locate_url(url: str, options: Mapping[str, Any]) -> Location:
     """The filesystem of a URL, and the name there; see `locate`."""
     is_s3 = _protocol(url) is _S3
     if re.search(_NO_BUCKET, url):
@@ -230,17 +310,6 @@ def _refused_url(url: str, error: ValueError) -> ValueError | None:
     return ValueError(f"{reason}; {advice}, or set AZURE_STORAGE_ACCOUNT_NAME or AZURE_STORAGE_CONNECTION_STRING")
 
 
-def check_writable(fs: FileSystem, name: str) -> None:
-    """Raise OSError, without a request, if a file is to be written to what is read-only, or to an empty path.
-
-    A slash behind an empty path, for a name in this directory, would make it the root directory.
-    """
-    if not name and not is_remote(fs):
-        raise FileNotFoundError(errno.ENOENT, "the path of the target is empty", name)
-    if is_remote(fs) and fs.read_only is not None:
-        raise OSError(errno.EROFS, fs.read_only, fs.display_path(name))
-
-
 def _as_fsspec(filesystem: Any) -> Any:
     """Return an fsspec filesystem unchanged, and wrap one of pyarrow."""
     if type(filesystem).__module__.partition(".")[0] == "pyarrow":
@@ -254,11 +323,11 @@ def _as_fsspec(filesystem: Any) -> Any:
     return filesystem
 
 
-def _wrap(fsspec_filesystem: Any, name: str, path: str) -> tuple[FileSystem, str]:
+def _wrap(fsspec_filesystem: Any, name: str, path: str) -> Location:
     from fsspec.implementations import local
 
     from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 
     if isinstance(fsspec_filesystem, local.LocalFileSystem):
-        return LocalFileSystem(), _plain_name(name) if path.startswith("file://") else name
-    return FsspecFileSystem(fsspec_filesystem), name
+        return Location(LocalFileSystem(), _plain_name(name) if path.startswith("file://") else name)
+    return Location(FsspecFileSystem(fsspec_filesystem), name)

@@ -100,6 +100,8 @@ class FsspecFileSystem:
         """The filesystem of fsspec, as this process can use it."""
         return reopen_if_forked(self._opened)
 
+    is_local = False
+
     @property
     def can_list(self) -> bool:
         return can_list(self.fsspec)
@@ -300,6 +302,11 @@ class FsspecFileSystem:
         with self._os_errors(prefix):
             infos = retry(lambda: self.fsspec.find(parent, prefix=base, detail=True))
             return [self._from_info(name, info) for name, info in infos.items()]
+
+    def read_range(self, name: str, begin: int, end: int | None) -> bytes:
+        """Bytes of a file, by one request: to its end if `end` is None, or the last ones if `begin` is negative."""
+        with self._os_errors(name):
+            return bytes(self.fsspec.cat_file(name, start=begin, end=end))
 
     def make_directory(self, name: str) -> None:
         """Make a directory, which buckets have not; some filesystems miss it only when a file in it is closed."""

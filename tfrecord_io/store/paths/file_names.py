@@ -20,8 +20,6 @@ from typing import ClassVar, NamedTuple
 from tfrecord_io.base import RECORD_SUFFIXES, WRITTEN_SUFFIXES
 from tfrecord_io.bytes import CODECS
 
-DIRECTORY_STEM = "part"  # of shards written to a directory
-
 _ID = "[0-9a-f]{16}"
 _IDS = re.compile(_ID)
 _NUMBER = "(?:[0-9]{5}|[1-9][0-9]{5,17})"  # as "05d" writes it, below 10^18
@@ -51,6 +49,7 @@ _END = "\0\0"  # of a part of a path, in `natural_key`: before all that may foll
 _OF_TOOL = re.compile(
     r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|SCHEMA(-.*)?\.json|RESUME-.*|.*\.staged)", re.DOTALL
 )
+_WEB_ADDRESS = re.compile("https?://", re.IGNORECASE)
 _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
 _SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+))(?P<suffix>(?:\.[^@/]*)?)", re.DOTALL)
 
@@ -117,6 +116,11 @@ class ShardName:
         if id:
             return f"{base}-{index:05d}-{id}"
         return f"{base}-{index:05d}" if count is None else f"{base}-{index:05d}-of-{count:05d}"
+
+    @staticmethod
+    def new_id() -> str:
+        """An id for one writing of a dataset, of 16 hex digits."""
+        return os.urandom(8).hex()
 
     @classmethod
     def spelled(cls, stem: str, count: int) -> Iterator[ShardName]:
@@ -237,13 +241,8 @@ class ShardSpec(NamedTuple):
         return cls(match["stem"] + suffix, int(match["count"]) if match["count"] else None, bool(suffix))
 
 
-def new_id() -> str:
-    """An id for one writing of a dataset, of 16 hex digits."""
-    return os.urandom(8).hex()
-
-
 def is_id(text: str) -> bool:
-    """True if a text is an id as of `new_id`."""
+    """True if a text is an id as of `ShardName.new_id`."""
     return _IDS.fullmatch(text) is not None
 
 
@@ -285,6 +284,7 @@ class FileName:
     (<Kind.INDEX: 'the index of a file of records'>, 'train')
     """
 
+    DIRECTORY_STEM: ClassVar = "part"  # of shards written to a directory
     INDEX_SUFFIX: ClassVar = ".index"  # of the index that a writer adds for a shard
     COLUMN_INDEX_SUFFIX: ClassVar = ".column_index"
     INDEX_SUFFIXES_OF_TOOLS: ClassVar = (".tfindex", ".idx")
@@ -319,6 +319,20 @@ class FileName:
         folder, _, name = path.rpartition("/")
         return cls(name, folder.rpartition("/")[2])
 
+    @staticmethod
+    def without_query(path: str) -> str:
+        """The path; of a web address without its query and fragment.
+
+        >>> FileName.without_query("https://example.com/a.csv?token=x.y"), FileName.without_query("a?.csv")
+        ('https://example.com/a.csv', 'a?.csv')
+        """
+        return re.split("[?#]", path, maxsplit=1)[0] if _WEB_ADDRESS.match(path) else path
+
+    @staticmethod
+    def without_compression(path: str) -> str:
+        """The path in lower case, without the query of a web address and the suffix of a compression."""
+        return CODECS.without_suffix(FileName.without_query(path).lower())
+
     # ---- what writers make next to the shards; all of these names are hidden, except for claims and indexes
 
     @staticmethod
@@ -328,7 +342,7 @@ class FileName:
         >>> FileName.manifest("part"), FileName.manifest("train")
         ('_MANIFEST.json', '_MANIFEST-train.json')
         """
-        return "_MANIFEST.json" if stem == DIRECTORY_STEM else f"_MANIFEST-{stem}.json"
+        return "_MANIFEST.json" if stem == FileName.DIRECTORY_STEM else f"_MANIFEST-{stem}.json"
 
     @classmethod
     def saved_schema(cls, stem: str = DIRECTORY_STEM) -> str:
@@ -337,7 +351,7 @@ class FileName:
         >>> FileName.saved_schema(), FileName.saved_schema("train"), FileName.saved_schema("a.tfrecord")
         ('_SCHEMA.json', '_SCHEMA-train.json', '_SCHEMA-a.tfrecord.json')
         """
-        return f"{cls.SCHEMA_PREFIX}.json" if stem == DIRECTORY_STEM else f"{cls.SCHEMA_PREFIX}-{stem}.json"
+        return f"{cls.SCHEMA_PREFIX}.json" if stem == FileName.DIRECTORY_STEM else f"{cls.SCHEMA_PREFIX}-{stem}.json"
 
     @staticmethod
     def staged(id: str, number: int, part: int | None = None) -> str:
@@ -393,7 +407,7 @@ class FileName:
     @staticmethod
     def temporary(name: str) -> str:
         """A new name for a temporary file or folder, to stand beside the file or folder `name`."""
-        return f".{name[:_MOST_SHOWN]}.{new_id()}.tmp"
+        return f".{name[:_MOST_SHOWN]}.{ShardName.new_id()}.tmp"
 
     @classmethod
     def indexes(cls, path: str) -> list[str]:
@@ -495,7 +509,7 @@ class FileName:
             return self.folder.removeprefix(_CLAIMS)
         if self.kind in (Kind.MANIFEST, Kind.SCHEMA):
             match = (_MANIFEST if self.kind is Kind.MANIFEST else _SCHEMA).fullmatch(self.name)
-            return DIRECTORY_STEM if match is None else match["stem"] or DIRECTORY_STEM
+            return FileName.DIRECTORY_STEM if match is None else match["stem"] or FileName.DIRECTORY_STEM
         if self.kind is Kind.JOURNAL:
             match = _JOURNAL.fullmatch(self.name)
             return None if match is None else match["stem"]

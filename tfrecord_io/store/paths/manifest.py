@@ -49,7 +49,7 @@ from tfrecord_io.errors import CorruptRecordError, for_cli, printable
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
 from tfrecord_io.store.filesystem.locate import is_remote
 from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardName, is_id, natural_key
+from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, is_id, natural_key
 from tfrecord_io.store.read.source import (
     MOST_MANIFEST_BYTES,
     ManifestShard,
@@ -57,7 +57,6 @@ from tfrecord_io.store.read.source import (
     NoContent,
     Source,
     read_manifest,
-    source_of,
 )
 
 FORMAT = "tfrecord_io manifest"
@@ -92,9 +91,10 @@ class ManifestFile(NamedTuple):
 class Manifest(NamedTuple):
     """The content of a manifest; see the module's docstring."""
 
-    dataset: str
-    id: str
-    files: tuple[ManifestFile, ...]
+    # The content of a writing has none of these three: a publication adds them.
+    dataset: str = ""
+    id: str = ""
+    files: tuple[ManifestFile, ...] = ()
     compression: str | None = None
     schema: bytes | None = None
     complete: bool = True
@@ -117,6 +117,17 @@ class Manifest(NamedTuple):
             fs, name, id=self.id, schema=self.schema, partition_schema=self.partition_schema, metadata=self.metadata
         )
 
+    def sources(self, version: ManifestVersion) -> list[Source]:
+        """The files as sources, by their paths in the manifest, with what it states of them; none is looked up."""
+        sources = []
+        for file in self.files:
+            shard = ManifestShard(
+                version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=None, watched=False
+            )
+            partitions = ColumnFolder.pairs_in(f"/{file.path}", "/")
+            sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=partitions))
+        return sources
+
     def has_shards_of(self, id: str) -> bool:
         """True if the writing `id` has added shards, including shards joined or replaced since."""
         return id in self.replaced_ids or any(id in name for name in (*self.paths, *self.replaces))
@@ -133,10 +144,6 @@ class Manifest(NamedTuple):
     @property
     def bytes(self) -> int:
         return sum(map(attrgetter("bytes"), self.files))
-
-
-NO_CONTENT = Manifest("", "", ())
-"""The content of a writing without any facts; of a manifest without files, a publication adds the id and the files."""
 
 
 def manifests_for(name: str) -> list[str]:
@@ -318,7 +325,7 @@ class _Parser:
             return name
         # `adopt` names the files of other tools: in a directory those that are not a shard of another dataset.
         if (
-            dataset != DIRECTORY_STEM
+            dataset != FileName.DIRECTORY_STEM
             or FileName.parse(base).kind is not Kind.RECORDS
             or (shard is not None and not folders)
         ):
@@ -675,7 +682,7 @@ def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry]
         listing = sidecar_entries(fs, names, f"{stems[-1]}.")
     for entry in filter(None, map(listing.get, names)):
         if not entry.directory:
-            return source_of(fs, entry)
+            return Source.of_entry(fs, entry)
     return None
 
 
@@ -699,9 +706,3 @@ def sidecar_entries(fs: FileSystem, names: Sequence[str], prefix: str) -> Mappin
 def _parent(source: Source) -> Any:
     fs, name = source.location
     return (id(fs.fsspec), fs.fsspec._parent(name)) if is_remote(fs) else None
-
-
-def modification_time(source: Source) -> int:
-    """When a local file was last changed, in ns since the epoch."""
-    status = os.stat(source.path) if source.shard is None else source.shard.call_with_name(source.path, os.stat)
-    return status.st_mtime_ns

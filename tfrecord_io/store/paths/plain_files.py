@@ -1,4 +1,4 @@
-"""Files that are not TFRecord files: arrays and tables by path, and small files by their names in a directory.
+"""Find files that are not TFRecord files, of arrays and tables, by their path; and warn of those left out.
 
 Tests: tests/store/paths/test_resolve.py.
 """
@@ -7,19 +7,28 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from itertools import islice
+from typing import Any, NamedTuple
 
-from tfrecord_io.base import DEFAULT_STORAGE, TFDS_FEATURES, TFDS_INFO, StorageOptions
-from tfrecord_io.errors import printable, secret_url
+from tfrecord_io.base import DEFAULT_STORAGE, TFDS_FEATURES, TFDS_INFO, StorageOptions, and_more, listed
+from tfrecord_io.bytes import CODECS, CSV, FORMATS, TSV, Format, looks_like
+from tfrecord_io.errors import TFRecordError, printable, secret_url, warn
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
-from tfrecord_io.store.filesystem.locate import is_remote, locate
+from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, natural_key
 from tfrecord_io.store.paths.resolve import has_magic, list_directory
-from tfrecord_io.store.read.source import Source, read_whole, source_of
+from tfrecord_io.store.paths.similar_files import file_in_folders
+from tfrecord_io.store.paths.sniff_files import MOST_CHECKED
+from tfrecord_io.store.read.source import Source
 
+_HEAD_BYTES = 64 << 10  # two lines of a wide table
+_DELIMITER = re.compile(rb"[,;\t|](?! )")
+_NUMBER = re.compile("[0-9]+")
 _TFDS, _DESCRIPTION_BYTES = b"tensorflow_datasets", 1 << 16  # in the names of classes of features
 
 
@@ -41,6 +50,33 @@ class PathMatch(NamedTuple):
             raise ValueError(f"'{printable(self.path)}' matches {len(self.sources)} files: {advice}")
         return self.sources[0]
 
+    def warn_of_left_out(self, formats: Sequence[Format]) -> None:
+        """Warn of files in a directory that look like data of `formats` but are not read.
+
+        A file counts by its content; of text, which says little, also by a name like those of the files that are read:
+        ``part-1`` beside ``part-0.csv``. In a bucket, where each look is a request, only files with such names are
+        looked at.
+        """
+        if self.fs is None or not self.is_directory:
+            return
+        suffixes = tuple(suffix for format in formats for suffix in format.suffixes)
+
+        def is_read(name: str) -> bool:
+            return not FileName.parse(name).is_hidden and CODECS.without_suffix(name.lower()).endswith(suffixes)
+
+        directory = self.fs.display_path(self.name)
+        is_local = self.fs.is_local
+        if is_local and (text := file_in_folders(self.name, self.listing, is_read)):
+            warn(f"{printable(directory)}: {text}", UserWarning)
+        left_out = [] if not self.sources else _left_out(self, self.fs, formats, suffixes, only_names=not is_local)
+        if left_out:
+            kinds, first = listed("or", *(format.title for format in formats)), min(left_out, key=natural_key)
+            text = (
+                f"'{printable(first)}'{and_more(len(left_out) - 1)} not read: it looks like {kinds}, but the name does"
+            )
+            text += f" not end in {' or '.join(suffixes)}; rename it"
+            warn(f"{printable(directory)}: {text}, or name all files with a glob and source_format=", UserWarning)
+
 
 def find_files(
     path: Any,
@@ -61,7 +97,7 @@ def find_files(
     entry = fs.entry(name)
     everything: Sequence[Entry] = ()
     if entry is not None and not entry.directory:
-        return PathMatch(os.fspath(path), [source_of(fs, entry)])
+        return PathMatch(os.fspath(path), [Source.of_entry(fs, entry)])
     if entry is not None:
         if listed is not None:
             everything = listed
@@ -85,7 +121,7 @@ def find_files(
     if not files:
         raise FileNotFoundError(errno.ENOENT, nothing, secret_url(os.fspath(path)))
     files.sort(key=lambda child: natural_key(child.name))
-    sources = [source_of(fs, child) for child in files]
+    sources = [Source.of_entry(fs, child) for child in files]
     if partitioned:
         root = ColumnFolder.root_of(name) if entry is None else f"{entry.name.rstrip('/')}/"
         folders = [ColumnFolder.pairs_in(child.name, root) for child in files]
@@ -103,37 +139,87 @@ def tfds_descriptions(fs: FileSystem, listing: Sequence[Entry]) -> set[str]:
     by_name = {entry.basename: entry for entry in listing if entry.basename in (TFDS_FEATURES, TFDS_INFO)}
     if len(by_name) == 1 and TFDS_FEATURES in by_name:
         entry = by_name[TFDS_FEATURES]
-        if entry.directory or _TFDS not in read_whole(fs, entry, _DESCRIPTION_BYTES):
+        if entry.directory or _TFDS not in Source.of_entry(fs, entry).read(_DESCRIPTION_BYTES):
             return set()
     return {entry.name for entry in by_name.values()}
 
 
-class Directory:
-    """A directory, on disk or behind a URL, whose small files are read whole."""
+def _left_out(
+    match: PathMatch, fs: FileSystem, formats: Sequence[Format], suffixes: tuple[str, ...], *, only_names: bool
+) -> list[str]:
+    """The names of the files that look like data of the formats."""
+    families = {_family(source.path.rpartition("/")[2]) for source in match.sources}
+    read = {source.location[1] for source in match.sources}
+    unread = [
+        e
+        for e in match.listing
+        if not (e.directory or FileName.parse(e.basename).is_hidden) and e.size and e.name not in read
+    ]
+    like = {entry.name: _family(entry.basename) in families or _has_inside(entry, suffixes) for entry in unread}
+    if only_names:
+        unread = [entry for entry in unread if like[entry.name]]
+    else:
+        unread = [entry for entry in unread if like[entry.name] or not _is_of_other_format(entry)]
+    is_text = not {CSV, TSV}.isdisjoint(formats)
+    is_table = _table_of_text(match.sources[0]) if is_text and unread else None
+    names = []
+    for entry in islice(unread, MOST_CHECKED):
+        head = _head(Source.of_entry(fs, entry))
+        kind = None if head is None else looks_like(head)
+        is_data = any(kind in format.looks for format in formats)
+        if is_text and is_data and head is not None:
+            is_data = like[entry.name] if is_table is None else is_table(head)
+        is_packed = _has_inside(entry, suffixes) and kind not in (None, *CSV.looks)  # as a.csv.bz2
+        if is_data or is_packed:
+            names.append(entry.basename)
+    return names
 
-    def __init__(self, path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> None:
-        self._fs, self._name = locate(path, storage)
 
-    @classmethod
-    def from_filesystem(cls, fs: FileSystem, name: str) -> Self:
-        """The directory of this name in a filesystem."""
-        directory = cls.__new__(cls)
-        directory._fs, directory._name = fs, name
-        return directory
+def _family(name: str) -> str:
+    """The part of a name that shards of a dataset share: no suffixes, and 0 instead of each number.
 
-    def display_path(self, name: str) -> str:
-        """The path or URL of a file in the directory."""
-        return self._fs.display_path(self._join(name))
+    >>> _family("part-12.csv.gz") == _family("part-3") != _family("README")
+    True
+    """
+    return _NUMBER.sub("0", name.partition(".")[0])
 
-    def read(self, name: str) -> bytes | None:
-        """All bytes of a file; None if there is no such file, or a store refuses to show it.
 
-        In a store it takes one request. Without permission to list a bucket, access to absent objects is denied, too.
-        """
-        if is_remote(self._fs) and self._fs.is_object_store:
-            return self._fs.content(self._join(name))
-        entry = self._fs.entry(self._join(name))
-        return None if entry is None or entry.directory else read_whole(self._fs, entry)
+def _has_inside(entry: Entry, suffixes: tuple[str, ...]) -> bool:
+    """True if one of the suffixes is within a name: ``a.csv.bz2``, ``a.csv-1``."""
+    return any(re.search(rf"{re.escape(suffix)}[^A-Za-z]", entry.basename.lower()) for suffix in suffixes)
 
-    def _join(self, name: str) -> str:
-        return f"{self._name.rstrip('/')}/{name}" if self._name.rstrip("/") else f"{self._name}{name}"
+
+def _is_of_other_format(entry: Entry) -> bool:
+    return FORMATS.of_path(CODECS.without_suffix(entry.basename.lower())) is not None
+
+
+def _head(source: Source) -> bytes | None:
+    """The first bytes of a file, decompressed; None if they cannot be read."""
+    head = memoryview(bytearray(_HEAD_BYTES))
+    done = 0
+    with suppress(TFRecordError, OSError):
+        stream = source.open_stream()
+        try:
+            while done < len(head) and (n := stream.readinto(head[done:])):
+                done += n
+        finally:
+            stream.close()
+    return bytes(head[:done]) or None
+
+
+def _table_of_text(source: Source) -> Callable[[bytes], bool] | None:
+    """Make a predicate for text of the same table as a file: two lines with as many delimiters as its first line.
+
+    None if that line has no delimiter, so that text of the table looks like any other.
+    """
+    head = _head(source)
+    first = [] if head is None else _delimiters(head)[:1]
+    if not first or not any(first[0]):
+        return None
+    return lambda head: all(line == first[0] for line in _delimiters(head))
+
+
+def _delimiters(head: bytes) -> list[tuple[int, ...]]:
+    """Count each delimiter in the first two lines, except before a space, as in a sentence."""
+    lines = [[match[0] for match in _DELIMITER.finditer(line)] for line in head.splitlines()[:2]]
+    return [tuple(map(line.count, (b",", b";", b"\t", b"|"))) for line in lines]

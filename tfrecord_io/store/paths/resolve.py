@@ -30,9 +30,9 @@ from tfrecord_io.errors import CorruptRecordError, for_cli, hide_secrets, printa
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, literal_prefix
 from tfrecord_io.store.filesystem.locate import IN_MEMORY, is_remote, locate
 from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardName, ShardSpec, natural_key
+from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, ShardSpec, natural_key
 from tfrecord_io.store.paths.manifest import Manifest, Manifests, is_dataset, manifests_for, sidecar_entries
-from tfrecord_io.store.read.source import Source, source_of, source_of_file_object
+from tfrecord_io.store.read.source import Source
 
 _LOOKUPS = 3
 _BYTES_LIKE = (bytes, bytearray, memoryview)
@@ -133,7 +133,7 @@ def _no_path(expected: str, got: Any) -> TypeError:
 def _file_object(file: Any, storage: StorageOptions) -> Source:
     if storage.storage_options or storage.filesystem is not None:
         raise ValueError("storage_options= and filesystem= are for paths, not for file objects")
-    return source_of_file_object(file)
+    return Source.of_file_object(file)
 
 
 def _warn_of_unnamed(files: Mapping[str, str]) -> None:
@@ -216,7 +216,7 @@ class _Search:
                 root = folder if entry.name.startswith(folder) else ColumnFolder.root_of(name)
                 partitions = ColumnFolder.pairs_in(entry.name, root)
             sources.append(
-                source_of(
+                Source.of_entry(
                     self.fs, entry, shard=self.manifests.shards.get(entry.name), partitions=partitions, beside=beside
                 )
             )
@@ -372,7 +372,7 @@ class _Search:
         roots = set[str]()
         for first, *inner_roots in filter(None, map(ColumnFolder.roots_of, directories)):
             roots.update([first, *filter(path.startswith, inner_roots)])
-        manifests = [root + FileName.manifest(DIRECTORY_STEM) for root in sorted(roots)]
+        manifests = [root + FileName.manifest(FileName.DIRECTORY_STEM) for root in sorted(roots)]
         return list(existing_files(self.fs, manifests).values())
 
     def _warn_of_ignored(self, directory: str, kept: Sequence[Entry], listing: Sequence[Entry]) -> None:
@@ -585,7 +585,7 @@ def walk_directory(fs: FileSystem, directory: str) -> Iterator[Entry]:
         inside = [e for e in fs.files_in_partition_folders(root) if "/" in e.name[len(root) :] and not e.directory]
     has_manifest = any(FileName.parse(e.basename).kind is Kind.MANIFEST for e in seen.values())
     if not has_manifest:  # its first writer may have put it meanwhile
-        manifest = fs.entry(root + FileName.manifest(DIRECTORY_STEM))
+        manifest = fs.entry(root + FileName.manifest(FileName.DIRECTORY_STEM))
         if manifest is not None and not manifest.directory:
             yield manifest
     yield from (e for e in inside if ColumnFolder.has_only(e.name, root))
@@ -641,6 +641,22 @@ def _families(files: Sequence[Entry]) -> Iterable[_Shards]:
         if shard is not None:
             families.setdefault((entry.parent, *shard.family), []).append((entry, shard))
     return families.values()
+
+
+def sources_of_shards(fs: FileSystem, files: Sequence[Entry], path: str, *, complete: bool) -> list[Source]:
+    """The sources of files that are one family of shards, in natural order; `path` names their directory.
+
+    Raises
+    ------
+    ValueError
+        There are several families.
+    FileNotFoundError
+        With `complete`, a shard is missing or exists twice.
+    """
+    check_single_family(fs, files, path)
+    if complete:
+        check_complete(fs, files)
+    return [Source.of_entry(fs, entry) for entry in sorted(files, key=lambda entry: natural_key(entry.name))]
 
 
 def check_single_family(fs: FileSystem, files: Sequence[Entry], path: str) -> None:

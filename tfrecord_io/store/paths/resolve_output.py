@@ -7,20 +7,19 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from tfrecord_io.base import DEFAULT_STORAGE, RECORD_SUFFIXES, WRITTEN_SUFFIXES, StorageOptions
 from tfrecord_io.bytes import CODECS, get_codec
 from tfrecord_io.errors import for_cli, printable
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
-from tfrecord_io.store.filesystem.locate import check_writable, is_remote, locate, path_text
+from tfrecord_io.store.filesystem.locate import Location, is_url, locate, path_text
 from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, Kind, ShardName, ShardSpec
+from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, ShardSpec
 from tfrecord_io.store.paths.manifest import is_dataset
 from tfrecord_io.store.read.source import Source
 
 _SUFFIX = ".tfrecord"  # added to shard names that need a suffix
-MOST_SHARDS = 100_000  # so that names with five digits sort correctly
 
 _ONE_FILE = (
     "which is always written as a whole; append to a directory ('name/') or to shards "
@@ -28,21 +27,6 @@ _ONE_FILE = (
 )
 _EXTENSION = re.compile(r"\.(?!v[0-9]+$)([a-z_]\w*|7z)")  # "model.v2" is a version
 _SIMILARITY = 0.7  # of difflib: "parq" and "parquet" have 0.73
-_WEB_ADDRESS = re.compile("https?://", re.IGNORECASE)
-
-
-def without_query(path: str) -> str:
-    """The path; of a web address without its query and fragment.
-
-    >>> without_query("https://example.com/a.csv?token=x.y"), without_query("a?.csv")
-    ('https://example.com/a.csv', 'a?.csv')
-    """
-    return re.split("[?#]", path, maxsplit=1)[0] if _WEB_ADDRESS.match(path) else path
-
-
-def without_compression(path: str) -> str:
-    """The path in lower case, without the query of a web address and the suffix of a compression."""
-    return CODECS.without_suffix(without_query(path).lower())
 
 
 class OtherSuffix(NamedTuple):
@@ -51,72 +35,74 @@ class OtherSuffix(NamedTuple):
     suffix: str
     is_known: bool  # a format of this package has it
 
+    @classmethod
+    def of_path(cls, path: str) -> OtherSuffix | None:
+        """The suffix that the name of a file, dataset or directory has, if it is not one of TFRecord; None without one.
 
-def other_suffix(path: str) -> OtherSuffix | None:
-    """The suffix that the name of a file, dataset or directory has, if it is not one of TFRecord; None without one.
+        It is in lower case, and not that of a compression. One that no format of this package has begins with a letter.
+        Versions are none, nor are numbers, dates and names of event files.
 
-    It is in lower case, and not that of a compression. One that no format of this package has begins with a letter.
-    Versions are none, nor are numbers, dates and names of event files.
+        >>> tuple(OtherSuffix.of_path("out/m.csv.gz")), tuple(OtherSuffix.of_path("m.parq-0-of-8"))
+        (('.csv', True), ('.parq', False))
+        >>> [OtherSuffix.of_path(name) for name in ("m", "m.tfrecord", "m.v2", "m.2024-01-01", "m.1", "a.b/m")]
+        [None, None, None, None, None, None]
+        """
+        name = FileName.without_query(path).rstrip("/").rpartition("/")[2]
+        spec = ShardSpec.parse(name)
+        plain = FileName.without_compression(name if spec is None else spec.stem)
+        shard = ShardName.parse(plain)
+        base = plain if shard is None else FileName.without_compression(shard.base) + shard.suffix
+        suffix = os.path.splitext(base)[1]
+        if not suffix or suffix in RECORD_SUFFIXES:
+            return None
+        from tfrecord_io.bytes import FORMATS
 
-    >>> tuple(other_suffix("out/m.csv.gz")), tuple(other_suffix("m.parquet@8")), tuple(other_suffix("m.parq-0-of-8"))
-    (('.csv', True), ('.parquet', True), ('.parq', False))
-    >>> [other_suffix(name) for name in ("m", "m.tfrecord", "m.v2", "m.2024-01-01", "m.1", "a.b/m")]
-    [None, None, None, None, None, None]
-    """
-    name = without_query(path).rstrip("/").rpartition("/")[2]
-    spec = ShardSpec.parse(name)
-    plain = without_compression(name if spec is None else spec.stem)
-    shard = ShardName.parse(plain)
-    suffix = os.path.splitext(plain if shard is None else without_compression(shard.base) + shard.suffix)[1]
-    if not suffix or suffix in RECORD_SUFFIXES:
-        return None
-    from tfrecord_io.bytes import FORMATS
+        if FORMATS.of_path(f"x{suffix}") is not None:
+            return cls(suffix, is_known=True)
+        is_event_file = ".tfevents." in f"{path.rpartition('/')[2]}."
+        is_none = not _EXTENSION.fullmatch(suffix) or suffix in WRITTEN_SUFFIXES or is_event_file
+        return None if is_none else cls(suffix, is_known=False)
 
-    if FORMATS.of_path(f"x{suffix}") is not None:
-        return OtherSuffix(suffix, is_known=True)
-    is_event_file = ".tfevents." in f"{path.rpartition('/')[2]}."
-    is_none = not _EXTENSION.fullmatch(suffix) or suffix in WRITTEN_SUFFIXES or is_event_file
-    return None if is_none else OtherSuffix(suffix, is_known=False)
+    @classmethod
+    def check_none(cls, path: str, *, stated: bool = False, directory: bool = False) -> None:
+        """Refuse the name of a file of another format as that of a TFRecord file.
 
+        Where the caller has `stated` that it is TFRecord, or it is a `directory`, only suffixes of formats that this
+        package knows are refused.
+        """
+        other = cls.of_path(path)
+        if other is None or (not other.is_known and (stated or directory)):
+            return
+        from tfrecord_io.bytes import FORMATS
 
-def check_suffix(path: str, *, stated: bool = False, directory: bool = False) -> None:
-    """Refuse the name of a file of another format as that of a TFRecord file.
+        is_other = "is the suffix of another format" if other.is_known else "is not a suffix of its files"
+        similar = other.suffix if other.is_known else other.similar
+        advice = f"end the name in {_SUFFIX}"
+        row = None if similar is None else FORMATS.of_path(f"x{similar}")
+        if row is not None and row.is_target:
+            advice += f"; tfr.convert makes {similar} files of TFRecord files"
+        raise ValueError(f"'{printable(path)}': this writes TFRecord, and {other.suffix} {is_other}; {advice}")
 
-    Where the caller has `stated` that it is TFRecord, or it is a `directory`, only suffixes of formats that this
-    package knows are refused.
-    """
-    other = other_suffix(path)
-    if other is None or (not other.is_known and (stated or directory)):
-        return
-    from tfrecord_io.bytes import FORMATS
+    @property
+    def similar(self) -> str | None:
+        """The suffix of a format, or of TFRecord, that this one was probably meant to be.
 
-    suffix, is_known = other
-    is_other = "is the suffix of another format" if is_known else "is not a suffix of its files"
-    similar = suffix if is_known else similar_suffix(suffix)
-    advice = f"end the name in {_SUFFIX}"
-    row = None if similar is None else FORMATS.of_path(f"x{similar}")
-    if row is not None and row.is_target:
-        advice += f"; tfr.convert makes {similar} files of TFRecord files"
-    raise ValueError(f"'{printable(path)}': this writes TFRecord, and {suffix} {is_other}; {advice}")
+        >>> [OtherSuffix(suffix, is_known=False).similar for suffix in (".parq", ".jsonlines", ".tfrecrod", ".zip")]
+        ['.parquet', '.jsonl', '.tfrecord', None]
+        """
+        from difflib import get_close_matches
 
+        from tfrecord_io.bytes import FORMATS
 
-def similar_suffix(suffix: str) -> str | None:
-    """The suffix of a format, or of TFRecord, that a suffix was probably meant to be.
-
-    >>> similar_suffix(".parq"), similar_suffix(".jsonlines"), similar_suffix(".tfrecrod"), similar_suffix(".zip")
-    ('.parquet', '.jsonl', '.tfrecord', None)
-    """
-    from difflib import get_close_matches
-
-    from tfrecord_io.bytes import FORMATS
-
-    known = {each[1:]: each for each in (*WRITTEN_SUFFIXES, *FORMATS.suffixes()) if each.startswith(".")}
-    return next((known[name] for name in get_close_matches(suffix[1:], known, 1, _SIMILARITY)), None)
+        known = {each[1:]: each for each in (*WRITTEN_SUFFIXES, *FORMATS.suffixes()) if each.startswith(".")}
+        return next((known[name] for name in get_close_matches(self.suffix[1:], known, 1, _SIMILARITY)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """Where a writer writes: one file, or the shards of a dataset."""
+
+    MOST_SHARDS: ClassVar = 100_000  # so that names with five digits sort correctly
 
     path: str  # for messages
     sharded: bool = False  # else one file, or a file object
@@ -135,8 +121,8 @@ class Output:
 
     def shard(self, index: int) -> str:
         """Path of one shard, for `tfrecord_io.store.write.atomic.open_output`."""
-        if index >= MOST_SHARDS:
-            raise ValueError(f"'{self.path}': more than {MOST_SHARDS} shards; pass a larger max_shard_bytes=")
+        if index >= Output.MOST_SHARDS:
+            raise ValueError(f"'{self.path}': more than {Output.MOST_SHARDS} shards; pass a larger max_shard_bytes=")
         if self.grows:
             return ShardName.make(self.base, self.first + index, None, self.id or "0" * 16) + self.suffix
         return ShardName.make(self.base, index, self.count) + self.suffix
@@ -161,6 +147,159 @@ class Output:
         assert shard is not None
         return shard.stem
 
+    @staticmethod
+    def resolve(
+        path: Any,
+        storage: StorageOptions = DEFAULT_STORAGE,
+        *,
+        shards: int | None = None,
+        max_shard_bytes: int | None = None,
+        compression: str | None = "infer",
+        grows: bool = False,
+        stated: bool = False,
+    ) -> Output:
+        """Resolve a path to write; nothing is created. With `grows`, its shards are added to those of a dataset.
+
+        A name with a suffix that is not TFRecord's is refused, see `OtherSuffix.check_none`.
+
+        An existing directory, or a path that ends in "/", gets shards ``part-00000-of-00008.tfrecord``; so does, if it
+        `grows`, a new `pathlib.Path` without the suffix of a file, as it cannot end in "/". ``name@8`` means shards
+        ``name-00000-of-00008``, and ``name@8.tfrecord`` shards ``name-00000-of-00008.tfrecord``, unless a file of
+        exactly this name exists. Any other path is a file, or with `shards` or `max_shard_bytes` the base of shards;
+        with `max_shard_bytes` their names have no count: ``name-00000.tfrecord``. `compression` is that of shards,
+        whose names get its suffix; "infer" uses the suffix in `path`. Arguments that contradict each other are a
+        ValueError, shards next to a file of this name a FileExistsError.
+
+        >>> output = Output.resolve("out/train@2")
+        >>> [output.shard(i) for i in range(output.count)]
+        ['out/train-00000-of-00002', 'out/train-00001-of-00002']
+        """
+        if shards is not None and max_shard_bytes is not None:
+            error = ValueError(
+                "shards= fixes the number of files, max_shard_bytes= leaves it open: pass only one of them"
+            )
+            raise for_cli(
+                error, "--shards fixes the number of files, --max-shard-bytes leaves it open: pass only one of them"
+            )
+        if hasattr(path, "write"):
+            if grows:
+                raise ValueError(f"mode='append': a file object is one file, {_ONE_FILE}")
+            if shards is not None or max_shard_bytes is not None:
+                raise ValueError("a file object is one file: shards= and max_shard_bytes= need a path")
+            return Output(f"<{type(path).__name__}>", file=path)
+        if not isinstance(path, (str, os.PathLike)):
+            raise no_output_path(path)
+        text = path_text(path)
+        location = locate(path, storage)
+        location.check_writable()
+        fs, name = location
+        OtherSuffix.check_none(text, stated=True)
+        request = _Request(
+            fs=fs,
+            name=name,
+            text=text,
+            shards=shards,
+            max_shard_bytes=max_shard_bytes,
+            compression=compression,
+            grows=grows,
+            is_path_object=not isinstance(path, str),
+        )
+        entry = None if grows and text.endswith("/") else fs.entry(name)
+        is_directory = request.is_directory(entry)
+        OtherSuffix.check_none(text, stated=stated, directory=is_directory)
+        spec = ShardSpec.parse(text) if entry is None and not is_directory else None
+        if is_directory:
+            output = _shards_in_directory(request)
+        elif spec is not None:
+            output = _shards_of_spec(request, spec)
+        else:
+            output = _file_or_shards(request, entry)
+        if output.sharded and not isinstance(fs, LocalFileSystem) and "//" in name.rstrip("/"):
+            reason = (
+                "names of shards in a bucket must not have empty parts ('//'), as listings do not show these objects"
+            )
+            raise ValueError(f"'{printable(text)}': {reason}; choose another name")
+        return output
+
+    @staticmethod
+    def directory_of_folders(path: Any, option: str, advice: str = "pass a directory, as in 'name/'") -> str:
+        """The directory, with its slash, that the folders which `option` asks for are written to.
+
+        >>> Output.directory_of_folders("out/visits", "partition_by=")
+        'out/visits/'
+        """
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"{option} writes to a directory, not to a {type(path).__name__}")
+        text = os.fspath(path)
+        if ShardSpec.parse(text) is not None or FileName.of_path(text).kind is Kind.RECORDS:
+            reason = f"with {option} this is a directory, and not the name of a file or of shards"
+            raise ValueError(f"'{printable(text)}': {reason}; {advice}")
+        return text if text.endswith("/") else f"{text}/"
+
+    @staticmethod
+    def check_outside(
+        src: Any, source: StorageOptions, target: Any, storage: StorageOptions, sources: Sequence[Source] = ()
+    ) -> None:
+        """Refuse to write TFRecord files into a directory that is read: later readers would read them with the dataset.
+
+        `src` are paths, `sources` the files that were found; those of a manifest are of its directory, however they
+        were named.
+
+        Raises
+        ------
+        ValueError
+            `target` would be a file of such a directory, or of folders of columns in it.
+        """
+        if not isinstance(target, str | os.PathLike):
+            return
+        location = locate(target, storage)
+        fs, name = location
+        store, path = location.identity
+        paths = src if isinstance(src, list | tuple) else [src]
+        read = {locate(path, source).identity for path in paths if isinstance(path, str | os.PathLike)}
+        versions = {id(s.shard.manifest): s.shard.manifest for s in sources if s.shard is not None}
+        of_directory = FileName.manifest(FileName.DIRECTORY_STEM)
+        for version in versions.values():
+            if version.name.endswith(f"/{of_directory}"):
+                read.add(Location(version.fs, version.name.removesuffix(of_directory)).identity)
+        for _, directory in [each for each in read if each[0] == store and path.startswith(f"{each[1]}/")]:
+            entry = fs.entry(name)
+            is_directory = os.fspath(target).endswith("/")  # of which names in buckets have no slash
+            inside = f"{path}/part" if is_directory or (entry is not None and entry.directory) else path
+            if ColumnFolder.has_only(inside, f"{directory}/"):
+                reason = "is in the directory of a dataset that is read, and would be read with it from then on"
+                raise ValueError(f"'{printable(os.fspath(target))}' {reason}; choose another directory")
+
+    @staticmethod
+    def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:
+        """Refuse to write one TFRecord file into the directory of a dataset, or a folder of it: see `unnamed_error`."""
+        fs, name = locate(path, storage)
+        base = name.rpartition("/")[2]
+        if not fs.can_list or FileName.parse(base).kind is not Kind.RECORDS:
+            return
+        directory = name.removesuffix(base)
+        places = [directory, *ColumnFolder.roots_of(directory)]
+        for manifest in existing_files(
+            fs, [place + FileName.manifest(FileName.DIRECTORY_STEM) for place in places]
+        ).values():
+            raise unnamed_error(fs.display_path(manifest.parent), fs.display_path(name))
+
+    @staticmethod
+    def of_names(path: str, base: str, names: tuple[str, ...]) -> Output:
+        """The shards of a dataset with given names; `base` is its directory and name, `path` names it in messages."""
+        return NamedShards(path, True, len(names), base=base, names=names)
+
+    def location(self, storage: StorageOptions) -> Location:
+        """The directory of the shards, with its slash, in its filesystem."""
+        fs, base = locate(self.base, storage)
+        return Location(fs, base[: len(base) - len(base.rpartition("/")[2])])
+
+    def absolute(self, storage: StorageOptions) -> Output:
+        """A copy with an absolute path, for processes with another working directory."""
+        if storage.filesystem is None and not is_url(self.base):
+            return replace(self, base=os.path.abspath(self.base))
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class NamedShards(Output):
@@ -183,54 +322,6 @@ def no_output_path(got: object) -> TypeError:
     return TypeError(f"path is a str, a PathLike or a binary file object, not {type(got).__name__}{order}")
 
 
-def directory_of_folders(path: Any, option: str, advice: str = "pass a directory, as in 'name/'") -> str:
-    """The directory, with its slash, that the folders which `option` asks for are written to.
-
-    >>> directory_of_folders("out/visits", "partition_by=")
-    'out/visits/'
-    """
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{option} writes to a directory, not to a {type(path).__name__}")
-    text = os.fspath(path)
-    if ShardSpec.parse(text) is not None or FileName.of_path(text).kind is Kind.RECORDS:
-        reason = f"with {option} this is a directory, and not the name of a file or of shards"
-        raise ValueError(f"'{printable(text)}': {reason}; {advice}")
-    return text if text.endswith("/") else f"{text}/"
-
-
-def check_outside(
-    src: Any, source: StorageOptions, target: Any, storage: StorageOptions, sources: Sequence[Source] = ()
-) -> None:
-    """Refuse to write TFRecord files into a directory that is read: the next reader would read them with the dataset.
-
-    `src` are paths, `sources` the files that were found; those of a manifest are of its directory, however they were
-    named.
-
-    Raises
-    ------
-    ValueError
-        `target` would be a file of such a directory, or of folders of columns in it.
-    """
-    if not isinstance(target, str | os.PathLike):
-        return
-    fs, name = locate(target, storage)
-    store, path = identity(fs, name)
-    paths = src if isinstance(src, list | tuple) else [src]
-    read = {identity(*locate(path, source)) for path in paths if isinstance(path, str | os.PathLike)}
-    versions = {id(s.shard.manifest): s.shard.manifest for s in sources if s.shard is not None}
-    of_directory = FileName.manifest(DIRECTORY_STEM)
-    for version in versions.values():
-        if version.name.endswith(f"/{of_directory}"):
-            read.add(identity(version.fs, version.name.removesuffix(of_directory)))
-    for _, directory in [each for each in read if each[0] == store and path.startswith(f"{each[1]}/")]:
-        entry = fs.entry(name)
-        is_directory = os.fspath(target).endswith("/")  # of which names in buckets have no slash
-        inside = f"{path}/part" if is_directory or (entry is not None and entry.directory) else path
-        if ColumnFolder.has_only(inside, f"{directory}/"):
-            reason = "is in the directory of a dataset that is read, and would be read with it from then on"
-            raise ValueError(f"'{printable(os.fspath(target))}' {reason}; choose another directory")
-
-
 def unnamed_error(directory: str, path: str) -> FileExistsError:
     """The error for a file that would be put into the directory of a dataset, whose readers would not see it."""
     reason = f"a dataset, whose manifest would not name '{printable(path)}'"
@@ -239,101 +330,9 @@ def unnamed_error(directory: str, path: str) -> FileExistsError:
     return for_cli(error, f"{text} tfr convert SOURCE DIRECTORY --mode append")
 
 
-def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:
-    """Refuse to write one TFRecord file into the directory of a dataset, or one of its folders: see `unnamed_error`."""
-    fs, name = locate(path, storage)
-    base = name.rpartition("/")[2]
-    if not fs.can_list or FileName.parse(base).kind is not Kind.RECORDS:
-        return
-    directory = name.removesuffix(base)
-    places = [directory, *ColumnFolder.roots_of(directory)]
-    for manifest in existing_files(fs, [place + FileName.manifest(DIRECTORY_STEM) for place in places]).values():
-        raise unnamed_error(fs.display_path(manifest.parent), fs.display_path(name))
-
-
-def identity(fs: FileSystem, name: str) -> tuple[Any, str]:
-    """What distinguishes filesystems, and the name of a file or directory there, without a slash at its end."""
-    if not is_remote(fs):
-        return None, os.path.realpath(name)
-    protocol = fs.fsspec.protocol
-    options = getattr(fs.fsspec, "storage_options", None) or {}
-    endpoint = options.get("endpoint_url") or (options.get("client_kwargs") or {}).get("endpoint_url")
-    account = getattr(getattr(fs.fsspec, "service_client", None), "url", None)  # of Azure
-    return (protocol if isinstance(protocol, str) else tuple(protocol), str(endpoint or account)), name.rstrip("/")
-
-
-def resolve_output(
-    path: Any,
-    storage: StorageOptions = DEFAULT_STORAGE,
-    *,
-    shards: int | None = None,
-    max_shard_bytes: int | None = None,
-    compression: str | None = "infer",
-    grows: bool = False,
-    stated: bool = False,
-) -> Output:
-    """Resolve a path to write; nothing is created. With `grows`, its shards are added to those of a dataset.
-
-    A name with a suffix that is not TFRecord's is refused, see `check_suffix`.
-
-    An existing directory, or a path that ends in "/", gets shards ``part-00000-of-00008.tfrecord``; so does, if it
-    `grows`, a new `pathlib.Path` without the suffix of a file, as it cannot end in "/". ``name@8`` means
-    shards ``name-00000-of-00008``, and ``name@8.tfrecord`` shards ``name-00000-of-00008.tfrecord``, unless a file of
-    exactly this name exists. Any other path is a file, or with `shards` or `max_shard_bytes` the base of shards; with
-    `max_shard_bytes` their names have no count: ``name-00000.tfrecord``. `compression` is that of shards, whose names
-    get its suffix; "infer" uses the suffix in `path`. Arguments that contradict each other are a ValueError, shards
-    next to a file of this name a FileExistsError.
-
-    >>> output = resolve_output("out/train@2")
-    >>> [output.shard(i) for i in range(output.count)]
-    ['out/train-00000-of-00002', 'out/train-00001-of-00002']
-    """
-    if shards is not None and max_shard_bytes is not None:
-        error = ValueError("shards= fixes the number of files, max_shard_bytes= leaves it open: pass only one of them")
-        raise for_cli(
-            error, "--shards fixes the number of files, --max-shard-bytes leaves it open: pass only one of them"
-        )
-    if hasattr(path, "write"):
-        if grows:
-            raise ValueError(f"mode='append': a file object is one file, {_ONE_FILE}")
-        if shards is not None or max_shard_bytes is not None:
-            raise ValueError("a file object is one file: shards= and max_shard_bytes= need a path")
-        return Output(f"<{type(path).__name__}>", file=path)
-    if not isinstance(path, (str, os.PathLike)):
-        raise no_output_path(path)
-    text = path_text(path)
-    fs, name = locate(path, storage)
-    check_writable(fs, name)
-    check_suffix(text, stated=True)
-    request = _Request(
-        fs=fs,
-        name=name,
-        text=text,
-        shards=shards,
-        max_shard_bytes=max_shard_bytes,
-        compression=compression,
-        grows=grows,
-        is_path_object=not isinstance(path, str),
-    )
-    entry = None if grows and text.endswith("/") else fs.entry(name)
-    is_directory = request.is_directory(entry)
-    check_suffix(text, stated=stated, directory=is_directory)
-    spec = ShardSpec.parse(text) if entry is None and not is_directory else None
-    if is_directory:
-        output = _shards_in_directory(request)
-    elif spec is not None:
-        output = _shards_of_spec(request, spec)
-    else:
-        output = _file_or_shards(request, entry)
-    if output.sharded and not isinstance(fs, LocalFileSystem) and "//" in name.rstrip("/"):
-        reason = "names of shards in a bucket must not have empty parts ('//'), as listings do not show these objects"
-        raise ValueError(f"'{printable(text)}': {reason}; choose another name")
-    return output
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """A path to write, and the shards that are to be there; see `resolve_output`."""
+    """A path to write, and the shards that are to be there; see `Output.resolve`."""
 
     fs: FileSystem
     name: str  # of the path in `fs`
@@ -368,7 +367,7 @@ class _Request:
 def _shards_in_directory(request: _Request) -> Output:
     """The shards in a directory: one, unless the request says otherwise."""
     directory = request.base_of(request.name, request.text)
-    base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX
+    base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + FileName.DIRECTORY_STEM + _SUFFIX
     count = request.shards or (None if request.max_shard_bytes else 1)
     return _named_shards(request, base, count, in_directory=True)
 
@@ -411,8 +410,8 @@ def _named_shards(
     request: _Request, base: str, count: int | None, *, in_directory: bool = False, suffix_last: bool = False
 ) -> Output:
     """Shards are named as by TensorFlow, with the count last; in a directory, or without a count, suffixes are last."""
-    if count is not None and count > MOST_SHARDS:
-        raise ValueError(f"'{request.text}': {count} shards; expected at most {MOST_SHARDS}")
+    if count is not None and count > Output.MOST_SHARDS:
+        raise ValueError(f"'{request.text}': {count} shards; expected at most {Output.MOST_SHARDS}")
     infers = request.compression == "infer"
     codec = CODECS.of_path(base) if infers else get_codec(request.compression)
     front, record, packed = FileName.split_suffixes(base)

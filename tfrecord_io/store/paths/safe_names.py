@@ -9,7 +9,7 @@ import os
 import re
 import unicodedata
 
-_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
+ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)  # devices, on Windows
 _REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _MOST_BYTES = 255  # of a name, on most file systems
@@ -25,7 +25,7 @@ def name_fault(name: str) -> str | None:
     parts = name.split("/")
     if not name:
         return "it is empty"
-    if _ABSOLUTE.match(name):
+    if ABSOLUTE.match(name):
         return "it is absolute"
     if "\\" in name:
         return "it has a backslash"
@@ -41,39 +41,6 @@ def name_fault(name: str) -> str | None:
         if _RESERVED.fullmatch(part):
             return f"'{part}' is the name of a device on Windows"
     return None
-
-
-def leads_out(path: str) -> str | None:
-    """Why a path, of a file to read, may not be below a folder, in a clause; None if it is a relative path below it.
-
-    >>> leads_out("./cat//1.jpg"), leads_out("a/../../1.jpg")
-    (None, "it has the part '..'")
-    """
-    if _ABSOLUTE.match(path):
-        return "it is absolute"
-    if "\0" in path or (os.sep != "/" and os.sep in path):
-        return "it has a character that no path has"
-    parts = _parts(path)
-    return "it has the part '..'" if ".." in parts else None if parts else "it is empty"
-
-
-def join_below(root: str, path: str) -> str:
-    """A relative path below a folder, without empty parts.
-
-    >>> join_below("photos/", "./cat//1.jpg")
-    'photos/cat/1.jpg'
-    """
-    return "/".join([root.rstrip("/"), *_parts(path)])
-
-
-def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part not in ("", ".")]
-
-
-def links_out(root: str, name: str) -> bool:
-    """True if a symbolic link leads from a name below a local folder to a place outside."""
-    real = os.path.realpath(root)
-    return os.path.commonpath([real, os.path.realpath(name)]) != real
 
 
 def _kind(character: str) -> str:

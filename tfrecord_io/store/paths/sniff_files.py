@@ -12,9 +12,8 @@ from tfrecord_io.base import ordered
 from tfrecord_io.bytes import HEADER_BYTES, is_record_header
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
-from tfrecord_io.store.paths.resolve_output import other_suffix
-from tfrecord_io.store.read.open_stream import open_source
-from tfrecord_io.store.read.source import source_of
+from tfrecord_io.store.paths.resolve_output import OtherSuffix
+from tfrecord_io.store.read.source import Source
 
 # Suffixes of files that are not looked into. They only save requests: what may be written is decided elsewhere.
 _NEVER_RECORDS = frozenset(
@@ -47,7 +46,7 @@ def readable_files_with_records(fs: FileSystem, files: Sequence[Entry], *, most:
     """
     possible = []
     for entry in files:
-        file_suffix = other_suffix(entry.basename)
+        file_suffix = OtherSuffix.of_path(entry.basename)
         if file_suffix is None or not (file_suffix.is_known or file_suffix.suffix in _NEVER_RECORDS):
             possible.append(entry)
     try:
@@ -60,7 +59,7 @@ def _begins_with_record(fs: FileSystem, entry: Entry) -> bool:
     head = memoryview(bytearray(HEADER_BYTES))
     done = 0
     try:
-        stream = open_source(source_of(fs, entry))
+        stream = Source.of_entry(fs, entry).open_stream()
         try:
             while done < len(head) and (n := stream.readinto(head[done:])):
                 done += n

@@ -3,41 +3,43 @@
 from __future__ import annotations
 
 import mmap
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tfrecord_io.bytes import Stream
 
-BLOCK_BYTES = 4 << 20
 FIRST_BYTES = 256 << 10  # of the first block, which may be all that is needed
-SPARE = 64  # readable bytes after each block, whose values are not used: kernels load whole vectors
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 _LEAST_MAPPED = 1 << 20
 
 
-def block_memory(size: int) -> Bytes:
-    """Memory for `size` bytes of a file.
-
-    Memory for large blocks is returned to the system as soon as nothing uses it; a heap may keep it.
-    """
-    if size < _LEAST_MAPPED or not hasattr(mmap, "MAP_PRIVATE"):
-        return np.empty(size, np.uint8)
-    try:
-        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except OSError as error:
-        raise MemoryError(f"{size} bytes for a block: {error}") from error
-    return np.frombuffer(pages, np.uint8)
-
-
-class Block(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Block:
     """A piece of a file."""
+
+    SPARE: ClassVar = 64  # readable bytes after each block, whose values are not used: kernels load whole vectors
 
     data: Bytes  # a view of a buffer with at least `SPARE` more readable bytes after it
     start: int  # offset of ``data[0]`` in the uncompressed file
     final: bool  # the file ends with it
+
+    @staticmethod
+    def memory(size: int) -> Bytes:
+        """Memory for `size` bytes of a file.
+
+        Memory for large blocks is returned to the system as soon as nothing uses it; a heap may keep it.
+        """
+        if size < _LEAST_MAPPED or not hasattr(mmap, "MAP_PRIVATE"):
+            return np.empty(size, np.uint8)
+        try:
+            pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError as error:
+            raise MemoryError(f"{size} bytes for a block: {error}") from error
+        return np.frombuffer(pages, np.uint8)
 
 
 class BlockReader:
@@ -61,6 +63,8 @@ class BlockReader:
     Block(data=array([101, 102, 103, 104], dtype=uint8), start=4, final=True)
     """
 
+    BLOCK_BYTES: ClassVar = 4 << 20  # of a block, by default
+
     def __init__(self, stream: Stream | Any, block_bytes: int = BLOCK_BYTES, start: int = 0) -> None:
         self.stream = stream
         if block_bytes < 1:
@@ -70,7 +74,7 @@ class BlockReader:
         self._offset = start  # of `_begin` in the uncompressed file
         self._ended = False
         self._error: Exception | None = None
-        self._buffer = np.empty(block_bytes + SPARE, np.uint8)
+        self._buffer = np.empty(block_bytes + Block.SPARE, np.uint8)
         self._started = False
 
     def next_block(self) -> Block | None:
@@ -79,8 +83,8 @@ class BlockReader:
         if self._error is None:
             room = self._size if unread_bytes < self._size else 2 * unread_bytes
             unread = self._buffer[self._begin : self._end]  # moved to the start, of a larger buffer if too small
-            if room + SPARE > len(self._buffer):
-                self._buffer = block_memory(room + SPARE)
+            if room + Block.SPARE > len(self._buffer):
+                self._buffer = Block.memory(room + Block.SPARE)
             self._buffer[:unread_bytes] = unread
             self._begin, self._end = 0, unread_bytes
             self._fill(room if self._started else min(room, FIRST_BYTES))

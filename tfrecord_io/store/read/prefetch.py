@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import Closing
+from tfrecord_io.base import LIMITS, Closing
 from tfrecord_io.store.read.source import Source
 
 if TYPE_CHECKING:
@@ -34,6 +34,12 @@ class SourcePrefetcher(Closing):
             from tfrecord_io.store.read.range_reader import Window  # imports fsspec
 
             self._window = Window(self._open_readers(), stream=stream, heads=heads)
+
+    @staticmethod
+    def requests_for(size: int, *, stream: bool) -> tuple[int, int]:
+        """The least and the most requests by which a file of so many bytes is read."""
+        first = LIMITS.stream_range_bytes if stream else LIMITS.first_range_bytes
+        return -(-size // LIMITS.largest_range_bytes), -(-size // first)
 
     def _open_readers(self) -> Iterator[RangeReader]:
         for index, source in enumerate(self._sources):

@@ -41,6 +41,48 @@ class RandomAccessFile(Closing):
     def __init__(self, source: Source) -> None:
         self.path = source.path
 
+    @staticmethod
+    def open(source: Source) -> RandomAccessFile:
+        """Open a file for random access; a pipe is read to its end first.
+
+        A piece of a file is a ValueError, as are records that were chosen of one, or are of another format.
+        """
+        if source.is_file_object:  # its position may be changed by the caller
+            raise TypeError(f"{printable(source.path)}: random access takes paths, not file objects")
+        if source.derived is not None and not source.has_no_file:
+            reason = "its records were chosen, or are of another format, and are read from the first to the last"
+            advice = "write them first with tfr.write_tfrecord(dataset, path)"
+            raise ValueError(f"{printable(source.path)}: {reason}: {advice}")
+        if source.span is not None:
+            raise ValueError(f"{printable(source.path)}: a piece of a file is read from its start to its end")
+        return LocalRandomAccessFile(source) if source.remote is None else RemoteRandomAccessFile(source)
+
+    @staticmethod
+    def open_plain(source: Source, purpose: str) -> RandomAccessFile:
+        """Open a file for random access; if it is compressed, raise a ValueError that names `purpose`."""
+        file = RandomAccessFile.open(source)
+        codec = file.codec
+        if codec is not None:
+            file.close()
+            reason = f"{purpose} needs a plain file, as a compressed one can only be read from its start"
+            advice = "decompress it, or read it with read_table or open_reader"
+            raise ValueError(f"{printable(source.path)} is compressed ({codec.name}): {reason}; {advice}")
+        return file
+
+    @staticmethod
+    def open_version(source: Source, size: int, version: str | None, path: str) -> RandomAccessFile:
+        """Open a file that has this size and, unless it is None, this version; if not, ReplacedError for the path."""
+        file = RandomAccessFile.open(source)
+        if file.size == size and version in (None, file.version):
+            return file
+        file.close()
+        raise replaced_error(path)
+
+    @property
+    def codec(self) -> Codec | None:
+        """The compression, detected by the first bytes; None for a plain file."""
+        return infer(self.read(0, min(SNIFF_BYTES, self.size)).tobytes(), self.path)
+
     @property
     @abstractmethod
     def version(self) -> str:
@@ -71,6 +113,36 @@ class RandomAccessFile(Closing):
     @abstractmethod
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]: ...
 
+    @staticmethod
+    def read_local(files: Sequence[RandomAccessFile], number: Array, begins: Array, ends: Array) -> Bytes | None:
+        """Read ranges of local files into one buffer, in order; `number` has the file of each range.
+
+        None if one of them cannot be read, which `read` explains, or the system has no pread.
+        """
+        descriptors = [file._fd for file in files if isinstance(file, LocalRandomAccessFile)]
+        if len(descriptors) < len(files) or not len(begins) or not system.current.has_pread:
+            return None
+        adjoins = (begins[1:] == ends[:-1]) & (number[1:] == number[:-1])
+        first = np.flatnonzero(np.concatenate([[True], ~adjoins]))
+        last = np.append(first[1:], len(begins)) - 1
+        at, sizes = begins[first].tolist(), (ends[last] - begins[first]).tolist()
+        of = [descriptors[file] for file in number[first].tolist()]
+        if len(files) == 1 and len(at) > 1:
+            # The disk reads what is between ranges that are near each other as one request, if it is not in memory.
+            begin, end = int(begins.min()), int(ends.max())
+            if end - begin <= sum(sizes) + len(at) * LIMITS.gap_bytes[True] and hasattr(os, "posix_fadvise"):
+                os.posix_fadvise(of[0], begin, end - begin, os.POSIX_FADV_WILLNEED)
+        try:
+            data = b"".join(map(os.pread, of, sizes, at))
+        except OSError:
+            return None
+        return np.frombuffer(data, np.uint8) if len(data) == sum(sizes) else None
+
+    @staticmethod
+    def requests_for_ranges(size: int, ranges: int) -> int:
+        """How many requests read so many ranges, which are not near each other, of an object of so many bytes."""
+        return min(1, ranges) if size <= LIMITS.whole_object_bytes else ranges
+
     def forget(self) -> None:
         """Keep no content any more, so that each read finds out whether the file was replaced."""
 
@@ -80,38 +152,6 @@ class RandomAccessFile(Closing):
 
     def close(self) -> None:
         """Release nothing: a remote file holds nothing open."""
-
-
-def open_random_access(source: Source) -> RandomAccessFile:
-    """Open a file for random access; a pipe is read to its end first.
-
-    A piece of a file is a ValueError, as are records that were chosen of one, or are of another format.
-    """
-    if source.is_file_object:  # its position may be changed by the caller
-        raise TypeError(f"{printable(source.path)}: random access takes paths, not file objects")
-    if source.derived is not None and not source.has_no_file:
-        reason = "its records were chosen, or are of another format, and are read from the first to the last"
-        raise ValueError(f"{printable(source.path)}: {reason}: write them first with tfr.write_tfrecord(dataset, path)")
-    if source.span is not None:
-        raise ValueError(f"{printable(source.path)}: a piece of a file is read from its start to its end")
-    return LocalRandomAccessFile(source) if source.remote is None else RemoteRandomAccessFile(source)
-
-
-def open_plain(source: Source, purpose: str) -> RandomAccessFile:
-    """Open a file for random access; if it is compressed, raise a ValueError that names `purpose`."""
-    file = open_random_access(source)
-    codec = codec_of(file, source.path)
-    if codec is not None:
-        file.close()
-        reason = f"{purpose} needs a plain file, as a compressed one can only be read from its start"
-        advice = "decompress it, or read it with read_table or open_reader"
-        raise ValueError(f"{printable(source.path)} is compressed ({codec.name}): {reason}; {advice}")
-    return file
-
-
-def codec_of(file: RandomAccessFile, path: str) -> Codec | None:
-    """The compression of a file, detected by its first bytes; None for a plain one."""
-    return infer(file.read(0, min(SNIFF_BYTES, file.size)).tobytes(), path)
 
 
 def join_ranges(begins: Sequence[int], ends: Sequence[int], gap: int, most: int) -> list[tuple[int, int, int]]:
@@ -191,36 +231,6 @@ class LocalRandomAccessFile(RandomAccessFile):
     def __del__(self) -> None:
         if getattr(self, "_fd", -1) >= 0:
             self.close()
-
-
-def read_local(files: Sequence[RandomAccessFile], number: Array, begins: Array, ends: Array) -> Bytes | None:
-    """Read ranges of local files into one buffer, in order; `number` has the file of each range.
-
-    None if one of them cannot be read, which `RandomAccessFile.read` explains, or the system has no pread.
-    """
-    descriptors = [file._fd for file in files if isinstance(file, LocalRandomAccessFile)]
-    if len(descriptors) < len(files) or not len(begins) or not system.current.has_pread:
-        return None
-    adjoins = (begins[1:] == ends[:-1]) & (number[1:] == number[:-1])
-    first = np.flatnonzero(np.concatenate([[True], ~adjoins]))
-    last = np.append(first[1:], len(begins)) - 1
-    at, sizes = begins[first].tolist(), (ends[last] - begins[first]).tolist()
-    of = [descriptors[file] for file in number[first].tolist()]
-    if len(files) == 1 and len(at) > 1:
-        # The disk reads what is between ranges that are near each other as one request, if it is not in memory.
-        begin, end = int(begins.min()), int(ends.max())
-        if end - begin <= sum(sizes) + len(at) * LIMITS.gap_bytes[True] and hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(of[0], begin, end - begin, os.POSIX_FADV_WILLNEED)
-    try:
-        data = b"".join(map(os.pread, of, sizes, at))
-    except OSError:
-        return None
-    return np.frombuffer(data, np.uint8) if len(data) == sum(sizes) else None
-
-
-def requests_for_ranges(size: int, ranges: int) -> int:
-    """How many requests read so many ranges, which are not near each other, of an object of so many bytes."""
-    return min(1, ranges) if size <= LIMITS.whole_object_bytes else ranges
 
 
 class RemoteRandomAccessFile(RandomAccessFile):

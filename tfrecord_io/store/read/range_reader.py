@@ -116,12 +116,6 @@ class Window:
         self._bytes -= size
 
 
-def requests_for(size: int, *, stream: bool) -> tuple[int, int]:
-    """The least and the most requests by which a window reads a file of so many bytes."""
-    first = LIMITS.stream_range_bytes if stream else LIMITS.first_range_bytes
-    return -(-size // LIMITS.largest_range_bytes), -(-size // first)
-
-
 @dataclass(slots=True)
 class _Range:
     begin: int

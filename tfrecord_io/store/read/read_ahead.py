@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrecord_io.base import BackgroundThread, Flag, NeverBegan, quiet_at_exit
 from tfrecord_io.bytes import Stream
-from tfrecord_io.store.read.block_reader import BLOCK_BYTES, FIRST_BYTES, SPARE, Block, Bytes
+from tfrecord_io.store.read.block_reader import FIRST_BYTES, Block, BlockReader, Bytes
 
 _SPLIT_RECORD_BYTES = 1 << 16  # room before a block for the record that the end of the last one split
 _BUFFERS = 3  # one in use, one filled, one being filled
@@ -31,7 +31,7 @@ class _Filled:
 
 
 def _fill(stream: Stream | Any, buffer: Bytes, most: int | None = None) -> _Filled:
-    view = memoryview(buffer.data)[_SPLIT_RECORD_BYTES : len(buffer) - SPARE][:most]
+    view = memoryview(buffer.data)[_SPLIT_RECORD_BYTES : len(buffer) - Block.SPARE][:most]
     done = 0
     while done < len(view):
         try:
@@ -69,7 +69,7 @@ class ReadAhead:
     `block_bytes` new bytes after the rest of the last one.
     """
 
-    def __init__(self, stream: Stream | Any, block_bytes: int = BLOCK_BYTES, start: int = 0) -> None:
+    def __init__(self, stream: Stream | Any, block_bytes: int = BlockReader.BLOCK_BYTES, start: int = 0) -> None:
         self._stream = stream
         self._size = block_bytes
         self._free: SimpleQueue[Bytes | None] = SimpleQueue()
@@ -139,7 +139,7 @@ class ReadAhead:
         """The next buffer; after the end or an error, an empty one with the same result."""
         last = self._current
         if last is not None and last.is_last:
-            return _Filled(np.empty(_SPLIT_RECORD_BYTES + SPARE, np.uint8), 0, last.ended, last.error)
+            return _Filled(np.empty(_SPLIT_RECORD_BYTES + Block.SPARE, np.uint8), 0, last.ended, last.error)
         if last is None and self._thread is None:
             return _fill(self._stream, self._new_buffer(), FIRST_BYTES)
         self.start()
@@ -150,7 +150,7 @@ class ReadAhead:
             return _fill(self._stream, self._new_buffer())
 
     def _new_buffer(self) -> Bytes:
-        return np.empty(_SPLIT_RECORD_BYTES + self._size + SPARE, np.uint8)
+        return np.empty(_SPLIT_RECORD_BYTES + self._size + Block.SPARE, np.uint8)
 
     def _join(self, filled: _Filled, least: int) -> Bytes:
         """The rest and at least `least` new bytes, if there are as many, in a new buffer."""
@@ -163,10 +163,10 @@ class ReadAhead:
             if arrived >= least or filled.is_last:
                 break
             filled = self._next()
-        return np.concatenate([*parts, np.zeros(SPARE, np.uint8)])[:-SPARE]
+        return np.concatenate([*parts, np.zeros(Block.SPARE, np.uint8)])[: -Block.SPARE]
 
     def _use(self, filled: _Filled) -> None:
         """Make `filled` the buffer in use, and return the last one to the thread."""
         last, self._current = self._current, filled
-        if last is not None and len(last.buffer) == _SPLIT_RECORD_BYTES + self._size + SPARE:
+        if last is not None and len(last.buffer) == _SPLIT_RECORD_BYTES + self._size + Block.SPARE:
             self._free.put(last.buffer)

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from tfrecord_io.base import LIMITS, MIB, quiet_at_exit
-from tfrecord_io.bytes import PlainStream, Raw, Stream
-from tfrecord_io.errors import CorruptRecordError, ReplacedError
+from tfrecord_io.bytes import INFER, PlainStream, Raw, Stream, get_codec, open_decompressed
+from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, printable
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
-from tfrecord_io.store.filesystem.locate import is_remote
+from tfrecord_io.store.filesystem.locate import Location, is_remote
 from tfrecord_io.store.read.block_reader import Bytes
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 SMALL_BYTES = 8 * MIB  # of a file that is read by one request
 _CHECKED_BYTES = 1 << 20  # read at a time
+_BUFFER_BYTES = 8 << 10  # small: columns of an array are read in pieces
+_ID_BYTES = 1 << 16  # of a manifest that are read for its id
 MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files were changed on purpose"
 
 T = TypeVar("T")
@@ -65,7 +67,8 @@ class ManifestVersion(NamedTuple):
             if is_remote(self.fs):
                 start = self.fs.read_object(self.name)  # by one request
             else:
-                start = read_whole(self.fs, Entry(self.name, None, False), 0)
+                with closing(open_raw(self.name)) as raw:
+                    start = raw.read(_ID_BYTES)
             if _id_in(start) == self.id:  # the first bytes have the id, as this package writes it
                 return
         entry = self.fs.entry(self.name, is_file=True)
@@ -163,6 +166,24 @@ class DerivedContent(Protocol):
         """See `Source.read_once`."""
 
 
+class RecordRef(NamedTuple):
+    """A record of a dataset, as messages name it; `file` is the file's number in the order of reading."""
+
+    path: str | None
+    record: int
+    file: int = 0
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, limit: int = 200) -> str:
+        """The path, in at most `limit` characters, and the number."""
+        return f"record {self.record}" if self.path is None else f"{printable(self.path, limit)} record {self.record}"
+
+    def order(self) -> tuple[int, int, str]:
+        return self.file, self.record, self.path or ""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A file to read: on disk, behind a URL, or an open binary file object.
@@ -189,6 +210,48 @@ class Source:
     records: int | None = None  # of a piece, where it is known
     beside: Mapping[str, Entry] | None = field(default=None, repr=False, compare=False)  # the files of its directory
     held: HeldContent | None = field(default=None, repr=False, compare=False)  # of a small object, once it was read
+
+    @classmethod
+    def of_entry(
+        cls,
+        fs: FileSystem,
+        entry: Entry,
+        shard: ManifestShard | None = None,
+        partitions: tuple[tuple[str, str | None], ...] = (),
+        beside: Mapping[str, Entry] | None = None,
+    ) -> Source:
+        """Make the source of a file from its entry, manifest entry, folders and listing."""
+        told: dict[str, Any] = {"shard": shard, "partitions": partitions, "beside": beside}
+        if is_remote(fs):
+            return cls(
+                fs.display_path(entry.name),
+                entry.size,
+                local=False,
+                _fsspec=fs.fsspec,
+                _name=entry.name,
+                info=entry.info,
+                **told,
+            )
+        return cls(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None, **told)
+
+    @classmethod
+    def of_file_object(cls, file: Any) -> Source:
+        """The source of a binary file object. In text mode it is a TypeError, if not open for reading a ValueError."""
+        from tfrecord_io.store.read.file_object import CallerFile
+
+        if isinstance(file, io.TextIOBase):
+            raise TypeError("the file is open in text mode; open it with mode 'rb'")
+        if hasattr(file, "readable") and not file.readable():
+            raise ValueError("the file is not open for reading")
+        name = getattr(file, "name", None)
+        return cls(name if isinstance(name, str) else f"<{type(file).__name__}>", None, False, _file=CallerFile(file))
+
+    @classmethod
+    def in_memory(cls, name: str, size: int, content: DerivedContent) -> Source:
+        """The source of records in memory; like a file object, it has no files next to it."""
+        from tfrecord_io.store.read.file_object import CallerFile
+
+        return cls(name, size, False, _file=CallerFile(None), derived=content)
 
     def open(self, window: Window | None = None, *, arrives: bool = False) -> Raw:
         """Open for reading from the start; a file object is read from its first position, and close() leaves it open.
@@ -224,6 +287,91 @@ class Source:
         if self.pipe is not None:
             return self.pipe.open()
         return open_raw(self.path) if self.shard is None else self.shard.call_with_name(self.path, open_raw)
+
+    def open_stream(
+        self,
+        compression: str | None = "infer",
+        *,
+        recover: bool = False,
+        asks: bool = False,
+        max_decompression_ratio: float | None = None,
+        raw: Raw | None = None,
+    ) -> Stream:
+        """Open the source and decompress it; `raw` is the open file, which is opened by default.
+
+        The `compression` "infer" is detected by content; a name as for `tfrecord_io.bytes.compression.get_codec` is
+        checked against the content, and is a CompressionError if it does not match. A piece of a file is always plain.
+        With `max_decompression_ratio`, a file that decompresses to more times its size is a CompressionError when it is
+        read.
+
+        With `recover`, a damaged compressed file is read on behind the damage (by a
+        `tfrecord_io.bytes.RecoveringStream`), also if its first bytes are damaged: its codec is then the one named, or
+        that of its suffix. If it also `asks`, each damage is a CompressionError, until ``pass_damage`` is called.
+        """
+        from tfrecord_io.store.read.open_stream import SpanStream, detect_codec
+
+        codec = None if compression == INFER else get_codec(compression)  # rejects a wrong name before the file is open
+        if self.derived is not None:
+            return self.derived.open()
+        assert self.file_bytes is None, "a byte range is aligned to records before it is read"
+        raw = self.open() if raw is None else raw
+        try:
+            if self.span is not None:
+                if codec is not None:
+                    reason = f"compression={compression!r} was passed, but this is a piece of a plain file"
+                    raise CompressionError(reason, path=self.path)
+                return SpanStream(raw, self.path, *self.span)
+            size = self._open_size(raw)
+            codec, head = detect_codec(raw, self.path, size, compression, recover=recover, asks=asks)
+            if self.pipe is not None:
+                self.pipe.may_rewind = codec is not None  # at damage
+            if recover and codec is not None:
+                from tfrecord_io.bytes import RecoveringStream
+
+                plain = PlainStream(raw, self.path, head, size)
+                return RecoveringStream(plain, codec, max_decompression_ratio, asks=asks)
+            return open_decompressed(raw, codec, self.path, head=head, size=size, max_ratio=max_decompression_ratio)
+        except BaseException:
+            raw.close()
+            raise
+
+    def _open_size(self, raw: Raw) -> int | None:
+        """Bytes of the open file: the path may name another one than when its size was looked up."""
+        if self.size is None or not isinstance(raw, io.FileIO):
+            return self.size
+        try:
+            return os.fstat(raw.fileno()).st_size
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.path) from error
+
+    def open_file(self) -> Any:
+        """Open a buffered binary file, for zipfile, pyarrow and the like; seekable if the storage is."""
+        from tfrecord_io.store.read.file_object import RawFile
+
+        raw: Any = self.open()
+        try:
+            size = self._open_size(raw) if self.pipe is None else self.pipe.spool()
+            return io.BufferedReader(raw if isinstance(raw, io.RawIOBase) else RawFile(raw, size), _BUFFER_BYTES)
+        except BaseException:
+            raw.close()
+            raise
+
+    def read(self, limit: int = -1) -> bytes:
+        """All bytes of a small file, or slightly more than `limit` bytes of a larger one; of a pipe nothing is kept."""
+        parts, size = [], 0
+        with closing(open_raw(self.path) if self.local else self.open()) as raw:
+            while (limit < 0 or size <= limit) and (n := raw.readinto(buffer := memoryview(bytearray(1 << 16)))):
+                parts.append(bytes(buffer[:n]))
+                size += n
+        return b"".join(parts)
+
+    def checksum(self, crc32c: Callable[[memoryview, int], int]) -> tuple[int, int]:
+        """Size and checksum of the whole file; `crc32c` continues a checksum with more bytes."""
+        buffer = memoryview(bytearray(_CHECKED_BYTES))
+        with closing(SummedFile(self.open(), crc32c)) as raw:
+            while raw.readinto(buffer):
+                pass
+        return raw.size, raw.crc
 
     def open_whole(self, most: int, *, arrives: bool = False) -> Raw:
         """Open a file to be read to its end; memory holds at most `most` bytes of a remote file.
@@ -372,8 +520,35 @@ class Source:
         return self.pipe is not None and not is_dangling(self.path)
 
     @property
+    def is_dangling(self) -> bool:
+        """True for a link to itself or to a missing file."""
+        return self.pipe is not None and is_dangling(self.path)
+
+    @property
     def is_file_object(self) -> bool:
         return self._file is not None
+
+    @property
+    def is_small(self) -> bool:
+        """True if one request for the whole object costs no more than a range request."""
+        from tfrecord_io.store.filesystem.google import is_encoded
+
+        is_object = self.remote is not None and not is_encoded(self.info)
+        return is_object and self.span is None and self.size is not None and self.size <= LIMITS.whole_object_bytes
+
+    def holding(self) -> Source:
+        """A copy that holds the content of a small object in memory, once it was read."""
+        return replace(self, held=HeldContent())
+
+    def without_held_content(self) -> Source:
+        """A copy without held content: each read finds out whether the object was replaced."""
+        return self if self.remote is None else replace(self, held=HeldContent(is_kept=False))
+
+    @property
+    def modification_time(self) -> int:
+        """When a local file was last changed, in ns since the epoch."""
+        status = os.stat(self.path) if self.shard is None else self.shard.call_with_name(self.path, os.stat)
+        return status.st_mtime_ns
 
     @property
     def remote(self) -> tuple[Any, str] | None:
@@ -385,9 +560,11 @@ class Source:
         return reopen_if_forked(self._fsspec), str(self._name)
 
     @property
-    def location(self) -> tuple[FileSystem, str]:
+    def location(self) -> Location:
         """The filesystem of a file, and the file's final name there."""
-        return (LocalFileSystem(), self.path) if self._fsspec is None else (self._store, str(self._name))
+        if self._fsspec is None:
+            return Location(LocalFileSystem(), self.path)
+        return Location(self._store, str(self._name))
 
     def may_be_beside(self, name: str) -> bool:
         """True if the source's directory may have a file of this name: not if a listing has none."""
@@ -458,6 +635,11 @@ class Source:
             raise _replaced_error(self.path)
 
     @property
+    def stated_shard(self) -> ManifestShard | None:
+        """The entry of a manifest about the file, also about one with only some of its records."""
+        return self.shard or getattr(self.derived, "shard", None)
+
+    @property
     def has_no_file(self) -> bool:
         """True for a dataset whose manifest names no file; see `NoContent`."""
         return self.derived is not None and self.shard is not None
@@ -469,50 +651,9 @@ class Source:
         return not self.begin and (first is None or not first.record)
 
 
-def source_of(
-    fs: FileSystem,
-    entry: Entry,
-    shard: ManifestShard | None = None,
-    partitions: tuple[tuple[str, str | None], ...] = (),
-    beside: Mapping[str, Entry] | None = None,
-) -> Source:
-    """Make the source of a file from its entry, manifest entry, folders and listing."""
-    told: dict[str, Any] = {"shard": shard, "partitions": partitions, "beside": beside}
-    if is_remote(fs):
-        return Source(
-            fs.display_path(entry.name),
-            entry.size,
-            local=False,
-            _fsspec=fs.fsspec,
-            _name=entry.name,
-            info=entry.info,
-            **told,
-        )
-    return Source(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None, **told)
-
-
 def open_raw(path: str) -> io.FileIO:
     """Open a local file without a buffer."""
     return open(system.current.full_name(path), "rb", buffering=0)
-
-
-def source_of_file_object(file: Any) -> Source:
-    """The source of a binary file object. In text mode it is a TypeError, if not open for reading a ValueError."""
-    from tfrecord_io.store.read.file_object import CallerFile
-
-    if isinstance(file, io.TextIOBase):
-        raise TypeError("the file is open in text mode; open it with mode 'rb'")
-    if hasattr(file, "readable") and not file.readable():
-        raise ValueError("the file is not open for reading")
-    name = getattr(file, "name", None)
-    return Source(name if isinstance(name, str) else f"<{type(file).__name__}>", None, False, _file=CallerFile(file))
-
-
-def source_in_memory(name: str, size: int, content: DerivedContent) -> Source:
-    """The source of records in memory; like a file object, it has no files next to it."""
-    from tfrecord_io.store.read.file_object import CallerFile
-
-    return Source(name, size, False, _file=CallerFile(None), derived=content)
 
 
 class NoContent:
@@ -557,7 +698,7 @@ def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
     path = fs.display_path(entry.name)
     for _ in range(LIMITS.tries):
         if not is_remote(fs) or entry.size is None or entry.size > MOST_MANIFEST_BYTES:
-            return read_whole(fs, entry, MOST_MANIFEST_BYTES)
+            return Source.of_entry(fs, entry).read(MOST_MANIFEST_BYTES)
         text = fs.read_object(entry.name)
         if len(text) != entry.size:  # it was replaced, or the connection ended early
             latest = fs.entry(entry.name, is_file=True)
@@ -610,31 +751,12 @@ class SummedFile:
         self._raw.close()
 
 
-def checksum(source: Source, crc32c: Callable[[memoryview, int], int]) -> tuple[int, int]:
-    """Size and checksum of a whole file; `crc32c` continues a checksum with more bytes."""
-    buffer = memoryview(bytearray(_CHECKED_BYTES))
-    with closing(SummedFile(source.open(), crc32c)) as raw:
-        while raw.readinto(buffer):
-            pass
-    return raw.size, raw.crc
-
-
-def read_whole(fs: FileSystem, entry: Entry, limit: int = -1) -> bytes:
-    """All bytes of a small file, or slightly more than `limit` bytes of a larger one."""
-    parts, size = [], 0
-    with closing(source_of(fs, entry).open() if is_remote(fs) else open_raw(entry.name)) as raw:
-        while (limit < 0 or size <= limit) and (n := raw.readinto(buffer := memoryview(bytearray(1 << 16)))):
-            parts.append(bytes(buffer[:n]))
-            size += n
-    return b"".join(parts)
-
-
 class HeldContent:
     """The content of a small object, from when it was first read until `drop`: other reads take it from here."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_kept: bool = True) -> None:
         self.content: bytes | None = None
-        self.is_kept = True
+        self.is_kept = is_kept
 
     def drop(self) -> None:
         """Keep no content any more, so that each read finds out whether the object was replaced."""
@@ -807,6 +929,19 @@ class OpenPlainFile:
         while done < len(view) and (n := system.current.read_at(self.descriptor, view[done:], begin + done)):
             done += n
         return done
+
+    @classmethod
+    def of_stream(cls, stream: PlainStream) -> OpenPlainFile | None:
+        """The file that a stream reads; None if it is not a regular local one, or the system has no pread."""
+        if isinstance(stream.raw, PlainFileReader):
+            return stream.raw.file
+        if not isinstance(stream.raw, io.FileIO) or not stream.size or not system.current.has_pread:
+            return None
+        return cls(stream.raw.fileno(), stream.size)
+
+    def stream(self, path: str) -> PlainStream:
+        """A stream of all bytes; `path` names the file in messages."""
+        return PlainStream(PlainFileReader(self), path, b"", self.size)
 
     @quiet_at_exit
     def __del__(self) -> None:

@@ -10,23 +10,17 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, check_mode
-from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote, locate
-from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.paths.resolve_output import Output, no_output_path
-from tfrecord_io.store.write.atomic_local import LocalPlace, create_directories, open_local, remove_directories
+from tfrecord_io.store.write.atomic_local import open_local
 from tfrecord_io.store.write.output_file import FileObjectOutput, OutputFile
-from tfrecord_io.store.write.place import Place
 
 if TYPE_CHECKING:
-    from tfrecord_io.store.write.change import Change
-    from tfrecord_io.store.write.publication import Publication
+    pass
 
 
 def open_output(
@@ -77,75 +71,3 @@ def open_named(
 
     memory = None if upload_bytes is None else UploadMemory(upload_bytes)
     return open_remote(fs, name, exclusive=exclusive, path=path, looks=looks, resolved=resolved, memory=memory)
-
-
-def is_local(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> bool:
-    """True if a path is that of a local file."""
-    return not is_remote(locate(path, storage)[0])
-
-
-def file_status(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> os.stat_result | None:
-    """The owner and mode of a local file; None if it does not exist or is remote."""
-    fs, name = locate(path, storage)
-    if is_remote(fs):
-        return None
-    try:
-        return os.stat(system.current.full_name(name))
-    except OSError:  # `open_output` reports it
-        return None
-
-
-def make_parent(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> tuple[str, ...]:
-    """Make the directory of a local file; buckets have none. Returns the directories this made, the deepest first."""
-    fs, name = locate(path, storage)
-    return () if is_remote(fs) else create_directories(os.path.dirname(name))
-
-
-@contextmanager
-def new_parent(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> Iterator[None]:
-    """Make the directory of a local file; an exception in the block removes the directories this made, if empty."""
-    created = make_parent(path, storage)
-    try:
-        yield
-    except BaseException:
-        remove_directories(created)
-        raise
-
-
-def remove_file(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
-    """Remove a file if it exists and may be removed."""
-    fs, name = locate(path, storage)
-    with suppress(PermissionError, IsADirectoryError):
-        fs.remove(name)
-
-
-def open_publication(
-    output: Output,
-    change: Change,
-    storage: StorageOptions = DEFAULT_STORAGE,
-    *,
-    id: str | None = None,
-    is_staged: bool = False,
-    keeps_stored: bool = False,
-) -> Publication:
-    """Start writing a sharded dataset, see `Publication`; a missing directory is created."""
-    from tfrecord_io.store.write.publication import Publication  # one file needs none
-
-    place = place_of(*directory_of(output, storage), output.stem)
-    return Publication(output, place, change, id, is_staged=is_staged, keeps_stored=keeps_stored)
-
-
-def directory_of(output: Output, storage: StorageOptions) -> tuple[FileSystem, str]:
-    """The filesystem of the shards, and their directory there, with its slash."""
-    fs, base = locate(output.base, storage)
-    return fs, base[: len(base) - len(base.rpartition("/")[2])]
-
-
-def place_of(fs: FileSystem, directory: str, stem: str) -> Place:
-    """The place of the dataset `stem`; `directory` ends with a slash."""
-    manifest = directory + FileName.manifest(stem)
-    if is_remote(fs):
-        from tfrecord_io.store.write.place_remote import remote_place  # imports fsspec
-
-        return remote_place(fs, directory, manifest)
-    return LocalPlace(fs, directory, manifest)

@@ -9,7 +9,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -17,6 +17,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from tfrecord_io.base import quiet_at_exit
 from tfrecord_io.errors import Unconfirmed, add_remark, undo_after
 from tfrecord_io.store import system
+from tfrecord_io.store.filesystem.directories import create_directories
 from tfrecord_io.store.filesystem.interface import FileSystem
 from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
@@ -168,35 +169,6 @@ class LocalOutput(OutputFile):
     def __del__(self) -> None:
         if getattr(self, "is_open", False) and self._process == os.getpid():  # not in a forked process
             self.discard()
-
-
-def remove_directories(created: Iterable[str]) -> None:
-    """Remove directories that a writer created, the deepest first, unless they hold something."""
-    for directory in created:
-        with suppress(OSError):
-            os.rmdir(directory)
-
-
-def create_directories(directory: str) -> tuple[str, ...]:
-    """Create a directory and its parents; returns those that were missing, the deepest first."""
-    if not directory or os.path.isdir(directory):
-        return ()
-    is_other = False
-    with suppress(OSError):  # asked once, as another process may create or remove a directory of this name
-        is_other = not stat.S_ISDIR(os.lstat(directory).st_mode)
-    if is_other:
-        raise NotADirectoryError(errno.ENOTDIR, "expected a directory, got a file or a dangling link", directory)
-    parent = os.path.dirname(directory)
-    created = create_directories(parent)
-    try:
-        os.mkdir(directory)
-    except FileExistsError:  # it is another's, or could not be looked up
-        return created
-    except FileNotFoundError:
-        if not parent or os.path.isdir(parent):  # the working directory is gone, or a filesystem such as /proc
-            raise
-        return (*create_directories(directory), *created)  # a writer that failed has removed the parent it made
-    return (directory, *created)
 
 
 _MOST_REMOVALS = 8  # of a directory in which a writer begins

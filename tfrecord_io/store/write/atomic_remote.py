@@ -32,11 +32,11 @@ from fsspec.asyn import AsyncFileSystem
 from tfrecord_io.base import LIMITS, MIB, quiet_at_exit
 from tfrecord_io.bytes import crc32c
 from tfrecord_io.store.filesystem.azure import MISSING, Blob
-from tfrecord_io.store.filesystem.locate import check_writable
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.os_errors import raise_os_errors, request_async
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.store.filesystem.retries import note_retries
-from tfrecord_io.store.paths.file_names import FileName, new_id
+from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.read.range_requests import result_of
 from tfrecord_io.store.write.object_body import ObjectBody, send_at_once, sign_without_body
@@ -78,7 +78,7 @@ def open_remote(
     `resolved`. Several files may share a `memory`.
     """
     path = fs.display_path(name) if path is None else path
-    check_writable(fs, name)
+    Location(fs, name).check_writable()
     entry = None if not looks else fs.entry(name) if resolved is None else resolved.entry
     if entry is not None and entry.directory:
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
@@ -118,7 +118,7 @@ async def insert_object(
     The store refuses it if its `metadata` has another ``crc32c``. The request of gcsfs ends the body by a bare newline:
     an object that ends with a carriage return may lose it.
     """
-    line = f"{new_id()}{new_id()}"  # between the parts
+    line = f"{ShardName.new_id()}{ShardName.new_id()}"  # between the parts
     name = json.dumps({"name": key, **metadata})
     head = f"--{line}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{name}\r\n"
     head += f"--{line}\r\nContent-Type: application/{kind}\r\n\r\n"
@@ -382,7 +382,7 @@ class S3Output(PartedOutput):
         self._object = {"Bucket": bucket, "Key": key}
         self._condition = {"IfNoneMatch": "*"} if exclusive else {}
         # Tells the object from others, which an ETag does not: those of equal contents may share one, or differ.
-        self._metadata = {**fs.s3_additional_kwargs.get("Metadata", {}), _WRITING: new_id()}
+        self._metadata = {**fs.s3_additional_kwargs.get("Metadata", {}), _WRITING: ShardName.new_id()}
         self._upload_id: str | None = None
         self._creation: Future[None] | None = None
         self._aborted = False

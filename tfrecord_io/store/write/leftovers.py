@@ -26,7 +26,7 @@ from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.filesystem.os_errors import raise_os_errors
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem, store_of
 from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import DIRECTORY_STEM, FileName, Kind
+from tfrecord_io.store.paths.file_names import FileName, Kind
 from tfrecord_io.store.paths.manifest import parse_manifest
 from tfrecord_io.store.read.source import read_manifest
 from tfrecord_io.store.write.atomic_remote import unfinished_uploads
@@ -180,7 +180,7 @@ def _find_left_names(manifests: _Manifests, folder: str, names: Collection[str])
     alone = {name: file for name, file in alone.items() if file.dataset is not None}
     paths = [folder + name for name, kind in kinds.items() if kind is Kind.MANIFEST]
     if written or alone or paths:
-        paths += [root + FileName.manifest(DIRECTORY_STEM) for root in ColumnFolder.roots_of(folder)]
+        paths += [root + FileName.manifest(FileName.DIRECTORY_STEM) for root in ColumnFolder.roots_of(folder)]
         used, replaced, stems = _find_used_shards(manifests, folder, files, written, paths=paths)
         written = (written | replaced) - used
         written.update(index for shard in [*written] for index in FileName.indexes(shard) if index in files)

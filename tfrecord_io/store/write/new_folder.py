@@ -14,15 +14,34 @@ from typing import Any, Self
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
-from tfrecord_io.store.filesystem.locate import check_writable, locate
+from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.paths.file_names import FileName
-from tfrecord_io.store.write.atomic import open_output, remove_file
+from tfrecord_io.store.write.atomic import open_output
 
+_REMOTE_WRITERS = 16
 _EXISTS = "the folder exists and is not empty; choose another name, or delete it"
 
 
 class NewFolder(ABC):
     """A folder being written; a context manager that publishes it, and removes what was written after an exception."""
+
+    @staticmethod
+    def begin(path: str, storage: StorageOptions) -> NewFolder:
+        """Begin a folder.
+
+        Raises
+        ------
+        FileExistsError
+            There is a file of this name, or a folder that is not empty.
+        """
+        location = locate(path, storage)
+        location.check_writable()
+        fs, name = location
+        entry = fs.entry(name)
+        if entry is not None and (not entry.directory or fs.listing(entry.name)):
+            text = _EXISTS if entry.directory else "a file, not a folder"
+            raise FileExistsError(errno.EEXIST, text, path)
+        return _LocalFolder(name) if isinstance(fs, LocalFileSystem) else _RemoteFolder(path, storage)
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -55,6 +74,10 @@ class NewFolder(ABC):
     def table(self, name: str) -> str:
         """The path where a table of the folder is written, before the end of the block."""
 
+    def writing_threads(self, threads: int) -> int:
+        """How many threads write files, of which a local folder takes `threads`."""
+        return threads
+
     @abstractmethod
     def commit(self) -> None: ...
 
@@ -69,23 +92,6 @@ class NewFolder(ABC):
             self.commit()
         else:
             self.discard()
-
-
-def new_folder(path: str, storage: StorageOptions) -> NewFolder:
-    """Begin a folder.
-
-    Raises
-    ------
-    FileExistsError
-        There is a file of this name, or a folder that is not empty.
-    """
-    fs, name = locate(path, storage)
-    check_writable(fs, name)
-    entry = fs.entry(name)
-    if entry is not None and (not entry.directory or fs.listing(entry.name)):
-        text = _EXISTS if entry.directory else "a file, not a folder"
-        raise FileExistsError(errno.EEXIST, text, path)
-    return _LocalFolder(name) if isinstance(fs, LocalFileSystem) else _RemoteFolder(path, storage)
 
 
 class _LocalFolder(NewFolder):
@@ -157,10 +163,13 @@ class _RemoteFolder(NewFolder):
     def table(self, name: str) -> str:
         return f"{self._path}/{name}"
 
+    def writing_threads(self, threads: int) -> int:
+        return _REMOTE_WRITERS
+
     def commit(self) -> None:
         pass
 
     def discard(self) -> None:
         for name in self._written:
             with suppress(OSError):
-                remove_file(self.table(name), self._storage)
+                locate(self.table(name), self._storage).remove()

@@ -7,7 +7,7 @@ import io
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from tfrecord_io.store.read.block_reader import block_memory
+from tfrecord_io.store.read.block_reader import Block
 
 _SLICE = 256 << 10  # what a connection cannot send at once is copied: no more than this
 
@@ -23,7 +23,7 @@ class ObjectBody:
     """
 
     def __init__(self, size: int, loop: asyncio.AbstractEventLoop, crc32c: int | None = None) -> None:
-        self.content, self.crc32c = block_memory(size).data, crc32c
+        self.content, self.crc32c = Block.memory(size).data, crc32c
         self.is_complete = False
         self._loop, self._arrived, self._position = loop, 0, 0
         self._change = asyncio.Event()

@@ -28,6 +28,10 @@ class OutputFile(NotCopied, ABC):
         self.is_open = True  # neither published nor discarded
         self._failed = False
 
+    def as_stream(self) -> OutputStream:
+        """The file as a Python file object, for other libraries; closing that does not publish the file."""
+        return OutputStream(self)
+
     def expect(self, size: int, crc32c: int | None) -> None:
         """Say how many bytes will be written, and their CRC32C if it is known: a store may be sent them meanwhile.
 

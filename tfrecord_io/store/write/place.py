@@ -12,7 +12,7 @@ from typing import TypeVar
 from tfrecord_io.base import ordered
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
-from tfrecord_io.store.paths.file_names import FileName, new_id
+from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest, ManifestFile, format_manifest, parse_manifest
 from tfrecord_io.store.read.source import read_manifest
 from tfrecord_io.store.write.output_file import OutputFile
@@ -221,7 +221,7 @@ class Place(ABC):
         except CorruptRecordError:
             if not self.replaces_damaged:
                 raise
-            return Manifest(FileName.of_path(self._name).dataset or "", new_id(), (), complete=False)
+            return Manifest(FileName.of_path(self._name).dataset or "", ShardName.new_id(), (), complete=False)
         if manifest is None:
             advice = "rename that file, or choose another name for the dataset"
             raise CorruptRecordError("it is not a manifest of this package", path=self.path, hint=advice)

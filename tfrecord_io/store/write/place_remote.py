@@ -28,7 +28,7 @@ from tfrecord_io.store.filesystem.google import rewrite
 from tfrecord_io.store.filesystem.os_errors import raise_os_errors, request_async
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.store.filesystem.retries import ARGUMENT_ERRORS, http_status, retry
-from tfrecord_io.store.paths.file_names import FileName, ShardName, new_id
+from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.store.paths.resolve import list_directory
 from tfrecord_io.store.write.atomic_remote import UploadMemory, error_code, insert_object, open_remote
@@ -127,7 +127,7 @@ class ClaimedPlace(RemotePlace):
 
     def _claim(self) -> str:
         """Put a claim, unless another writer has one."""
-        name = self.directory + FileName.claim(self._stem, new_id())
+        name = self.directory + FileName.claim(self._stem, ShardName.new_id())
         folder, _, own_name = name.rpartition("/")
         fsspec, other_claims = self.fs.fsspec, []
         for attempt in range(_TRIES):
@@ -234,7 +234,7 @@ class ConditionalPlace(RemotePlace):
         """True if the server refuses a ``PUT`` whose condition does not hold; asked once for each bucket."""
         conditions = _CONDITIONS.setdefault(self._inner, {})
         if self._bucket not in conditions:
-            key = f"{self._key.rpartition('/')[0]}/{FileName.condition(new_id())}".lstrip("/")
+            key = f"{self._key.rpartition('/')[0]}/{FileName.condition(ShardName.new_id())}".lstrip("/")
             is_stored = self._try(self._put, key, b"{}", self._impossible) is not None
             if is_stored:
                 with suppress(FileNotFoundError), raise_os_errors(self.path):

@@ -25,16 +25,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from tfrecord_io.base import and_more, counted, logger
+from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, and_more, counted, logger
 from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable
-from tfrecord_io.store.filesystem.interface import Entry
-from tfrecord_io.store.paths.file_names import FileName, ShardName, new_id
+from tfrecord_io.store.filesystem.directories import remove_directories
+from tfrecord_io.store.filesystem.interface import Entry, FileSystem
+from tfrecord_io.store.filesystem.locate import Location, is_remote
+from tfrecord_io.store.paths.column_folder import ColumnFolder
+from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, ids_replaced
 from tfrecord_io.store.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.paths.sniff_files import readable_files_with_records
-from tfrecord_io.store.read.source import Source, source_of
-from tfrecord_io.store.write.atomic_local import remove_directories
+from tfrecord_io.store.read.source import Source
+from tfrecord_io.store.write.atomic_local import LocalPlace
 from tfrecord_io.store.write.change import Change, Rules
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile
@@ -58,6 +61,16 @@ class WrittenShard:
     staged: str | None = None  # by default, the writer's own name for it
     source: Mapping[str, str | int] | None = None  # see `ManifestFile`
     folder: str = ""  # of partition columns, with its slash
+
+
+def place_of(fs: FileSystem, directory: str, stem: str) -> Place:
+    """The place of the dataset `stem`; `directory` ends with a slash."""
+    manifest = directory + FileName.manifest(stem)
+    if is_remote(fs):
+        from tfrecord_io.store.write.place_remote import remote_place  # imports fsspec
+
+        return remote_place(fs, directory, manifest)
+    return LocalPlace(fs, directory, manifest)
 
 
 class Publication:
@@ -90,6 +103,67 @@ class Publication:
         The files of the dataset that is replaced.
     """
 
+    @classmethod
+    def start(
+        cls,
+        output: Output,
+        change: Change,
+        storage: StorageOptions = DEFAULT_STORAGE,
+        *,
+        id: str | None = None,
+        is_staged: bool = False,
+        keeps_stored: bool = False,
+    ) -> Publication:
+        """Start writing a sharded dataset; a missing directory is created."""
+        place = place_of(*output.location(storage), output.stem)
+        return cls(output, place, change, id, is_staged=is_staged, keeps_stored=keeps_stored)
+
+    @staticmethod
+    def publish_in_place(fs: FileSystem, directory: str, manifest: Manifest) -> None:
+        """Publish a new dataset of files that are in the directory, under their names, by its manifest alone.
+
+        Raises
+        ------
+        FileExistsError
+            There is a manifest by now.
+        """
+        place = place_of(fs, directory, manifest.dataset)
+
+        def new(existing: Manifest | None) -> Manifest:
+            if existing is not None:
+                text = "it has a manifest by now, which another writer has written"
+                raise FileExistsError(errno.EEXIST, text, place.path)
+            return manifest
+
+        with place.alone():
+            place.update(new, lambda current: current.id == manifest.id)
+
+    @staticmethod
+    def find_whole(output: Output, storage: StorageOptions) -> Manifest | None:
+        """The manifest of a dataset all of whose files exist and have the stated sizes; None if there is none."""
+        place = place_of(*output.location(storage), output.stem)
+        manifest = place.find()
+        if manifest is None or not manifest.complete or any(file.staged is not None for file in manifest.files):
+            return None
+        entries = place.fs.entries([place.directory + file.path for file in manifest.files], are_files=True)
+        sizes = [None if entry is None else entry.size for entry in entries]
+        return manifest if sizes == [file.bytes for file in manifest.files] else None
+
+    @staticmethod
+    def manifest_naming(file: Location) -> str | None:
+        """The path of the manifest that names a file, next to it or above its folders of columns; None if none does."""
+        fs, name = file
+        folder = name[: len(name) - len(name.rpartition("/")[2])]
+        shard = ShardName.parse(name.removeprefix(folder))
+        stems = dict.fromkeys([FileName.DIRECTORY_STEM, FileName.DIRECTORY_STEM if shard is None else shard.stem])
+        places = [(folder, stem) for stem in stems]
+        places += [(root, FileName.DIRECTORY_STEM) for root in ColumnFolder.roots_of(folder)]
+        for directory, stem in places:
+            manifest = place_of(fs, directory, stem).find()
+            if manifest is not None and name.removeprefix(directory) in manifest.paths:
+                return fs.display_path(directory + FileName.manifest(stem))
+        return None
+
     def __init__(
         self,
         output: Output,
@@ -101,7 +175,7 @@ class Publication:
         keeps_stored: bool = False,
     ) -> None:
         self.place, self._change, self.output = place, change, output
-        self._id, self._is_staged, self._keeps_stored = id or new_id(), is_staged, keeps_stored
+        self._id, self._is_staged, self._keeps_stored = id or ShardName.new_id(), is_staged, keeps_stored
         place.replaces_damaged = self._rules.replaces_all or not output.grows
         self.old = OldFiles(place, output.stem, grows=output.grows)
         self._is_published = False  # the manifest is replaced, and the store has confirmed it
@@ -230,7 +304,7 @@ class Publication:
         if last is None:
             return None
         entry = self.place.fs.entry(f"{self.place.directory}{last.path}{suffix}", is_file=True)
-        return None if entry is None or entry.directory else (source_of(self.place.fs, entry), last.bytes)
+        return None if entry is None or entry.directory else (Source.of_entry(self.place.fs, entry), last.bytes)
 
     def check(self, content: Manifest) -> None:
         """Raise SchemaError if rows of the schemas of `content` cannot be added."""
@@ -325,7 +399,7 @@ class Publication:
         ----------
         shards : sequence of WrittenShard
         content : Manifest
-            The facts of what is written, without files, as made of `tfrecord_io.store.paths.manifest.NO_CONTENT`.
+            The facts of what is written, without files, a `Manifest()` with some.
         """
         self._has_shards = bool(shards)
         handed_over = frozenset(shard.staged for shard in shards if shard.staged is not None)
@@ -754,16 +828,6 @@ class PublishedDataset:
         with suppress(OSError):
             is_there = self._publication._own_published() is not None
         self._publication._remark_published(error, is_there=is_there)
-
-
-def whole_dataset(place: Place) -> Manifest | None:
-    """The manifest of a dataset all of whose files exist and have the sizes that it states; None if there is none."""
-    manifest = place.find()
-    if manifest is None or not manifest.complete or any(file.staged is not None for file in manifest.files):
-        return None
-    entries = place.fs.entries([place.directory + file.path for file in manifest.files], are_files=True)
-    sizes = [None if entry is None else entry.size for entry in entries]
-    return manifest if sizes == [file.bytes for file in manifest.files] else None
 
 
 def _cancel(outputs: Sequence[OutputFile]) -> None:

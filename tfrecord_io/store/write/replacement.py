@@ -16,35 +16,15 @@ from dataclasses import dataclass
 from itertools import count
 
 from tfrecord_io.errors import CorruptRecordError, printable
-from tfrecord_io.store.paths.file_names import FileName, ShardName, new_id
+from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.store.paths.resolve_output import NamedShards
 from tfrecord_io.store.read.source import ManifestVersion, Source
-from tfrecord_io.store.write.atomic import place_of
 from tfrecord_io.store.write.change import OVERTAKEN, ChangeById, Rules
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.place import Place
-from tfrecord_io.store.write.publication import Publication, WrittenShard
-
-
-def manifest_of(sources: Sequence[Source], path: str | os.PathLike[str], verb: str, advice: str) -> ManifestVersion:
-    """The manifest that names all of these files; `verb` says what cannot be done without.
-
-    Raises
-    ------
-    ValueError
-        There is none, or there are several.
-    """
-    found = {source.shard.manifest.name: source.shard.manifest for source in sources if source.shard is not None}
-    if len(found) != 1 or any(source.shard is None for source in sources):
-        what = "a single file" if len(sources) == 1 else "these files have no manifest"
-        what = f"{len(found)} datasets, each of which can be {verb}" if len(found) > 1 else what
-        if len(found) == 1:
-            other = next(source.path for source in sources if source.shard is None)
-            what = f"its manifest does not name '{printable(other)}', which must be moved first"
-        raise ValueError(f"'{printable(os.fspath(path))}': {what}: {advice}")
-    return next(iter(found.values()))
+from tfrecord_io.store.write.publication import Publication, WrittenShard, place_of
 
 
 class ReplaceableDataset:
@@ -76,12 +56,38 @@ class ReplaceableDataset:
         _check_settled(manifest, self.place)
         self.manifest: Manifest = manifest
 
+    @staticmethod
+    def manifest_of(sources: Sequence[Source], path: str | os.PathLike[str], verb: str, advice: str) -> ManifestVersion:
+        """The manifest that names all of these files; `verb` says what cannot be done without.
+
+        Raises
+        ------
+        ValueError
+            There is none, or there are several.
+        """
+        found = {source.shard.manifest.name: source.shard.manifest for source in sources if source.shard is not None}
+        if len(found) != 1 or any(source.shard is None for source in sources):
+            what = "a single file" if len(sources) == 1 else "these files have no manifest"
+            what = f"{len(found)} datasets, each of which can be {verb}" if len(found) > 1 else what
+            if len(found) == 1:
+                other = next(source.path for source in sources if source.shard is None)
+                what = f"its manifest does not name '{printable(other)}', which must be moved first"
+            raise ValueError(f"'{printable(os.fspath(path))}': {what}: {advice}")
+        return next(iter(found.values()))
+
     def path_of(self, source: Source) -> str:
         """The path of a shard, as the manifest states it."""
         return source.location[1].removeprefix(self.place.directory)
 
-    def replacement(self, new: Sequence[NewShard], dropped: Sequence[ManifestFile] = ()) -> Replacement:
-        """Begin to write new shards, and to take those that are `dropped` out of the dataset."""
+    def replacement(
+        self, replaced: Sequence[Sequence[ManifestFile]], records: Sequence[int], dropped: Sequence[ManifestFile] = ()
+    ) -> Replacement:
+        """Begin to write new shards, each in the place of the first of the files that it replaces.
+
+        `records` are the numbers of records that they must have; shards that are `dropped` are taken out of the
+        dataset.
+        """
+        new = [NewShard(tuple(files), count) for files, count in zip(replaced, records, strict=True)]
         return Replacement(self, new, dropped)
 
 
@@ -91,11 +97,6 @@ class NewShard:
 
     files: tuple[ManifestFile, ...]
     records: int  # that it must have
-
-    @classmethod
-    def joined(cls, files: Sequence[ManifestFile]) -> NewShard:
-        """The shard with all records of these files."""
-        return cls(tuple(files), sum(file.records for file in files))
 
 
 class Replacement:
@@ -121,7 +122,7 @@ class Replacement:
     def __init__(
         self, dataset: ReplaceableDataset, new: Sequence[NewShard], dropped: Sequence[ManifestFile] = ()
     ) -> None:
-        self._new, self._place, id = tuple(new), dataset.place, new_id()
+        self._new, self._place, id = tuple(new), dataset.place, ShardName.new_id()
         self.paths = _new_paths(self._new, dataset.stem, id)
         names = tuple(path.rpartition("/")[2] for path in self.paths)
         output = NamedShards(dataset.path, True, None, base=dataset.base, grows=True, names=names)

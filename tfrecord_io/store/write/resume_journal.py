@@ -28,12 +28,13 @@ from tfrecord_io.bytes import crc32c
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, hide_secrets, printable
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
+from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
-from tfrecord_io.store.paths.file_names import FileName, Kind, is_id
-from tfrecord_io.store.paths.resolve_output import Output, without_query
-from tfrecord_io.store.read.random_access_file import open_random_access
-from tfrecord_io.store.read.source import Source, read_manifest, source_of
-from tfrecord_io.store.write.atomic import directory_of, open_output, remove_file
+from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, is_id
+from tfrecord_io.store.paths.resolve_output import Output
+from tfrecord_io.store.read.random_access_file import RandomAccessFile
+from tfrecord_io.store.read.source import Source, read_manifest
+from tfrecord_io.store.write.atomic import open_output
 from tfrecord_io.store.write.sharded_dataset_distributed import JOB_DIGITS
 
 FORMAT = "tfrecord_io resume"
@@ -71,6 +72,50 @@ class ResumeJournal:
     def _name(self) -> str:
         return FileName.journal(self.output.stem)
 
+    @staticmethod
+    def new(settings: Mapping[str, str], sources: Sequence[SourceVersion]) -> Begun:
+        """A writing that is to begin, with an id of its own."""
+        return Begun(ShardName.new_id(), settings, list(sources))
+
+    @staticmethod
+    def version_of(source: Source) -> SourceVersion:
+        """The path, size and version of a file.
+
+        That of a shard that a manifest names has no time of its last change, which its writer changes when it gives a
+        staged shard its name; the manifest tells whether it was replaced.
+
+        Raises
+        ------
+        ValueError
+            Nothing says whether its content is still the same: a pipe, a file object, or a server without ETag and
+            times.
+        """
+        if source.can_be_read_again:
+            with closing(RandomAccessFile.open(source)) as file:
+                if file.version:
+                    path = hide_secrets(FileName.without_query(source.path))
+                    identity = {
+                        name: n for name, n in file.identity.items() if source.shard is None or name != "ctime_ns"
+                    }
+                    return {"path": path, "size": file.size, "version": file.version, **identity}
+        reason = (
+            "resume=True needs files whose changes are seen, by an ETag or a time of change, and this one has neither"
+        )
+        raise ValueError(f"'{printable(source.path)}': {reason}")
+
+    @staticmethod
+    def check_version(source: Source, version: SourceVersion) -> None:
+        """Raise ReplacedError if a file has another version by now."""
+        current = source
+        if source.remote is not None and source.shard is None:
+            fs = FsspecFileSystem(source.remote[0])
+            entry = fs.entry(source.remote[1])
+            if entry is None:
+                raise ReplacedError(errno.ESTALE, "the file was removed while it was read", source.path)
+            current = Source.of_entry(fs, entry)
+        if {**ResumeJournal.version_of(current), "path": version["path"]} != version:
+            raise ReplacedError(errno.ESTALE, "the file was changed while it was read; convert it again", source.path)
+
     def read(self) -> Begun | None:
         """The writing that was begun; None if there is none to go on with.
 
@@ -79,7 +124,7 @@ class ResumeJournal:
         CorruptRecordError
             The journal is damaged.
         """
-        fs, directory = directory_of(self.output, self.storage)
+        fs, directory = self.output.location(self.storage)
         entry = fs.entry(directory + self._name, is_file=True)
         if entry is None:
             return None
@@ -100,7 +145,7 @@ class ResumeJournal:
             file.write(_as_json(document))
 
     def remove(self) -> None:
-        remove_file(self.path, self.storage)
+        locate(self.path, self.storage).remove()
 
     @contextmanager
     def hold_lock(self) -> Iterator[None]:
@@ -111,7 +156,7 @@ class ResumeJournal:
         OSError
             Another process is at work, or has just finished.
         """
-        fs, directory = directory_of(self.output, self.storage)
+        fs, directory = self.output.location(self.storage)
         if not isinstance(fs, LocalFileSystem):
             yield
             return
@@ -130,7 +175,7 @@ class ResumeJournal:
 
     def parts(self, id: str) -> Iterator[tuple[Document, Source]]:
         """The descriptions of the parts of a writing, and their files; those that are damaged or gone are left out."""
-        fs, directory = directory_of(self.output, self.storage)
+        fs, directory = self.output.location(self.storage)
         entries = {entry.basename: entry for entry in fs.listing(directory)}
         for name in sorted(entries):
             part = FileName.parse(name)
@@ -139,7 +184,7 @@ class ResumeJournal:
                 with suppress(CorruptRecordError, FileNotFoundError):
                     document = self._document(fs, entries[name])
                     if document.get("staged") == staged:
-                        yield document, source_of(fs, entries[staged])
+                        yield document, Source.of_entry(fs, entries[staged])
 
     def _document(self, fs: FileSystem, entry: Entry) -> Document:
         """The JSON object in a file."""
@@ -166,42 +211,3 @@ def _as_json(document: Document) -> bytes:
 
 def _checksum(document: Document) -> str:
     return f"{crc32c(json.dumps(document, sort_keys=True).encode()):08x}"
-
-
-def version_of(source: Source) -> SourceVersion:
-    """The path, size and version of a file.
-
-    That of a shard that a manifest names has no time of its last change, which its writer changes when it gives a
-    staged shard its name; the manifest tells whether it was replaced.
-
-    Raises
-    ------
-    ValueError
-        Nothing says whether its content is still the same: a pipe, a file object, or a server without ETag and times.
-    """
-    if source.can_be_read_again:
-        with closing(open_random_access(source)) as file:
-            if file.version:
-                path = hide_secrets(without_query(source.path))
-                identity = {name: n for name, n in file.identity.items() if source.shard is None or name != "ctime_ns"}
-                return {"path": path, "size": file.size, "version": file.version, **identity}
-    reason = "resume=True needs files whose changes are seen, by an ETag or a time of change, and this one has neither"
-    raise ValueError(f"'{printable(source.path)}': {reason}")
-
-
-def is_version(noted: Mapping[str, Any], version: SourceVersion) -> bool:
-    """True if a version that was noted is this one."""
-    return noted == version
-
-
-def check_version(source: Source, version: SourceVersion) -> None:
-    """Raise ReplacedError if a file has another version by now."""
-    current = source
-    if source.remote is not None and source.shard is None:
-        fs = FsspecFileSystem(source.remote[0])
-        entry = fs.entry(source.remote[1])
-        if entry is None:
-            raise ReplacedError(errno.ESTALE, "the file was removed while it was read", source.path)
-        current = source_of(fs, entry)
-    if {**version_of(current), "path": version["path"]} != version:
-        raise ReplacedError(errno.ESTALE, "the file was changed while it was read; convert it again", source.path)

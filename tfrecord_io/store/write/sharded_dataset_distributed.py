@@ -22,16 +22,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.store.filesystem.locate import is_url
+from tfrecord_io.store.filesystem.directories import remove_directories
+from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
-from tfrecord_io.store.paths.file_names import FileName, new_id
-from tfrecord_io.store.paths.manifest import NO_CONTENT, Manifest
+from tfrecord_io.store.paths.file_names import FileName, ShardName
+from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.resolve_output import Output
-from tfrecord_io.store.write.atomic import directory_of, open_named, open_publication, place_of, remove_file
-from tfrecord_io.store.write.atomic_local import LocalOutput, remove_directories
+from tfrecord_io.store.write.atomic import open_named
+from tfrecord_io.store.write.atomic_local import LocalOutput
 from tfrecord_io.store.write.change import Change, Whole
 from tfrecord_io.store.write.output_file import OutputFile
-from tfrecord_io.store.write.publication import Publication, WrittenShard
+from tfrecord_io.store.write.publication import Publication, WrittenShard, place_of
 
 JOB_DIGITS = 8  # of an id, that all attempts of a writing share
 
@@ -78,8 +79,8 @@ class DistributedTarget:
         FileExistsError
             As by `tfrecord_io.store.write.publication.Publication`.
         """
-        output, id = absolute(output, storage), id or new_id()
-        writer = open_publication(output, change, storage, id=id, is_staged=True)
+        output, id = output.absolute(storage), id or ShardName.new_id()
+        writer = Publication.start(output, change, storage, id=id, is_staged=True)
         output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
         known = None if writer.known is None else writer.known._replace(files=())
         model = writer.place.model([posixpath.basename(output.shard(0)), *writer.model])
@@ -96,7 +97,7 @@ class DistributedTarget:
 
     def begin_publication(self, output: Output, content: Manifest) -> Publication:
         """The writer that publishes shards of this content to `output`; SchemaError if they cannot be added."""
-        writer = open_publication(
+        writer = Publication.start(
             output, self.change, self.storage, id=self.id, is_staged=True, keeps_stored=self.resumable
         )
         writer.check(content)  # before anything is moved
@@ -109,10 +110,10 @@ class DistributedTarget:
 
     def _new_attempt(self) -> str:
         """A new id of an attempt, with the beginning of the writing's id."""
-        return self.id[:JOB_DIGITS] + new_id()[JOB_DIGITS:]
+        return self.id[:JOB_DIGITS] + ShardName.new_id()[JOB_DIGITS:]
 
     def _open(self, task: int, name: str) -> OutputFile:
-        fs, directory = directory_of(self.output, self.storage)
+        fs, directory = self.output.location(self.storage)
         path = f"{self.output.path}: task {task}"
         if isinstance(fs, FsspecFileSystem):
             fs.make_directory(directory.rstrip("/"))
@@ -142,7 +143,7 @@ class DistributedTarget:
 
     def find_published(self) -> Manifest | None:
         """The manifest of the dataset, if this writing has published its shards."""
-        manifest = place_of(*directory_of(self.output, self.storage), self.output.stem).find()
+        manifest = place_of(*self.output.location(self.storage), self.output.stem).find()
         is_own = manifest is not None and (manifest.id == self.id or manifest.has_shards_of(self.id))
         return manifest if is_own else None
 
@@ -151,7 +152,7 @@ class DistributedTarget:
         if self.output.grows:
             return None
         change = Whole(overwrite=True)  # whatever is there is looked at
-        writer = open_publication(self.output, change, self.storage, id=self.id, is_staged=True)
+        writer = Publication.start(self.output, change, self.storage, id=self.id, is_staged=True)
         completed = writer.complete()
         if completed is None:
             return None
@@ -177,7 +178,7 @@ class DistributedTarget:
 
         Uploads of attempts that were killed are aborted: their parts would stay stored and be charged for.
         """
-        fs, directory = directory_of(self.output, self.storage)
+        fs, directory = self.output.location(self.storage)
         prefix = f"_{self.id[:JOB_DIGITS]}"
         names: list[str] = []  # of staged files, and of temporary files of attempts that were killed
         try:
@@ -188,7 +189,7 @@ class DistributedTarget:
             left[""] = error
         for name in place_of(fs, directory, self.output.stem).remove_many(names) if names else ():
             try:
-                remove_file(self.output.folder + name, self.storage)
+                locate(self.output.folder + name, self.storage).remove()
             except OSError as error:
                 left[name] = error
         if isinstance(fs, FsspecFileSystem):
@@ -215,9 +216,9 @@ class Attempt:
     def __init__(self, target: DistributedTarget, task: int) -> None:
         self._target, self._task, self._id = target, task, target._new_attempt()
         self.output, self.known = target.output, target.known
-        self.side_by_side = not isinstance(directory_of(target.output, target.storage)[0], FsspecFileSystem)
+        self.side_by_side = not isinstance(target.output.location(target.storage)[0], FsspecFileSystem)
         self.shards: Sequence[WrittenShard] = ()
-        self.content = NO_CONTENT
+        self.content = Manifest()
         self._names: dict[tuple[str, int], str] = {}
 
     def open(self, index: int, folder: str) -> OutputFile:
@@ -242,11 +243,4 @@ class Attempt:
         """Remove the files that have appeared."""
         folder = self._target.output.folder
         for name in self._names.values():
-            remove_file(folder + name, self._target.storage)
-
-
-def absolute(output: Output, storage: StorageOptions) -> Output:
-    """A copy of the output with an absolute path, for processes with another working directory."""
-    if storage.filesystem is None and not is_url(output.base):
-        return replace(output, base=os.path.abspath(output.base))
-    return output
+            locate(folder + name, self._target.storage).remove()

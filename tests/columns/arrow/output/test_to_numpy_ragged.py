@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.columns.arrow.output.to_numpy import Ragged, joined_objects, shape_of_all
+from tfrecord_io.columns.arrow.output.to_numpy import Ragged
 
 rows = st.lists(st.lists(st.integers(-9, 9), max_size=4), max_size=8)
 
@@ -59,8 +59,8 @@ def test_several_are_what_they_are_joined(parts: list[list[list[int] | None]]) -
         counts = np.array([len(cell) for cell in cells if cell is not None], np.int64)
         made.append(Ragged.from_present(values, counts, None if valid.all() else valid))
     whole = Ragged.concatenate(made)
-    assert shape_of_all(made) == whole.common_shape()
-    objects = joined_objects(made)
+    assert Ragged.shape_of_all(made) == whole.common_shape()
+    objects = Ragged.joined_objects(made)
     assert [cell is None or cell.flags.writeable for cell in objects] == [True] * len(whole)
     expected = [None if cell is None else cell.tolist() for cell in whole.objects(0, len(whole))]
     assert [None if cell is None else cell.tolist() for cell in objects] == expected

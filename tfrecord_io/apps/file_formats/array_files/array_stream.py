@@ -12,15 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES, ArrayFile
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import (
-    BatchStream,
-    Projection,
-    add_attributes,
-    add_dimensions,
-    fields_of,
-    open_input,
-    short_type_name,
-)
+from tfrecord_io.columns import BatchStream, Column, Projection, fields_of, label_columns, open_input
 from tfrecord_io.errors import EncodeError, printable
 
 _MAX_ROWS = 65_536
@@ -75,7 +67,7 @@ class ArrayStream(BatchStream):
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "consumed" if self._ended else "partly consumed" if self._started else ""
-        columns = ", ".join(f"{printable(f.name)}: {short_type_name(f.type, f.metadata)}" for f in self.schema)
+        columns = ", ".join(f"{printable(f.name)}: {Column(f.type, f.metadata).short_name}" for f in self.schema)
         files = f"{self.num_files:,} file{'s' * (self.num_files != 1)}"
         rows = "rows" if self.num_rows is None else f"{self.num_rows:,} row{'s' * (self.num_rows != 1)}"
         return f"<tfrecord_io.typing.ArrayStream {rows} of {files}{state and f', {state}'} ({columns})>"
@@ -146,8 +138,8 @@ def stream_of(
         names = names or list(empty)[:1]  # without columns, there are still rows
         _columns(empty)  # all of them: their names must differ
         schema = open_input(_columns({name: empty[name] for name in names}), encodings=encodings).schema
-        schema = add_attributes(schema, {name: arrays[name].attributes for name in names})
-        schema = add_dimensions(schema, {name: arrays[name].dims for name in names})
+        attributes = {name: arrays[name].attributes for name in names}
+        schema = label_columns(schema, attributes, {name: arrays[name].dims for name in names})
         return project(schema, batches(names, encodings, schema), projection)
 
     def batches(names: list[str], encodings: Mapping[str, str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -26,7 +26,7 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import TYPE, as_arrow_type, is_other_time, record_dimension
+from tfrecord_io.columns import Column, record_dimension
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, needs, printable
 
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
@@ -70,7 +70,7 @@ def stream_of_group(
     arrays = put_rows_first({name: open(name) for name in needed_arrays(names, project)}, labels, record_dim, open)
     units_of_bounds = _units_of_bounds(labels) if decode_cf else {}
     for name, array in arrays.items():
-        type_name = labels[name].attributes.pop(TYPE, None)
+        type_name = labels[name].attributes.pop(Column.TYPE_ATTRIBUTE, None)
         if decode_cf:
             group, _, local_name = name.rpartition("/")
             attributes = {**units_of_bounds.get((group, local_name), {}), **labels[name].attributes}
@@ -87,12 +87,14 @@ def _restore_time_type(array: StoredArray, type_name: str) -> StoredArray:
     if not isinstance(empty, np.ndarray) or empty.dtype.kind not in "mM" or empty.ndim > 1:
         return array
     try:
-        type_ = as_arrow_type(type_name)
+        type_ = Column.parse(type_name).type
     except (SchemaError, TypeError):
         type_ = pa.null()
     is_time = pa.types.is_time(type_)
-    if not is_other_time(type_) or is_time != (empty.dtype.kind == "m"):
-        reason = f"its attribute '{TYPE}' is '{printable(type_name)}', and its values are {empty.dtype}"
+    if not Column(type_).is_other_time or is_time != (empty.dtype.kind == "m"):
+        reason = (
+            f"its attribute '{Column.TYPE_ATTRIBUTE}' is '{printable(type_name)}', and its values are {empty.dtype}"
+        )
         raise DecodeError(reason, path=array.path, expected="times of day, or with a zone", got=type_name)
     steps = [pa.timestamp(type_.unit)] if not is_time else [pa.duration(type_.unit), pa.int64()]
     if is_time and type_.bit_width == 32:

@@ -25,11 +25,10 @@ from tfrecord_io.apps.file_formats.array_files.open_array import (
     open_array,
 )
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE
-from tfrecord_io.apps.file_formats.tables.left_out_files import warn_of_left_out
 from tfrecord_io.apps.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.base import Options, check_keywords
 from tfrecord_io.bytes import NPY, NPZ, Array
-from tfrecord_io.columns import TensorValues, element_of_dtype, open_input, tensor_field, tensors_to_column
+from tfrecord_io.columns import Column, TensorValues, open_input
 from tfrecord_io.errors import EncodeError, TFRecordError
 from tfrecord_io.store import Source, find_files
 from tfrecord_io.typing import StorageLike
@@ -85,7 +84,7 @@ def open_npy(path: Paths, *, storage_options: StorageLike | None = None) -> Arra
     if isinstance(path, str | os.PathLike):
         files = find_files(path, suffixes_of(NPY), storage)
         if files.is_directory:
-            warn_of_left_out(files, (NPY,))
+            files.warn_of_left_out((NPY,))
             return stream_of_objects(files.sources, partial(_array, name=array_name(os.fspath(path))))
         source = files.single(_WAYS)
         return _stream({array_name(source.path): source}, npy_array)
@@ -199,7 +198,7 @@ def stream_of_npz(path: Any, *, project: Project | None = None, **keywords: Any)
         raise TypeError(f"open_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
     files = find_files(path, NPZ.suffixes, storage)
     if files.is_directory:
-        warn_of_left_out(files, (NPZ,))
+        files.warn_of_left_out((NPZ,))
         return stream_of_objects(files.sources, partial(_members, project=project))
     with ExitStack() as opened:
         arrays = opened.enter_context(_members(files.single(_ARCHIVES), project))
@@ -257,7 +256,7 @@ class _Column:
     def field(self) -> pa.Field:
         if self.is_tensor:
             shape = (None,) * len(self.shape) if None in self.shape else self.shape
-            return tensor_field(self.name, element_of_dtype(self.dtype), shape)
+            return Column.of_tensors(self.name, TensorValues.dtype_of(self.dtype), shape).field
         plain = open_input({self.name: np.empty(0, self.dtype)}).schema.field(0)
         return plain if not self.shape else plain.with_type(pa.list_(plain.type))
 
@@ -285,13 +284,13 @@ class _Column:
         if not self.is_tensor:
             offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
             return pa.ListArray.from_arrays(offsets, _plain(np.concatenate(values)))
-        element = element_of_dtype(self.dtype)
+        element = TensorValues.dtype_of(self.dtype)
         data = [np.ascontiguousarray(v.astype(element.dtype, copy=False)).reshape(-1).view(np.uint8) for v in values]
         offsets = np.cumsum([0, *map(len, data)])
         shapes: Any = self.shape
         if None in self.shape:
             shapes = np.array([value.shape for value in values], np.int64).reshape(len(values), len(self.shape))
-        return tensors_to_column(TensorValues(element, np.concatenate(data), offsets, shapes), len(values))
+        return TensorValues(element, np.concatenate(data), offsets, shapes).to_array(len(values))
 
 
 def _plain(values: Array) -> pa.Array:

@@ -33,7 +33,7 @@ from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options, column_list
 from tfrecord_io.bytes import HDF5, MAX_RECORD_BYTES, Array
 from tfrecord_io.columns import Ragged, declaration, fields_of
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, needs, printable, warn
-from tfrecord_io.store import OutputStream, Source, find_files, named_temporary_folder, open_file, open_output
+from tfrecord_io.store import Source, find_files, named_temporary_folder, open_output
 from tfrecord_io.typing import FileMode
 from tfrecord_io.write import WriteReport
 
@@ -75,7 +75,7 @@ def open_hdf5(
     """
     source = find_files(path, HDF5.suffixes, Options.from_keywords(keywords).storage).single(SINGLE)
     with ExitStack() as opened:
-        raw = opened.enter_context(closing(open_file(source)))
+        raw = opened.enter_context(closing(source.open_file()))
         return stream_of_file(
             raw, source, opened=opened, limits=limits, project=project, record_dim=record_dim, decode_cf=decode_cf
         )
@@ -438,7 +438,7 @@ def write_file(
             temporary = TemporaryFile(file)
             rows = temporary.raising_failed_writes(write)(temporary)
         file.seek(0)
-        shutil.copyfileobj(file, OutputStream(output), BLOCK_BYTES)
+        shutil.copyfileobj(file, output.as_stream(), BLOCK_BYTES)
         return WriteReport(
             os.fspath(target), rows, bytes=output.offset, compression=None, columns=export.names, rounded={}
         )

@@ -27,9 +27,9 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE, EXC
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
 from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.bytes import HDF5, NETCDF, Array
-from tfrecord_io.columns import RECORD, Ragged
+from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, needs, printable
-from tfrecord_io.store import find_files, named_temporary_folder, open_file
+from tfrecord_io.store import find_files, named_temporary_folder
 from tfrecord_io.typing import FileMode
 from tfrecord_io.write import WriteReport
 
@@ -62,7 +62,7 @@ def open_netcdf(
     source = find_files(path, NETCDF.suffixes, Options.from_keywords(keywords).storage).single(SINGLE)
     labelled: dict[str, Any] = {"record_dim": record_dim, "decode_cf": decode_cf}
     with ExitStack() as opened:
-        raw = opened.enter_context(closing(open_file(source)))
+        raw = opened.enter_context(closing(source.open_file()))
         begin = raw.read(len(HDF5.magic[0]))
         raw.seek(0)
         if begin.startswith(HDF5.magic):
@@ -149,7 +149,7 @@ def to_netcdf(
 
     def write(temporary: TemporaryFile) -> int:
         with h5netcdf.File(temporary, "w") as file:
-            file.dimensions = {RECORD: None}
+            file.dimensions = {Column.ROW_DIMENSION: None}
             return export.write(temporary.raising_failed_writes(_Writer(file, compressed, export).append))
 
     return write_file(target, export, mode, write)
@@ -170,7 +170,7 @@ class _Writer:
         begin = self._rows.get(name, 0)
         self._rows[name] = end = begin + len(values)
         if self._size < end:
-            self._file.resize_dimension(RECORD, end)
+            self._file.resize_dimension(Column.ROW_DIMENSION, end)
             self._size = end
         if values.size:
             try:

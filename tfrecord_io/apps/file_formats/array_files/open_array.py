@@ -26,7 +26,7 @@ import numpy as np
 
 from tfrecord_io.bytes import CODECS, IDX, MAX_AXES, MAX_RECORD_BYTES, Array, read_header
 from tfrecord_io.errors import DecodeError, EncodeError, printable
-from tfrecord_io.store import RawFile, Source, named_temporary_folder, open_file, open_source, without_query
+from tfrecord_io.store import FileName, RawFile, Source, named_temporary_folder
 
 BLOCK_BYTES = 8 << 20  # of rows read at a time
 _COPY_BYTES = 1 << 20
@@ -214,10 +214,10 @@ Opener = Callable[..., ArrayFile]
 
 def open_array(source: Source, opener: Opener) -> ArrayFile:
     """Open an array file, which may be compressed, with the `opener` of its format."""
-    stream = open_source(source)
+    stream = source.open_stream()
     if stream.compression is None:
         stream.close()
-        file: Any = open_file(source)
+        file: Any = source.open_file()
         seekable = True
     else:
         file, seekable = io.BufferedReader(RawFile(stream, None), _BUFFER), False
@@ -247,7 +247,7 @@ class Archive:
 
     def __init__(self, source: Source) -> None:
         self.path = source.path
-        file = open_file(source)
+        file = source.open_file()
         try:
             file.peek(1)  # a web server's first response shows whether it supports ranges
             if not file.seekable():
@@ -334,6 +334,6 @@ def array_name(path: str) -> str:
     >>> array_name("data/features.npy"), array_name("train-images-idx3-ubyte.gz")
     ('features', 'train-images-idx3-ubyte')
     """
-    name = without_query(path).rstrip("/").replace(os.sep, "/").rpartition("/")[2]
+    name = FileName.without_query(path).rstrip("/").replace(os.sep, "/").rpartition("/")[2]
     stem, suffix = os.path.splitext(plain := CODECS.without_suffix(name))
     return stem if suffix.lower() in (".npy", ".npz") else plain

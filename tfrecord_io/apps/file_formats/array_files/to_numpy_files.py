@@ -20,27 +20,10 @@ import pyarrow as pa
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions, check_keywords
 from tfrecord_io.bytes import Array, extension_of, header, is_text_dtype
-from tfrecord_io.columns import (
-    RECORD,
-    TYPE,
-    Ragged,
-    attributes_of,
-    dimension_names,
-    dimensions_of,
-    empty_batch,
-    is_bytes,
-    is_other_time,
-    is_plain,
-    leaf_arrays,
-    leaf_fields,
-    missing_step,
-    numpy_dtype,
-    to_rows,
-    types_within,
-)
+from tfrecord_io.columns import Column, Ragged, dimension_names, empty_batch, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
 from tfrecord_io.read import Reader, Scan, open_scan, options_from_call, plan_source, unwrap_scans
-from tfrecord_io.store import OutputStream, leads_out, open_output
+from tfrecord_io.store import Directory, open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import FrameSink, Piece, WriteReport
 
@@ -208,7 +191,7 @@ def to_npz(
         forms, rows = _measure_columns(scan, names, meter.part())
         groups = _groups(forms, rows)
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
-        with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
+        with zipfile.ZipFile(output.as_stream(), "w", method) as archive:
             for group in groups:
                 for name, blocks in _arrays(scan, group, forms, meter.part(Fraction(1, len(groups)))):
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -221,7 +204,9 @@ def to_npz(
 def _warn_of_times(fields: Iterable[pa.Field]) -> None:
     """Warn of columns whose times NumPy cannot hold, and reads back as another type."""
     for field in fields:
-        if (unknown_type := next(filter(is_other_time, types_within(field.type)), None)) is not None:
+        if (
+            unknown_type := next((part for part in Column(field).types_within() if Column(part).is_other_time), None)
+        ) is not None:
             become = "durations" if pa.types.is_time(unknown_type) else "times in UTC without a zone"
             text = (
                 f"column '{printable(field.name)}': NumPy has no {unknown_type}, so that these values become {become}"
@@ -232,7 +217,7 @@ def _warn_of_times(fields: Iterable[pa.Field]) -> None:
 def _check_member(name: str) -> None:
     """Refuse a name that zip files cannot hold, or that leads out of the folder when the archive is unpacked."""
     member = f"{name}.npy"
-    reason = leads_out(member.replace("\\", "/"))
+    reason = Directory.leads_out(member.replace("\\", "/"))
     if reason is None and len(member.encode()) > _LONGEST_NAME:
         reason = "it is too long"
     if reason is not None:
@@ -393,11 +378,11 @@ def _blocks(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> Itera
 def _array(array: pa.Array, field: pa.Field, reader: Reader, row: int, *, group: bool = False) -> Any:
     """The rows of a column as one array; of a `group`, lists remain, and bytes are objects. `row`: the first one."""
     _refuse_missing(array, field, reader, row)
-    rows = to_rows(array, field)
-    keeps_bytes = group and is_bytes(field.type)
+    rows = Column(field).rows(array)
+    keeps_bytes = group and Column(field.type).is_bytes
     _refuse_dtype(rows.values.dtype, field, allows_objects=keeps_bytes)
     if isinstance(rows, Ragged):
-        if keeps_bytes or (group and rows.shapes is None and is_plain(rows.values)):
+        if keeps_bytes or (group and rows.has_plain_values):
             return rows
         values = _stack(rows, field.name, row)
     else:
@@ -411,12 +396,12 @@ def _refuse_missing(array: pa.Array, field: pa.Field, reader: Reader, row: int) 
     """Raise EncodeError for the first missing value; a missing time is NaT."""
     if array.null_count:
         is_nested = pa.types.is_nested(array.type) or isinstance(array.type, pa.BaseExtensionType)
-        dtype = None if is_nested else numpy_dtype(array.type)
+        dtype = None if is_nested else Column(array.type).numpy_dtype
         if dtype is None or dtype.kind not in "mM":
             record = _record(reader, row + array.is_null().index(True).as_py())
             reason = "it has no value, and an array cannot mark missing values"
             raise EncodeError(reason, feature=field.name, record=record, hint=_MISSING, hint_cli=_MISSING_CLI)
-    if (missing := missing_step(array, field)) is not None:
+    if (missing := Column(field).missing_step(array)) is not None:
         record = _record(reader, row + missing)
         reason = "an item of its list has no value, and an array cannot mark missing values"
         raise EncodeError(reason, feature=field.name, record=record, hint=_EXCLUDE, hint_cli=_EXCLUDE_CLI)
@@ -429,7 +414,7 @@ def _refuse_dtype(dtype: np.dtype[Any], field: pa.Field, *, allows_objects: bool
         reason = f"the file format has no {dtype}: NumPy would store it as bytes of no type"
     elif dtype.kind == "O" and not allows_objects:
         reason = f"the file format has no {field.type}: in NumPy its values are objects, which are stored as pickles"
-        if is_bytes(field.type):
+        if Column(field.type).is_bytes:
             name, restored = printable(field.name), "NumPy's bytes of fixed width (S3) are restored of"
             hint += f'; {restored} write_tfrecord(…, column_encoding={{"{name}": "raw"}})'
             hint_cli += f"; {restored} tfr convert --column-encoding {shlex.quote(f'{name}=raw')}"
@@ -456,10 +441,12 @@ class Export:
         self._scan, self.storage = _scan(source, keywords)
         fields = leaf_fields(self._scan.schema)
         self.names = tuple(field.name for field in fields)
-        types = {field.name: {TYPE: str(field.type)} for field in fields if is_other_time(field.type)}
-        self.attributes = {field.name: attributes_of(field) | types.get(field.name, {}) for field in fields}
+        types = {
+            field.name: {Column.TYPE_ATTRIBUTE: str(field.type)} for field in fields if Column(field.type).is_other_time
+        }
+        self.attributes = {field.name: Column(field).attributes | types.get(field.name, {}) for field in fields}
         _warn_of_times(field for field in fields if field.name not in types)
-        self._stated = {field.name: dimensions_of(field) for field in fields}
+        self._stated = {field.name: Column(field).dimensions for field in fields}
         self._sizes: dict[str, int] = {}
         outer = {name.rpartition("/")[0] for name in self.names if "/" in name}
         if both := outer.intersection(self.names):
@@ -473,7 +460,7 @@ class Export:
 
     def dimensions(self, name: str, shape: Sequence[int]) -> list[str]:
         """Names for all dimensions of a column, whose rows have this shape."""
-        return [RECORD, *dimension_names(name.rpartition("/")[2], shape, self._stated[name], self._sizes)]
+        return [Column.ROW_DIMENSION, *dimension_names(name.rpartition("/")[2], shape, self._stated[name], self._sizes)]
 
     def write(self, append: Callable[[str, Array | Ragged, bool], None]) -> int:
         """Pass the rows of each column, batch by batch, with whether they are bytes; returns their number.
@@ -498,7 +485,7 @@ class Export:
                             row=row,
                         )
                     try:
-                        append(field.name, values, is_bytes(field.type))
+                        append(field.name, values, Column(field.type).is_bytes)
                     except EncodeError as error:
                         error.record = None if error.record is None else _record(reader, row + error.record)
                         raise

@@ -31,18 +31,7 @@ from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options
 from tfrecord_io.bytes import MAX_RECORD_BYTES, ZARR, Array
 from tfrecord_io.columns import Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, needs, printable
-from tfrecord_io.store import (
-    FileSystem,
-    LocalFileSystem,
-    NewFolder,
-    join_below,
-    leads_out,
-    links_out,
-    locate,
-    name_fault,
-    new_folder,
-    raise_os_errors,
-)
+from tfrecord_io.store import Directory, NewFolder, locate, name_fault
 from tfrecord_io.write import WriteReport
 
 if TYPE_CHECKING:
@@ -80,7 +69,7 @@ def open_zarr(
         code = errno.ENOENT if entry is None else errno.ENOTDIR
         text = "no such Zarr folder" if entry is None else "a Zarr array or group is a folder"
         raise OSError(code, text, fs.display_path(name))
-    store = _folder_store()(fs, entry.name)
+    store = _folder_store()(Directory.from_filesystem(fs, entry.name))
     shown = fs.display_path(entry.name)
     with library_errors(shown), _quiet():
         group = zarr.open(store, mode="r")
@@ -166,25 +155,24 @@ def _quiet() -> Iterator[None]:
 class _Folder:
     """The files of a folder on disk or in a bucket, none of which may be outside of it."""
 
-    def __init__(self, fs: FileSystem, root: str) -> None:
-        self.fs, self.root = fs, root.rstrip("/")
+    def __init__(self, directory: Directory) -> None:
+        self.directory, self.fs, self.root = directory, directory.fs, directory.name.rstrip("/")
 
     def name(self, key: str) -> str:
         """The name of the file of a key."""
         path = f"{self.fs.display_path(self.root)}: {printable(key)}"
-        if (reason := leads_out(key)) is not None:
+        if (reason := Directory.leads_out(key)) is not None:
             raise DecodeError(f"the name of an array or a chunk leads out of the folder: {reason}", path=path)
-        name = join_below(self.root, key)
-        if isinstance(self.fs, LocalFileSystem) and links_out(self.root, name):
+        name = self.directory.join(key)
+        if self.directory.is_left_by(name):
             raise DecodeError("a symbolic link leads out of the folder", path=path, hint="copy the file into it")
         return name
 
     def read(self, name: str, begin: int, end: int | None) -> bytes | None:
         """Bytes of a file, from the end if `begin` is negative; None if the file does not exist."""
-        if not isinstance(self.fs, LocalFileSystem):
+        if not self.fs.is_local:
             try:
-                with raise_os_errors(self.fs.display_path(name)):
-                    return bytes(self.fs.fsspec.cat_file(name, start=begin, end=end))  # type: ignore[attr-defined]
+                return self.fs.read_range(name, begin, end)
             except (FileNotFoundError, IsADirectoryError):
                 return None
         try:
@@ -198,9 +186,7 @@ class _Folder:
         if not stat.S_ISREG(status.st_mode) or size > MAX_RECORD_BYTES:
             reason = f"a chunk of {size} bytes" if stat.S_ISREG(status.st_mode) else "not a regular file"
             raise DecodeError(reason, path=name, expected=MAX_RECORD_BYTES, got=size)
-        with open(name, "rb") as file:
-            file.seek(begin)
-            return file.read(max(0, size))
+        return self.fs.read_range(name, begin, begin + max(0, size))
 
 
 @cache
@@ -211,9 +197,9 @@ def _folder_store() -> type[Any]:
         supports_writes = supports_deletes = False
         supports_listing = True
 
-        def __init__(self, fs: FileSystem, root: str) -> None:
+        def __init__(self, directory: Directory) -> None:
             super().__init__(read_only=True)
-            self._folder, self.bytes_read = _Folder(fs, root), 0
+            self._folder, self.bytes_read = _Folder(directory), 0
 
         def __eq__(self, other: object) -> bool:
             return self is other
@@ -276,7 +262,7 @@ def to_zarr(source: Any, target: Any, **keywords: Any) -> WriteReport:
             raise EncodeError(
                 reason, feature=name, hint=f"rename it, or {EXCLUDE}", hint_cli=f"rename it, or {EXCLUDE_CLI}"
             )
-    with new_folder(os.fspath(target).rstrip("/"), export.storage) as folder:
+    with NewFolder.begin(os.fspath(target).rstrip("/"), export.storage) as folder:
         store = _new_store()(folder)
         writer = _Writer(zarr.open_group(store, mode="w", zarr_format=2), export)
         rows = export.write(writer.append)

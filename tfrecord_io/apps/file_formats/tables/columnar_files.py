@@ -23,18 +23,9 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
 )
 from tfrecord_io.base import ProgressMeter
 from tfrecord_io.bytes import ARROW, ORC, PARQUET, Format
-from tfrecord_io.columns import (
-    can_unify,
-    empty_table,
-    is_bytes,
-    is_list_like,
-    is_text,
-    one_dictionary,
-    types_within,
-    value_bytes,
-)
+from tfrecord_io.columns import Column, empty_table, value_bytes
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.store import Source, open_file
+from tfrecord_io.store import Source
 
 _BATCH_ROWS, _BATCH_BYTES = 16_384, 16 << 20  # whichever is less
 _AHEAD_BYTES = 64 << 20  # of row groups that are read in advance
@@ -52,7 +43,7 @@ def _source(format: Format, open: Callable[[Any], Opened], paths: list[str], opt
 
     @contextmanager
     def open_rows(source: Source) -> Iterator[Opened]:
-        with closing(open_file(source)) as file:
+        with closing(source.open_file()) as file:
             if file.peek(4).startswith(b"FEA1"):
                 raise DecodeError("Feather version 1", path=source.path, expected=format.title, hint=_REWRITE)
             with arrow_errors(source.path, format.title):
@@ -108,7 +99,7 @@ def _categorical(schema: pa.Schema, names: list[str] | None) -> list[str]:
     """The columns of categories in no order, which are those of the writer's choice."""
     fields = (field for field in schema if t.is_dictionary(field.type) and not field.type.ordered)
     counts, selected = Counter(schema.names), {*(schema.names if names is None else names)}
-    wanted = (field.name for field in fields if can_unify(field.type))
+    wanted = (field.name for field in fields if Column(field.type).can_unify)
     return [name for name in wanted if counts[name] == 1 and name in selected]
 
 
@@ -135,7 +126,7 @@ class _Categories:
     def unite(self) -> pa.Array:
         none = pa.array([], pa.int64())  # indices wide enough for all categories
         parts = pa.chunked_array([pa.DictionaryArray.from_arrays(none, part) for part in self._parts])
-        return one_dictionary(parts).chunk(0).dictionary
+        return Column(parts.type).one_dictionary(parts).chunk(0).dictionary
 
 
 def _apply_categories(batches: Iterator[pa.RecordBatch], by_name: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
@@ -166,7 +157,11 @@ def _beginning_with(categories: pa.Array, columns: list[pa.DictionaryArray]) -> 
     make = pa.DictionaryArray.from_arrays
     other_columns = [column for column in columns if not _begins_with(categories, column.dictionary)]
     first = make(pa.array([], columns[0].type.index_type), categories)
-    combined = iter(one_dictionary(pa.chunked_array([first, *other_columns])).chunks[1:])
+    combined = iter(
+        Column(pa.chunked_array([first, *other_columns]).type)
+        .one_dictionary(pa.chunked_array([first, *other_columns]))
+        .chunks[1:]
+    )
     combined_ids = set(map(id, other_columns))
     return [next(combined) if id(column) in combined_ids else make(column.indices, categories) for column in columns]
 
@@ -212,7 +207,7 @@ def parquet_writer(sink: Any, schema: pa.Schema) -> Any:
     """Open a writer of Parquet; ArrowTypeError if rows of a column have no values, which pyarrow does not read back."""
     import pyarrow.parquet as pq
 
-    inner = (inner_type for type_ in schema.types for inner_type in types_within(type_, storage=True))
+    inner = (inner_type for type_ in schema.types for inner_type in Column(type_).types_within(storage=True))
     if any(t.is_fixed_size_list(inner_type) and not inner_type.list_size for inner_type in inner):
         raise pa.ArrowTypeError("Parquet holds no lists of the fixed size 0")
     return pq.ParquetWriter(sink, schema)
@@ -300,7 +295,7 @@ class OrcWriter(AbstractContextManager["OrcWriter"]):
 
 _OF_ORC = (
     *(t.is_boolean, t.is_signed_integer, t.is_float32, t.is_float64, t.is_date32),
-    *(is_bytes, t.is_fixed_size_binary, is_text),
+    *(t.is_binary, t.is_large_binary, t.is_fixed_size_binary, t.is_string, t.is_large_string),
 )
 
 
@@ -315,7 +310,7 @@ def _orc_type(type_: pa.DataType) -> pa.DataType:
         return _orc_type(type_.value_type)
     if t.is_struct(type_):
         return pa.struct([field.with_type(_orc_type(field.type)) for field in type_])
-    if is_list_like(type_):
+    if Column(type_).is_list:
         return pa.list_(type_.value_field.with_type(_orc_type(type_.value_type)))
     if t.is_decimal128(type_) and 0 <= type_.scale <= type_.precision:
         return type_

@@ -41,9 +41,9 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
 )
 from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered
 from tfrecord_io.bytes import CSV, TSV, Array
-from tfrecord_io.columns import arrow_file, is_compared_as_storage, numpy_dtype, uncommon
+from tfrecord_io.columns import Column, arrow_file, uncommon
 from tfrecord_io.errors import DecodeError, SchemaWarning, printable, warn
-from tfrecord_io.store import Source, without_compression
+from tfrecord_io.store import FileName, Source
 
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
@@ -73,7 +73,7 @@ class Cells:
     def parsing(self, path: str) -> Any:
         from pyarrow import csv
 
-        suffix_delimiter = "\t" if without_compression(path).endswith(TSV.suffixes) else ","
+        suffix_delimiter = "\t" if FileName.without_compression(path).endswith(TSV.suffixes) else ","
         return csv.ParseOptions(delimiter=self.delimiter or suffix_delimiter, newlines_in_values=True)
 
     def conversion(self, types: dict[str, pa.DataType] | None, names: Sequence[str] | None = None) -> Any:
@@ -461,7 +461,7 @@ def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> _CsvWriter
         if any(check(field.type) for check in (t.is_binary, t.is_large_binary, t.is_fixed_size_binary)):
             raise pa.ArrowTypeError("CSV holds no bytes")
     for at in uncommon(schema):
-        if is_compared_as_storage(type_ := schema.field(at).type):
+        if Column(type_ := schema.field(at).type).is_compared_as_storage:
             schema = schema.set(at, schema.field(at).with_type(type_.storage_type))
     return _CsvWriter(csv.CSVWriter(sink, schema, write_options=csv.WriteOptions(delimiter=delimiter)))
 
@@ -478,7 +478,7 @@ class _CsvWriter(AbstractContextManager["_CsvWriter"]):
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """ArrowInvalid for a year without four digits, a time beyond a day, or an offset from UTC with seconds."""
         for at in uncommon(batch.schema):
-            if is_compared_as_storage(batch.column(at).type):
+            if Column(batch.column(at).type).is_compared_as_storage:
                 column = batch.column(at).storage
                 batch = batch.set_column(at, batch.schema.field(at).with_type(column.type), column)
         for column in batch.columns:
@@ -498,9 +498,9 @@ def _is_written(column: pa.Array) -> bool:
         minute = np.timedelta64(1, "m").astype(f"m8[{type_.unit}]").astype(np.int64)
         return not (offsets % minute).any() and _is_written(local)  # pyarrow writes no seconds of an offset
     if t.is_time(type_):
-        begin, end = np.array([0, 1], "m8[D]").astype(numpy_dtype(type_)).astype(np.int64).tolist()
+        begin, end = np.array([0, 1], "m8[D]").astype(Column(type_).numpy_dtype).astype(np.int64).tolist()
     elif t.is_date(type_) or (t.is_timestamp(type_) and type_.unit != "ns"):  # nanoseconds end in 2262
-        begin, end = np.array(["0000", "10000"], "M8[Y]").astype(numpy_dtype(type_)).astype(np.int64).tolist()
+        begin, end = np.array(["0000", "10000"], "M8[Y]").astype(Column(type_).numpy_dtype).astype(np.int64).tolist()
     else:
         return True
     earliest, latest = pc.min_max(column).values()

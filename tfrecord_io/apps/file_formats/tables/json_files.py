@@ -34,19 +34,7 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
 )
 from tfrecord_io.base import BYTES_PER_CELL, LIMITS, Expansion, ProgressMeter
 from tfrecord_io.bytes import JSON
-from tfrecord_io.columns import (
-    BYTES_KEY,
-    Schema,
-    arrow_file,
-    as_field,
-    from_plain_form,
-    is_glob,
-    is_list_like,
-    json_lines,
-    plain_form,
-    to_plain_form,
-    uncommon,
-)
+from tfrecord_io.columns import BYTES_KEY, Column, NamePattern, Schema, arrow_file, json_lines, uncommon
 from tfrecord_io.errors import DecodeError, for_cli, printable
 from tfrecord_io.store import Source
 
@@ -136,7 +124,7 @@ def _infer_schema(files: TableFiles) -> pa.Schema:
     options = files.options
     fields = [] if options.schema is None else [field.to_arrow() for field in Schema.parse(options.schema)]
     overrides = (options.schema_overrides or {}).items()
-    fields += [as_field(name, type_).to_arrow() for name, type_ in overrides if not is_glob(name)]
+    fields += [Schema({name: type_})[0].to_arrow() for name, type_ in overrides if not NamePattern(name).is_glob]
     types = {field.name: parsed_type(field.type) for field in fields}
     declared = pa.schema([(name, type_) for name, type_ in types.items() if type_ is not None])
     for source in files.sources:
@@ -287,7 +275,7 @@ class JsonWriter(AbstractContextManager["JsonWriter"]):
     def write_batch(self, batch: pa.RecordBatch) -> None:
         rows = 1 + len(batch) * _WRITTEN_BYTES // max(1, batch.nbytes)  # as text they take several times as much
         for at in uncommon(batch.schema):
-            column = to_plain_form(batch.column(at))
+            column = Column(batch.column(at).type).to_plain_form(batch.column(at))
             batch = batch.set_column(at, batch.schema.field(at).with_type(column.type), column)
         for begin in range(0, len(batch), rows):
             lines = json_lines(pa.Table.from_batches([batch.slice(begin, rows)]))
@@ -432,14 +420,14 @@ def parsed_type(type_: pa.DataType) -> pa.DataType | None:
     """
     if t.is_binary(type_) or t.is_large_binary(type_) or t.is_fixed_size_binary(type_):
         return _BASE64
-    if (form := plain_form(type_)) != type_:
+    if (form := Column(type_).plain_form) != type_:
         return parsed_type(form)
     if t.is_dictionary(type_):
         return parsed_type(type_.value_type)
     if t.is_struct(type_):
         children = {child.name: parsed_type(child.type) for child in type_}
         return None if None in children.values() else pa.struct(list(children.items()))
-    if is_list_like(type_) and not isinstance(type_, pa.BaseExtensionType):
+    if Column(type_).is_list and not isinstance(type_, pa.BaseExtensionType):
         item = parsed_type(type_.value_type)
         return None if item is None else pa.list_(item)
     if t.is_nested(type_) or isinstance(type_, pa.BaseExtensionType):
@@ -455,10 +443,10 @@ def decode_column(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
     ArrowInvalid if text is not base64 or of this form, or a value does not fit.
     """
-    form = plain_form(type_)
+    form = Column(type_).plain_form
     array = _restore_type(array, form)
     array = array if array.type == form else array.cast(form)
-    return array if form == type_ else from_plain_form(array, type_)
+    return array if form == type_ else Column(type_).from_plain_form(array)
 
 
 def _restore_type(array: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -626,7 +614,7 @@ def _type_at(type_: pa.DataType | None, key: str | None) -> pa.DataType | None:
     if type_ is None:
         return None
     if key is _ITEM:
-        return type_.value_type if is_list_like(type_) else None
+        return type_.value_type if Column(type_).is_list else None
     at = type_.get_field_index(key) if t.is_struct(type_) else -1
     return type_.field(at).type if at >= 0 else None
 

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.apps.file_formats.tables.left_out_files import warn_of_left_out
 from tfrecord_io.base import (
     DEFAULT_LIMITS,
     DEFAULT_STORAGE,
@@ -26,10 +25,10 @@ from tfrecord_io.base import (
     condition_of,
 )
 from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream, load
-from tfrecord_io.columns import Projection, Schema, empty_batch, first_refused, selectable, short_type_name
+from tfrecord_io.columns import Column, Projection, RowFault, Schema, empty_batch, selectable
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
 from tfrecord_io.read import PartitionColumns, RowFilter, add_filter_columns, open_path, options_from_call
-from tfrecord_io.store import Entry, OutputStream, RawFile, Source, find_files, open_output, open_source, total
+from tfrecord_io.store import Entry, RawFile, Source, find_files, open_output, total
 from tfrecord_io.typing import ProgressLike, SchemaLike
 from tfrecord_io.write import FrameSink, Piece, WriteReport
 
@@ -107,7 +106,7 @@ class TableFiles:
             find_files(path, suffixes, options.storage, partitioned=True, listed=listings.get(path)) for path in paths
         ]
         for match in matches:
-            warn_of_left_out(match, formats)
+            match.warn_of_left_out(formats)
         sources = [source for match in matches for source in match.sources]
         folders, overrides = PartitionColumns.from_folders(sources).override_types(options.schema_overrides, sources)
         if formats[0].typed and overrides:
@@ -265,7 +264,7 @@ def arrow_errors(path: str, format: str) -> Iterator[None]:
 
 def open_decompressed_file(source: Source, meter: ProgressMeter | None = None) -> io.BufferedReader:
     """Open a file, which may be compressed, to be read in order; `meter` is advanced by the bytes of the file."""
-    stream = open_source(source)
+    stream = source.open_stream()
     raw = RawFile(stream, None) if meter is None else _MeteredFile(stream, source.size, meter)
     return io.BufferedReader(raw, _BUFFER)
 
@@ -367,7 +366,7 @@ def _write_rows(
     refuse_types(reader.schema, open_writer, format.instead)
     if not format.compressed:
         with open_output(target, storage, mode=mode) as output:
-            rows = _write_batches(reader, OutputStream(output), open_writer, format)
+            rows = _write_batches(reader, output.as_stream(), open_writer, format)
             size, compression = output.offset, None
     else:
         sink = FrameSink(target, storage, mode=mode, threads=options.thread_count)
@@ -428,7 +427,7 @@ def refuse_types(schema: pa.Schema, open_writer: OpenWriter, instead: str) -> No
     """Refuse a column of a type that the format does not have."""
     for field in schema:
         if _refuses(empty_batch(pa.schema([field])), open_writer):
-            reason = f"a column of {short_type_name(field.type, field.metadata)} cannot be stored in this file format"
+            reason = f"a column of {Column(field.type, field.metadata).short_name} cannot be stored in this file format"
             hint, hint_cli = _hints(instead)
             raise EncodeError(reason, feature=field.name, hint=hint, hint_cli=hint_cli)
 
@@ -442,8 +441,8 @@ def refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, instead: str) 
     for at, field in enumerate(batch.schema):
         column = batch.select([at])
         if _refuses(column, open_writer):
-            row = first_refused(len(batch), lambda begin, end: _refuses(column[begin:end], open_writer))  # noqa: B023
-            type_name = short_type_name(field.type, field.metadata)
+            row = RowFault.first_refused(len(batch), lambda begin, end: _refuses(column[begin:end], open_writer))  # noqa: B023
+            type_name = Column(field.type, field.metadata).short_name
             reason = f"a value of this {type_name} is out of range for this file format"
             hint, hint_cli = _hints(instead)
             return EncodeError(reason, feature=field.name, record=row, hint=hint, hint_cli=hint_cli)

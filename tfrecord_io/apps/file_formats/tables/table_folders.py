@@ -32,21 +32,7 @@ from tfrecord_io.bytes import ARROW, PARQUET, Format, load
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.read import open_path, options_from_call
-from tfrecord_io.store import (
-    Entry,
-    FileName,
-    LocalFileSystem,
-    NewFolder,
-    check_writable,
-    list_directory,
-    locate,
-    new_folder,
-    new_id,
-    new_parent,
-    open_output,
-    path_text,
-    remove_file,
-)
+from tfrecord_io.store import Entry, FileName, Listing, NewFolder, ShardName, locate, open_output, path_text
 from tfrecord_io.typing import WriteMode
 from tfrecord_io.write import WriteReport, WrittenFile
 
@@ -296,29 +282,30 @@ class _Target:
 
     def __init__(self, path: str, storage: StorageOptions, format: Format, options: FolderOptions) -> None:
         self.path, self._storage, self._format, self._options = path, storage, format, options
-        self._fs, self._name = locate(path, storage)
-        check_writable(self._fs, self._name)
+        location = locate(path, storage)
+        location.check_writable()
+        self._fs, self._name = location
         self._old: list[Entry] = []
 
     @contextmanager
     def begin(self, stored: pa.Schema) -> Iterator[_Stage]:
         """Look at what the folder has, and make a directory for the files."""
         mode = self._options.mode or "error"
-        is_local = isinstance(self._fs, LocalFileSystem)
+        is_local = self._fs.is_local
         if mode != "error":
             self._old = self._existing()
         if mode == "append":
             self._check_appended(stored)
         with ExitStack() as opened:
             scratch = opened.enter_context(tempfile.TemporaryDirectory(prefix="tables-"))
-            folder = new_folder(self.path, self._storage) if mode == "error" else None
+            folder = NewFolder.begin(self.path, self._storage) if mode == "error" else None
             if folder is not None and is_local:
                 root = os.path.dirname(opened.enter_context(folder).table("part"))
             else:
                 root = os.path.join(scratch, "files")
                 os.makedirs(root)
                 folder = None
-            yield _Stage(root, scratch, "" if mode == "error" else new_id(), folder)
+            yield _Stage(root, scratch, "" if mode == "error" else ShardName.new_id(), folder)
 
     def publish(self, stage: _Stage, rows: dict[str, int]) -> list[WrittenFile]:
         """Put the files into the folder, and remove the old versions."""
@@ -333,7 +320,7 @@ class _Target:
                 path = f"{self.path}/{name}"
                 with (
                     open(stage.path(name), "rb") as file,
-                    new_parent(path, self._storage),
+                    locate(path, self._storage).new_parent(),
                     open_output(path, self._storage, mode="error") as output,
                 ):
                     while data := file.read(_COPY_BYTES):
@@ -342,7 +329,7 @@ class _Target:
         except BaseException:
             for path in published:
                 with suppress(OSError):
-                    remove_file(path, self._storage)
+                    locate(path, self._storage).remove()
             raise
         for entry in self._replaced_files(rows):
             self._fs.remove(entry.name)
@@ -357,7 +344,9 @@ class _Target:
             raise NotADirectoryError(errno.ENOTDIR, "a file, not a folder", self.path)
         suffixes = suffixes_of(self._format)
         files = (
-            e for e in list_directory(self._fs, entry.name) if not (e.directory or FileName.parse(e.basename).is_hidden)
+            e
+            for e in Listing.of_directory(self._fs, entry.name).entries
+            if not (e.directory or FileName.parse(e.basename).is_hidden)
         )
         return [e for e in files if e.basename.lower().endswith(suffixes)]
 

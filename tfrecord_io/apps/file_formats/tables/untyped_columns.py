@@ -16,16 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.columns import (
-    Schema,
-    apply_overrides,
-    declaration,
-    is_glob,
-    is_list_like,
-    logical_name,
-    matches,
-    struct_fields,
-)
+from tfrecord_io.columns import Column, NamePattern, Schema, apply_overrides, declaration
 from tfrecord_io.errors import DecodeError, SchemaError, printable
 
 ADVICE = "declare the types of such columns with schema_overrides=, for example as text"
@@ -61,7 +52,7 @@ def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Calla
         for field in apply_overrides(pa.schema(list(types.items())), options.schema_overrides):
             arrow = field.to_arrow()
             if arrow.type != types[field.column] and not can_parse(arrow.type):
-                name = logical_name(arrow.type, arrow.metadata)
+                name = Column(arrow.type, arrow.metadata).logical_name
                 advice = "declare it with schema=, or declare it as text"
                 advice_cli = "declare it as text with --type"
                 raise SchemaError(
@@ -78,16 +69,20 @@ def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Calla
 def inferred_names(names: Sequence[str], options: SourceOptions) -> list[str]:
     """The columns whose types are inferred: none with ``schema=``."""
     keys = options.schema_overrides or {}
-    declared = {name for name in names if any(key == name or (is_glob(key) and matches(key, name)) for key in keys)}
+    declared = {
+        name
+        for name in names
+        if any(key == name or (NamePattern(key).is_glob and NamePattern(key).matches(name)) for key in keys)
+    }
     return [] if options.schema is not None else [name for name in names if name not in declared]
 
 
 def floats_in(array: pa.Array) -> Iterator[pa.Array]:
     """The floats of an array, or of its items and fields at any level."""
     if t.is_struct(array.type):
-        for field in struct_fields(array):
+        for field in Column(array.type).struct_fields(array):
             yield from floats_in(field)
-    elif is_list_like(array.type):
+    elif Column(array.type).is_list:
         yield from floats_in(array.flatten())
     elif t.is_floating(array.type):
         yield array
@@ -174,7 +169,7 @@ def text_hints(name: str, type_: pa.DataType) -> tuple[str, str]:
 
 
 def _as_text(type_: pa.DataType) -> pa.DataType:
-    if is_list_like(type_):
+    if Column(type_).is_list:
         return pa.list_(_as_text(type_.value_type))
     if t.is_struct(type_):
         return pa.struct([(child.name, _as_text(child.type)) for child in type_])

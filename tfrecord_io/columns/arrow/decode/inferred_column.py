@@ -29,8 +29,9 @@ from tfrecord_io.columns.arrow.buffers import column_mask, mask_of, split_by_kin
 from tfrecord_io.columns.arrow.decode.companion_checks import Companions, product
 from tfrecord_io.columns.arrow.decode.lists import is_nothing
 from tfrecord_io.columns.arrow.tensor_values import first_invalid
-from tfrecord_io.columns.schema.inferred_type import KindCount, Observation, RecordRef, earliest, join, join_columns
+from tfrecord_io.columns.schema.inferred_type import KindCount, Observation, earliest, join, join_columns
 from tfrecord_io.errors import MissingDependencyError, SchemaError
+from tfrecord_io.store import RecordRef
 
 _NO_ROWS = np.zeros(0, np.int64)
 _OF_NO_FILE = partial(RecordRef, None)

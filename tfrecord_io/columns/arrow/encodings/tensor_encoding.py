@@ -18,7 +18,7 @@ from tfrecord_io.bytes import Array, Dtype, Kind
 from tfrecord_io.columns.arrow.buffers import offsets_of
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.arrow.tensor_values import TensorValues, first_invalid, misfits
-from tfrecord_io.columns.schema.tensor_types import EncodingRules, Shape, encoding_rules
+from tfrecord_io.columns.schema.tensor_types import EncodingRules, Shape, encoding_rules, written_encodings
 
 
 class DecodedCells(NamedTuple):
@@ -77,6 +77,16 @@ class TensorEncoding(EncodingRules):
     def for_kind(self, kind: Kind, element: Dtype) -> TensorEncoding:
         """The encoding of records whose feature is of this type; itself, if it is not adaptive."""
         return self
+
+    @staticmethod
+    def of(name: str) -> TensorEncoding:
+        """Find an encoding by its name; ValueError, with the valid names, if it is unknown."""
+        return tensor_encoding(name)
+
+    @staticmethod
+    def written_names() -> list[str]:
+        """The names of the encodings that columns can be written with."""
+        return written_encodings()
 
     def __repr__(self) -> str:
         return f"<tensor encoding {self.name}>"

@@ -75,6 +75,15 @@ class BatchSource:
         )
         return BatchSource(schema, convert(self.batches, row_base), self.rows, parts)
 
+    def with_plain_layouts(self) -> BatchSource:
+        """Replace views and run-ends of data by plain layouts."""
+        schema = pa.schema([f.with_type(nested_handed(f.type)) for f in self.schema], self.schema.metadata)
+        if schema.equals(self.schema):
+            return self
+        arrays = (map(plain_layout, batch.columns) for batch in self.batches)
+        batches = (pa.RecordBatch.from_arrays(list(columns), schema=schema) for columns in arrays)
+        return BatchSource(schema, batches, self.rows)
+
     def fit_to(self, first: pa.Schema, who: str) -> BatchSource:
         """This source, which `who` names, converted to the schema of the data before it, or a SchemaError."""
         if self.schema.equals(first, check_metadata=True):
@@ -306,16 +315,6 @@ def _batch_of_structs(data: Any) -> pa.RecordBatch:
         row, advice = structs.is_null().index(True).as_py(), "drop it, or pass a table with the array as a column"
         raise EncodeError("a struct that is null cannot be a row", record=row, hint=advice)
     return pa.RecordBatch.from_struct_array(structs)
-
-
-def use_plain_layouts(source: BatchSource) -> BatchSource:
-    """Replace views and run-ends of data by plain layouts."""
-    schema = pa.schema([f.with_type(nested_handed(f.type)) for f in source.schema], source.schema.metadata)
-    if schema.equals(source.schema):
-        return source
-    arrays = (map(plain_layout, batch.columns) for batch in source.batches)
-    batches = (pa.RecordBatch.from_arrays(list(columns), schema=schema) for columns in arrays)
-    return BatchSource(schema, batches, source.rows)
 
 
 def _length(data: Any) -> int | None:

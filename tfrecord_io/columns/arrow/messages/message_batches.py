@@ -16,7 +16,7 @@ import pyarrow as pa
 from tfrecord_io.base import MIB, Expansion, MessageType, and_more, counted, ordered
 from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FieldValues, Frames, get_engine, wire_reason
 from tfrecord_io.columns.arrow.buffers import bitmap_buffer, bitmap_of, list_array, offsets_of, scatter, variable_width
-from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder, batch_of
+from tfrecord_io.columns.arrow.decode.batch_builder import batch_of
 from tfrecord_io.columns.arrow.messages.message_tree import JSON, TIMES, MessageField, MessageNode, Scalar, message_tree
 from tfrecord_io.columns.arrow.messages.well_known import json_texts, time_numbers
 from tfrecord_io.columns.arrow.row_fault import RowFault, faults_of_lists, first_failing
@@ -95,9 +95,6 @@ class MessageBatchBuilder:
         reason = f"fields were left out that the message '{printable(self._type.name)}' does not have, by number"
         advice = "a newer descriptor may have them"
         warn(f"{printable(path)}: {reason}: {shown}{more}; {advice}", SchemaWarning)
-
-
-AnyBatchBuilder = BatchBuilder | MessageBatchBuilder
 
 
 Unknown = Counter[str]

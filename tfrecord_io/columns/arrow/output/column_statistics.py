@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -37,9 +37,6 @@ EXAMPLE_BYTES = 1 << 10  # a larger value has a short text as its example
 DISTINCT_BYTES = 64  # longer values on average, such as images, are not compared
 
 
-HEADINGS = ("column", "type", "nulls", "range", "mean", "length", "distinct", "example")
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class ColumnSummary(Report):
     """One column of a description.
@@ -49,6 +46,8 @@ class ColumnSummary(Report):
     text, bytes in binary. ``stored`` is the type in which records have the values, if it holds less than ``type``:
     "float32" for float64. ``min_shape`` and ``max_shape`` are the smallest and largest size of each axis of tensors.
     """
+
+    HEADINGS: ClassVar[tuple[str, ...]] = ("column", "type", "nulls", "range", "mean", "length", "distinct", "example")
 
     name: str
     type: str
@@ -88,7 +87,7 @@ class ColumnSummary(Report):
         return name, self.shown_type, f"{self.nulls:,}", extent, mean, lengths, distinct, example
 
     def _summary(self) -> Summary:
-        return Summary("", HEADINGS, [self.row()])
+        return Summary("", self.HEADINGS, [self.row()])
 
 
 class ColumnAccumulator:

@@ -49,8 +49,13 @@ class RecordDicts:
         self._idle: list[ObjectDecoder] = []
 
     @classmethod
-    def from_builder(cls, builder: BatchBuilder, plan: Plan) -> RecordDicts | None:
-        """The rows of a schema; None if one of its columns, or the engine, does not allow it."""
+    def from_builder(cls, builder: BatchBuilder, plan: Plan, *, as_bytes: bool = False) -> RecordDicts | None:
+        """The rows of a schema; None if one of its columns, or the engine, does not allow it.
+
+        With `as_bytes`, a record is its bytes, under the name of the one column.
+        """
+        if as_bytes:
+            return PayloadDicts(plan, builder.schema.names[0]) if len(builder.schema) == 1 else None
         slots = {column.name: slot for slot, column in enumerate(plan.columns)}
         columns = builder.column_forms()
         if len(columns) < len(builder.schema) or len(slots) < len(plan.columns):
@@ -89,11 +94,12 @@ class RecordDicts:
         return row
 
 
-class PayloadDicts:
+class PayloadDicts(RecordDicts):
     """Dicts of records that are read as bytes, with the bytes under the name of the column."""
 
     def __init__(self, plan: Plan, name: str) -> None:
-        self._plan, self._name = plan, name
+        super().__init__(plan, (), ())
+        self._name = name
 
     def row(self, frame: Any) -> dict[str, Any] | None:
         """See `RecordDicts.row`."""

@@ -23,6 +23,9 @@ from tfrecord_io.base import LIMITS, cpu_count, ordered
 from tfrecord_io.bytes import (
     Array,
     BytesSlots,
+    ColumnBuffers,
+    Kind,
+    Layout,
     bytes_objects,
     copy_runs,
     is_text_dtype,
@@ -32,6 +35,7 @@ from tfrecord_io.bytes import (
     text_dtype,
 )
 from tfrecord_io.columns.arrow.buffers import (
+    column_mask,
     list_lengths,
     number_view,
     numpy_dtype,
@@ -41,8 +45,10 @@ from tfrecord_io.columns.arrow.buffers import (
     struct_fields,
     typed_view,
     valid_mask,
+    variable_width,
     writable,
 )
+from tfrecord_io.columns.arrow.decode.lists import absent, widen
 from tfrecord_io.columns.arrow.output.to_python import python_values
 from tfrecord_io.columns.arrow.tensor_values import (
     column_to_ndarray,
@@ -85,6 +91,22 @@ class Ragged:
         shapes = [part.shapes for part in parts if part.shapes is not None]
         return cls(values, offsets, np.concatenate(shapes) if shapes else None, joined_valid(parts))
 
+    @staticmethod
+    def join(parts: list[Dense | Ragged], threads: int = 1) -> Dense | Ragged:
+        """Join the rows of several arrays of one column, in memory of the caller, and writable; empties the list."""
+        whole = parts[0]
+        if len(parts) > 1 and isinstance(whole, Ragged):
+            whole = Ragged.concatenate(parts, threads)  # type: ignore[arg-type]
+        elif len(parts) > 1:
+            values, valid = [part.values for part in parts], joined_valid(parts)
+            join = _join_texts if is_text_dtype(whole.values.dtype) else partial(concatenate, threads=threads)
+            del whole
+            parts.clear()
+            whole = Dense(join(values), valid)
+        parts.clear()
+        whole.values = writable(whole.values)
+        return whole
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -97,9 +119,32 @@ class Ragged:
         """How many values each of the rows [begin, end) has."""
         return self.offsets[begin + 1 : end + 1] - self.offsets[begin:end]
 
+    @staticmethod
+    def shape_of_all(parts: Sequence[Ragged]) -> tuple[int, ...] | None:
+        """The shape of every row of several that is not missing; None if they differ or all are missing."""
+        present = []
+        for part in parts:
+            shapes = part.lengths[:, None] if part.shapes is None else part.shapes
+            present.append(shapes if part.valid is None else shapes[part.valid])
+        shapes = np.concatenate(present)
+        if not len(shapes) or (shapes != shapes[0]).any():
+            return None
+        return tuple(shapes[0].tolist())
+
+    @staticmethod
+    def joined_objects(parts: Sequence[Ragged]) -> Array:
+        """An object array of the rows of several: writable views, None where one is missing; see `Ragged.objects`."""
+        rows = [Ragged(writable(part.values), part.offsets, part.shapes, part.valid) for part in parts]
+        return np.concatenate([np.empty(0, object), *(part.objects(0, len(part)) for part in rows)])
+
+    @property
+    def has_plain_values(self) -> bool:
+        """True if the values are numbers in one dimension, without shapes of the rows."""
+        return self.shapes is None and is_plain(self.values)
+
     def common_shape(self) -> tuple[int, ...] | None:
         """The shape of every row that is not missing; None if they differ or all are missing."""
-        return shape_of_all([self])
+        return Ragged.shape_of_all([self])
 
     def stack(self, shape: tuple[int, ...]) -> Array:
         """Stack the rows, each of this shape, in one array; zeros (None in objects and text) where a row is missing."""
@@ -206,24 +251,6 @@ def is_plain(values: Array) -> bool:
     return bool(is_own and values.dtype.kind in "iuf" and values.dtype.isnative)
 
 
-def shape_of_all(parts: Sequence[Ragged]) -> tuple[int, ...] | None:
-    """The shape of every row of several that is not missing; None if they differ or all are missing."""
-    present = []
-    for part in parts:
-        shapes = part.lengths[:, None] if part.shapes is None else part.shapes
-        present.append(shapes if part.valid is None else shapes[part.valid])
-    shapes = np.concatenate(present)
-    if not len(shapes) or (shapes != shapes[0]).any():
-        return None
-    return tuple(shapes[0].tolist())
-
-
-def joined_objects(parts: Sequence[Ragged]) -> Array:
-    """An object array of the rows of several: writable views, None where one is missing; see `Ragged.objects`."""
-    rows = [Ragged(writable(part.values), part.offsets, part.shapes, part.valid) for part in parts]
-    return np.concatenate([np.empty(0, object), *(part.objects(0, len(part)) for part in rows)])
-
-
 def joined_valid(parts: Sequence[Any]) -> Array | None:
     """The `valid` of the rows of several; None if no row is missing."""
     if all(part.valid is None for part in parts):
@@ -285,6 +312,16 @@ class Dense:
 
     values: Array  # the first axis counts the rows
     valid: Array | None = None  # False where a row is missing; None: no row is missing
+
+    @classmethod
+    def from_present(cls, values: Array, valid: Array | None) -> Dense:
+        """Make rows from those that are not missing; zeros in the others."""
+        return cls(values if valid is None else scatter(values, valid), valid)
+
+    @classmethod
+    def of_bytes(cls, arrays: Sequence[pa.Array], threads: int = 1) -> Dense:
+        """The rows of arrays of bytes, as objects."""
+        return cls(bytes_objects([_slots(array) for array in arrays], threads))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -427,7 +464,7 @@ def _scalars(array: pa.Array, missing: bool) -> Dense:
         return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), valid_mask(array))
     dtype = numpy_dtype(type_)
     if is_bytes(type_):
-        return bytes_rows([array])
+        return Dense.of_bytes([array])
     if dtype is None:  # decimals and others
         return Dense(np.fromiter(python_values(array), object, len(array)))
     valid, values = valid_mask(array), number_view(array)
@@ -435,32 +472,11 @@ def _scalars(array: pa.Array, missing: bool) -> Dense:
     return Dense(_blank(values, valid), valid)
 
 
-def bytes_rows(arrays: Sequence[pa.Array], threads: int = 1) -> Dense:
-    """The rows of arrays of bytes, as objects."""
-    return Dense(bytes_objects([_slots(array) for array in arrays], threads))
-
-
 def _slots(array: pa.Array) -> BytesSlots:
     offsets = offset_view(array)
     data = array.buffers()[2]
     content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
     return content, offsets, valid_mask(array)
-
-
-def join_rows(parts: list[Rows], threads: int = 1) -> Rows:
-    """Join the rows of several arrays of one column, in memory of the caller, and writable; empties the list."""
-    whole = parts[0]
-    if len(parts) > 1 and isinstance(whole, Ragged):
-        whole = Ragged.concatenate(parts, threads)  # type: ignore[arg-type]
-    elif len(parts) > 1:
-        values, valid = [part.values for part in parts], joined_valid(parts)
-        join = _join_texts if is_text_dtype(whole.values.dtype) else partial(concatenate, threads=threads)
-        del whole
-        parts.clear()
-        whole = Dense(join(values), valid)
-    parts.clear()
-    whole.values = writable(whole.values)
-    return whole
 
 
 def _join_texts(parts: list[Array]) -> Array:
@@ -508,3 +524,27 @@ def _leaves(field: pa.Field, array: pa.Array) -> Iterator[tuple[pa.Field, pa.Arr
             yield from _leaves(lists, pa.ListArray.from_arrays(offsets, values, mask=missing))
     else:
         yield field, array
+
+
+def listed_values(column: ColumnBuffers | None, kind: Kind) -> tuple[Array, Array, Array]:
+    """The values of the lists of a decoded column, bytes as objects; the length of each; True for each that is there.
+
+    None is a column without rows. RowFault if a row has values of another kind.
+    """
+    lists = absent("", 0, kind, Layout.LIST) if column is None else widen(column, kind, Layout.LIST)
+    assert lists.values is not None
+    assert lists.offsets is not None
+    counts, present = np.diff(lists.offsets).astype(np.int64), column_mask(lists)
+    if kind is not Kind.BYTES:
+        return lists.values, counts, present
+    assert lists.value_offsets is not None
+    texts = variable_width(
+        pa.binary(),
+        len(lists.value_offsets) - 1,
+        nulls=0,
+        validity=None,
+        offsets=lists.value_offsets,
+        values=lists.values,
+    )
+    with memory_errors():
+        return texts.to_numpy(zero_copy_only=False), counts, present

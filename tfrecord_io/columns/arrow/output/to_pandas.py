@@ -23,14 +23,7 @@ from tfrecord_io.base import cpu_count
 from tfrecord_io.bytes import Array, NumberColumn, join_numbers
 from tfrecord_io.columns.arrow.buffers import list_lengths, offsets_of, replace_columns, struct_fields
 from tfrecord_io.columns.arrow.casts import one_dictionary
-from tfrecord_io.columns.arrow.output.to_numpy import (
-    bytes_rows,
-    joined_objects,
-    memory_error,
-    memory_errors,
-    number_dtype,
-    to_rows,
-)
+from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, memory_error, memory_errors, number_dtype, to_rows
 from tfrecord_io.columns.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
 from tfrecord_io.columns.arrow.pandas_types import labels_from_json, series_of_categories, series_of_pandas
 from tfrecord_io.columns.arrow.tensor_values import column_to_ndarray, column_to_nested_cells, is_list_of_tensors
@@ -545,7 +538,7 @@ def _lists_of_numbers(table: pa.Table, columns: Iterable[int], stated: Mapping[s
             continue
         plain = pa.field("", field.type)
         rows = [to_rows(chunk, plain) for chunk in chunks]
-        cells[at] = joined_objects(rows)  # type: ignore[arg-type]
+        cells[at] = Ragged.joined_objects(rows)  # type: ignore[arg-type]
     return cells if len(cells) <= _MOST_INSERTED else {}
 
 
@@ -562,7 +555,7 @@ def _distinct_bytes(table: pa.Table, description: Mapping[str, Any]) -> dict[int
         longest = max(table.column(at).chunks, key=len)
         sample = longest.take(pa.array(np.arange(0, len(longest), -(-len(longest) // _SAMPLE))))
         if len(sample.unique()) * 8 > len(sample) * 7:
-            cells[at] = bytes_rows(table.column(at).chunks).values
+            cells[at] = Dense.of_bytes(table.column(at).chunks).values
     return cells
 
 

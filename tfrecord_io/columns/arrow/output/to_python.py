@@ -164,17 +164,8 @@ def python_columns(table: pa.Table) -> list[list[Any]]:
     return [rows_of(column, field) for column, field in zip(table.columns, table.schema, strict=True)]
 
 
-def json_line(record: dict[str, Any]) -> str:
-    """A record as JSON, in one line.
-
-    >>> json_line({"x": 1, "b": b"a"})
-    '{"x": 1, "b": {"base64": "YQ=="}}'
-    """
-    return json.dumps(json_value(record))
-
-
 def json_lines(table: pa.Table) -> list[str]:
-    """The rows of a table, each as `json_line`, column by column: several times as fast.
+    """The rows of a table, each as JSON in one line, column by column: several times as fast as row by row.
 
     >>> json_lines(pa.table({"x": [1, None], "s": ["a", "b"]}))
     ['{"x": 1, "s": "a"}', '{"x": null, "s": "b"}']

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 from tfrecord_io.base import DEFAULT_STORAGE, INT64_MAX, TFDS_FEATURES, TFDS_INFO, StorageOptions
 from tfrecord_io.bytes import FRAME_BYTES
 from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
-from tfrecord_io.store import Directory, leads_out
-
-FEATURES, INFO = TFDS_FEATURES, TFDS_INFO
-FILE_NAME = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # where dataset_info.json has no filepathTemplate
+from tfrecord_io.store import Directory
 
 
 class TfdsSplit(NamedTuple):
@@ -30,14 +28,26 @@ class TfdsSplit(NamedTuple):
         """True if files of this total size may be the files that TFDS wrote."""
         return self.bytes in (0, size, size - FRAME_BYTES * sum(self.lengths))
 
+    def files_between(self, begin: int, end: int) -> Iterator[tuple[str, tuple[int, int], int]]:
+        """The files with the rows from `begin` to `end`, the rows in each, and the number of its rows."""
+        first = 0
+        for file, length in zip(self.files, self.lengths, strict=True):
+            rows = max(begin - first, 0), min(end - first, length)
+            first += length
+            if rows[0] < rows[1]:
+                yield file, rows, length
 
-class TfdsInfo(NamedTuple):
+
+@dataclass(frozen=True, slots=True)
+class TfdsInfo:
     """Facts of ``dataset_info.json``: `path` is its own, `document` its content."""
 
     path: str
     file_format: str
     splits: Mapping[str, TfdsSplit]
     document: Mapping[str, Any]
+
+    FILE_NAME: ClassVar[str] = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # if there is no filepathTemplate
 
     @property
     def shard_lengths(self) -> dict[str, int]:
@@ -48,32 +58,56 @@ class TfdsInfo(NamedTuple):
             for file, length in zip(split.files, split.lengths, strict=True)
         }
 
+    @classmethod
+    def read(cls, folder: Directory) -> Self | None:
+        """The ``dataset_info.json`` of a directory; None if it has none, SchemaError if it is damaged."""
+        text = folder.read(TFDS_INFO)
+        if text is None:
+            return None
+        path = folder.display_path(TFDS_INFO)
+        try:
+            document = json.loads(text)
+            splits = {str(split["name"]): _split(document, split) for split in document.get("splits", [])}
+            if sum(sum(split.lengths) for split in splits.values()) > INT64_MAX:
+                raise ValueError("its shardLengths are not numbers of records")
+            return cls(path, str(document.get("fileFormat") or "tfrecord"), splits, document)
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+            reason = f"it is not a dataset_info.json of TFDS ({type(error).__name__}: {printable(str(error), 200)})"
+            raise SchemaError(reason, path=path) from error
+
+    @classmethod
+    def lengths_in(cls, path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> dict[str, int]:
+        """The `shard_lengths` of the dataset in a directory; none if TFDS did not describe it.
+
+        SchemaError if the description is damaged.
+        """
+        info = cls.read(Directory(cls.directory_of(path), storage))
+        return {} if info is None else info.shard_lengths
+
+    @staticmethod
+    def check_count(file: str, count: int, expected: int) -> None:
+        """Raise CorruptRecordError if a file has another number of records than ``dataset_info.json`` states."""
+        if count != expected:
+            reason = f"the file has {count} records, dataset_info.json lists {expected}"
+            advice = "it was truncated at the end of a record, or not the file that TFDS wrote: download it again"
+            raise CorruptRecordError(reason, path=file, expected=expected, got=count, hint=advice)
+
+    @staticmethod
+    def directory_of(path: str | os.PathLike[str]) -> str:
+        """The directory of a dataset, from the path of the directory or of the ``features.json`` in it."""
+        text = os.fspath(path)
+        head, _, name = text.replace(os.sep, "/").rpartition("/")
+        return (head or ".") if name == TFDS_FEATURES else text
+
 
 def read_features(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[Directory, bytes]:
     """The directory of a dataset, and its ``features.json``; FileNotFoundError if it has none."""
-    folder = Directory(dataset_directory(path), storage)
-    text = folder.read(FEATURES)
+    folder = Directory(TfdsInfo.directory_of(path), storage)
+    text = folder.read(TFDS_FEATURES)
     if text is None:
         reason = "no features.json, which TFDS writes next to a dataset's files"
-        raise FileNotFoundError(2, reason, folder.display_path(FEATURES))
+        raise FileNotFoundError(2, reason, folder.display_path(TFDS_FEATURES))
     return folder, text
-
-
-def read_info(folder: Directory) -> TfdsInfo | None:
-    """The ``dataset_info.json`` of a directory; None if it has none, SchemaError if it is damaged."""
-    text = folder.read(INFO)
-    if text is None:
-        return None
-    path = folder.display_path(INFO)
-    try:
-        document = json.loads(text)
-        splits = {str(split["name"]): _split(document, split) for split in document.get("splits", [])}
-        if sum(sum(split.lengths) for split in splits.values()) > INT64_MAX:
-            raise ValueError("its shardLengths are not numbers of records")
-        return TfdsInfo(path, str(document.get("fileFormat") or "tfrecord"), splits, document)
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
-        reason = f"it is not a dataset_info.json of TFDS ({type(error).__name__}: {printable(str(error), 200)})"
-        raise SchemaError(reason, path=path) from error
 
 
 def _split(document: Mapping[str, Any], split: Mapping[str, Any]) -> TfdsSplit:
@@ -93,35 +127,11 @@ def _file_names(info: Mapping[str, Any], split: Mapping[str, Any], count: int) -
         "NUM_SHARDS": f"{count:0{digits}d}",
         "SHARD_X_OF_Y": f"{{SHARD_INDEX}}-of-{count:0{digits}d}",
     }
-    template = str(split.get("filepathTemplate") or FILE_NAME)
+    template = str(split.get("filepathTemplate") or TfdsInfo.FILE_NAME)
     for key, text in values.items():
         template = template.replace(f"{{{key}}}", text)
     parts = template.split("{SHARD_INDEX}")
     names = tuple(f"{index:0{digits}d}".join(parts) for index in range(count))
-    if names and (reason := leads_out(names[0])) is not None:  # the others differ in a number
+    if names and (reason := Directory.leads_out(names[0])) is not None:  # the others differ in a number
         raise ValueError(f"the name of a file is '{printable(names[0], 100)}', and {reason}")
     return names
-
-
-def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> dict[str, int]:
-    """The number of records of each file by its path in the directory, from ``dataset_info.json``, if there is one.
-
-    SchemaError if it is damaged.
-    """
-    info = read_info(Directory(dataset_directory(path), storage))
-    return {} if info is None else info.shard_lengths
-
-
-def check_length(file: str, count: int, expected: int) -> None:
-    """Raise CorruptRecordError if a file has another number of records than ``dataset_info.json`` states."""
-    if count != expected:
-        reason = f"the file has {count} records, dataset_info.json lists {expected}"
-        advice = "it was truncated at the end of a record, or not the file that TFDS wrote: download it again"
-        raise CorruptRecordError(reason, path=file, expected=expected, got=count, hint=advice)
-
-
-def dataset_directory(path: str | os.PathLike[str]) -> str:
-    """The directory of a dataset, from the path of the directory or of the ``features.json`` in it."""
-    text = os.fspath(path)
-    head, _, name = text.replace(os.sep, "/").rpartition("/")
-    return (head or ".") if name == FEATURES else text

@@ -7,6 +7,7 @@ Tests: tests/plugins/tensorflow/test_feature_description.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, get_args
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Kind
-from tfrecord_io.columns.schema.column_features import as_shape, fixed_part
+from tfrecord_io.columns import Column
 from tfrecord_io.errors import SchemaError, printable
 
 KINDS = {"int64": Kind.INT64, "float32": Kind.FLOAT, "string": Kind.BYTES}  # the dtypes that TensorFlow parses
@@ -176,7 +177,7 @@ class FixedLenSequenceFeature:
 
     def __post_init__(self) -> None:
         shape = _fixed_shape(self.shape)
-        if fixed_part(shape) == 0:
+        if math.prod(shape) == 0:
             raise SchemaError(f"blocks of the shape {shape} have no values, so they cannot be counted", got=shape)
         _set(self, shape=shape, dtype=parse_dtype(self.dtype), default_value=_plain(self.default_value))
 
@@ -317,7 +318,7 @@ def _keys(source: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _fixed_shape(source: Any) -> tuple[int, ...]:
-    shape = as_shape(source)
+    shape = Column.parse_shape(source)
     sizes = tuple(axis for axis in shape if axis is not None)
     if len(sizes) < len(shape):
         reason = f"the shape {shape} has an unknown dimension"

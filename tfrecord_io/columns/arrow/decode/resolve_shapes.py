@@ -15,32 +15,21 @@ import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions, did_you_mean
 from tfrecord_io.bytes import LIST_MARK, SUPPORTED_DTYPES, ColumnBuffers, Kind, Layout, ShapeSource, element
-from tfrecord_io.columns import (
-    BY_WIRE,
-    FEATURE_LIST,
-    LIST,
-    RAW,
-    Field,
-    RawImageForm,
-    RowFault,
-    Schema,
-    Shape,
-    as_field,
-    column_mask,
-    dtype_metadata,
-    dtype_of,
-    is_call,
-    is_glob,
-    is_nothing,
-    stated_dtypes,
-    tensor_type,
-    text_of,
-)
+from tfrecord_io.columns.arrow.buffers import column_mask
+from tfrecord_io.columns.arrow.decode.lists import is_nothing
+from tfrecord_io.columns.arrow.decode.stated_shapes import dtype_of, stated_dtypes, text_of
+from tfrecord_io.columns.arrow.row_fault import RowFault
+from tfrecord_io.columns.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW
+from tfrecord_io.columns.schema.column_selection import is_glob
+from tfrecord_io.columns.schema.field import Field
+from tfrecord_io.columns.schema.field_makers import as_field, is_call
+from tfrecord_io.columns.schema.image_form import RawImageForm
+from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.columns.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.store import Source
 
-Sample = Callable[[ScanOptions, tuple[str, ...]], Sequence[DecodedChunk]]
+Sample = Callable[[ScanOptions, tuple[str, ...]], list[Mapping[str, ColumnBuffers]]]
 """Decodes the first records, of these columns, with these options."""
 
 
@@ -97,7 +86,7 @@ def _sampled_columns(
     options = options.changed(schema="infer", schema_overrides=None, progress=False)
     while True:
         try:
-            chunks = decode_sample(options, (*stated, *values))
+            return decode_sample(options, (*stated, *values))
         except FeatureNotFoundError as missing:
             if missing.feature in values:  # whose kind is not needed
                 values.remove(str(missing.feature))
@@ -105,7 +94,6 @@ def _sampled_columns(
             if missing.feature not in stated:
                 raise
             raise _missing_size(str(missing.feature), stated[str(missing.feature)], missing) from None
-        return [chunk.columns for chunk in chunks if chunk.rows]
 
 
 def _missing_size(name: str, column: _OpenColumn, missing: FeatureNotFoundError) -> FeatureNotFoundError:

@@ -1,0 +1,218 @@
+"""Encode batches in slices, whose columns are converted together, and these in pieces of frames.
+
+Tests: tests/write/test_writer_slices.py, tests/write/test_writer_forms.py and tests/laws/test_written_bytes.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from operator import add, mul
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.base import LIMITS, MIB, MessageType, Task, WriteOptions, too_large
+from tfrecord_io.bytes import FRAME_BYTES, ArrowReader, Encoder, Engine, Layout, PlainForm, PlainValue, get_engine
+from tfrecord_io.columns.arrow.buffers import value_bytes
+from tfrecord_io.columns.arrow.casts import has_all
+from tfrecord_io.columns.arrow.encode.encode_columns import dictionaries, encode_columns
+from tfrecord_io.columns.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
+from tfrecord_io.columns.schema.column_features import LIST
+from tfrecord_io.columns.schema.embedded import embedded_dictionaries, embedded_schema, pack
+from tfrecord_io.errors import EncodeError
+
+if TYPE_CHECKING:
+    from tfrecord_io.columns.arrow.messages.message_tree import MessageField
+
+_FEATURE_BYTES = 10  # bytes of an entry with one value, besides name and value
+_SLICE_BYTES = 4 * MIB  # of Arrow data, about
+_KEPT_BYTES = 4 * MIB  # memory of larger pieces is not kept for the next one
+
+P = TypeVar("P")
+Prepare = Callable[[Any, int, int], P]
+"""Makes a piece of frames, their number and the row of the first one."""
+_BYTES = {
+    pa.lib.Type_BINARY: (PlainValue.BYTES, False),
+    pa.lib.Type_LARGE_BINARY: (PlainValue.BYTES, True),
+    pa.lib.Type_STRING: (PlainValue.TEXT, False),
+    pa.lib.Type_LARGE_STRING: (PlainValue.TEXT, True),
+}
+
+
+class PieceMemory:
+    """Memory for pieces, used again and again."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._free: list[Any] = []
+
+    def take(self) -> Any:
+        try:
+            return self._free.pop()  # the last one, which may still be in a cache
+        except IndexError:
+            return self._engine.memory()
+
+    def give_back(self, memory: Any) -> None:
+        """Let the next piece overwrite the one in `memory`."""
+        if memory is not None and memory.capacity <= _KEPT_BYTES:
+            self._free.append(memory)
+
+
+class EncodedPiece(NamedTuple, Generic[P]):
+    """A piece with its memory, and, in a slice's first piece, the counts of values rounded in the slice."""
+
+    piece: P
+    memory: Any
+    rounding: Rounding | None
+
+
+class Slice(NamedTuple):
+    """Rows whose columns are converted together, by the first thread that encodes some of them."""
+
+    encoder: Task[Encoder]  # which counts `rounding`
+    row: int  # the first, whose payload gets the prefix
+    prefix: bytes
+    rounding: Rounding
+
+    def encode(self, begin: int, end: int, pool: PieceMemory, prepare: Prepare[P]) -> EncodedPiece[P]:
+        """Encode rows [begin, end) of the slice."""
+        encoder, memory = self.encoder.result(), pool.take()
+        framed, rows = encoder.encode(begin, end, prefix=b"" if begin else self.prefix, memory=memory)
+        if begin + rows < end:
+            advice = "write its large columns to separate files"
+            raise EncodeError(too_large(), record=self.row + begin + rows, hint=advice)
+        return EncodedPiece(prepare(framed, rows, self.row + begin), memory, None if begin else self.rounding)
+
+
+class SchemaEmbedding:
+    """The schema that a writer embeds with its first rows, and the categories that it lists."""
+
+    def __init__(self, batch: pa.RecordBatch, plan: WritePlan) -> None:
+        listed = dictionaries(batch, plan)
+        self.content = pack(embedded_schema(plan.schema), listed)
+        self._categories = embedded_dictionaries(listed)
+
+    def check(self, batch: pa.RecordBatch, plan: WritePlan) -> None:
+        """Raise EncodeError if later rows have categories that are not listed."""
+        if not self._categories:
+            return
+        later, ordered = dictionaries(batch, plan), plan.ordered
+        for name, first_categories in self._categories.items():
+            if not has_all(first_categories, later[name], ordered=name in ordered):
+                reason = "it has categories that the embedded schema, written with the first rows, does not list"
+                if has_all(first_categories, later[name]):
+                    reason = "its ordered categories are in another order than in the first rows"
+                advice = "unify the categories (pyarrow.Table.unify_dictionaries), or cast them to plain values"
+                raise EncodeError(reason, feature=name, hint=advice)
+
+
+class SliceEncoder:
+    """Splits batches of one schema into tasks; each takes a `PieceMemory` and a `Prepare`."""
+
+    def __init__(self, plan: WritePlan, record_type: object) -> None:
+        self._engine, self.plan = get_engine(), plan
+        self._fields = _fields_of(record_type, plan.schema) if isinstance(record_type, MessageType) else None
+        self._as_bytes, self._sequence = record_type == "bytes", record_type == "sequence_example"
+        self._read_as(plan.schema)
+        names = [sum(len(leaf.feature) + _FEATURE_BYTES for leaf in leaves) for leaves in plan.columns]
+        self._names = 0 if self._as_bytes else sum(names)
+        widths = (type_.bit_width // 8 if t.is_primitive(type_) else 0 for type_ in plan.schema.types)
+        self._absent = list(map(add, names, widths))  # bytes that a record without a column lacks
+
+    @classmethod
+    def from_options(cls, schema: pa.Schema, options: WriteOptions) -> Self:
+        """The encoder of a writer with these options, for data of this schema."""
+        if isinstance(options.record_type, MessageType):
+            return cls(WritePlan(schema, (), (), (), float64=options.float64), options.record_type)
+        binary = (t.is_binary, t.is_large_binary, t.is_fixed_size_binary, t.is_binary_view)
+        is_binary = len(schema) == 1 and any(check(schema.field(0).type) for check in binary)
+        if options.record_type == "bytes" and not is_binary:
+            reason = f"record_type='bytes' writes one binary column, got {', '.join(map(str, schema.types)) or 'none'}"
+            raise EncodeError(reason, hint="select the column")
+        plan = plan_writing(
+            schema,
+            column_encoding=options.column_encoding,
+            float64=options.float64,
+            sequence=options.record_type == "sequence_example",
+        )
+        return cls(plan, options.record_type)
+
+    def split(
+        self, batch: pa.RecordBatch, row: int, begin: Callable[[pa.RecordBatch, int], bytes]
+    ) -> Iterator[Callable[[PieceMemory, Prepare[P]], EncodedPiece[P]]]:
+        """The tasks that encode a batch, whose first row is `row`.
+
+        `begin` takes each slice and its first row, before the slice's tasks, and returns the prefix of that payload.
+        """
+        if not batch.schema.equals(self._schema):  # offsets of another width, or views
+            self._read_as(batch.schema)
+        size = sum(map(value_bytes, map(batch.column, self._others)))  # Arrow takes long to count those of many columns
+        width = (size if self._reader is None else size + self._reader.value_bytes(batch)) // max(1, len(batch)) + 1
+        absent = sum(map(mul, self._absent, (column.null_count for column in batch.columns))) // max(1, len(batch))
+        record = width + self._names - absent + FRAME_BYTES
+        rows = max(1, min(LIMITS.piece_bytes // record, _SLICE_BYTES // width))
+        rows -= rows % 64 if rows > 64 else 0  # so that slices begin with a byte of their bitmaps
+        slice_rows = rows * max(1, _SLICE_BYTES // (width * rows))
+        for first in range(0, len(batch), slice_rows):
+            part = batch.slice(first, slice_rows) if slice_rows < len(batch) else batch
+            at, rounding = row + first, Rounding()
+            encoder = Task(partial(self._convert, self._reader, part, at, rounding))
+            piece = Slice(encoder, at, begin(part, at), rounding)
+            for i in range(0, len(part), rows):
+                yield partial(piece.encode, i, min(i + rows, len(part)))
+
+    def _read_as(self, schema: pa.Schema) -> None:
+        """Read columns of these types: some by the engine, which trusts the types, and the others."""
+        has_columns = self._fields is None and not self._as_bytes
+        forms = plain_forms(replace(self.plan, schema=schema)) if has_columns else [None] * len(schema)
+        self._schema, self._reader = schema, self._engine.arrow_reader(forms) if any(forms) else None
+        self._others = [at for at, form in enumerate(forms) if form is None or self._reader is None]
+
+    def _convert(self, reader: ArrowReader | None, batch: pa.RecordBatch, row: int, rounding: Rounding) -> Encoder:
+        if self._as_bytes or self._fields is not None:
+            from tfrecord_io.columns.arrow.messages.encode_messages import MessageEncoder, PayloadEncoder
+
+            if self._fields is None:
+                return PayloadEncoder(self._engine, batch, row)
+            rounded = None if self.plan.float64 == "error" else rounding.add
+            return MessageEncoder(self._fields, batch, row=row, engine=self._engine, rounded=rounded)
+        arrow = None if reader is None else reader.read(batch)
+        plan, read_columns = replace(self.plan, rounding=rounding), () if arrow is None else arrow.taken
+        columns = encode_columns(batch, plan, row_base=row, taken=read_columns)
+        return self._engine.encoder(columns, sequence=self._sequence, arrow=arrow)
+
+
+def plain_forms(plan: WritePlan) -> list[PlainForm | None]:
+    """The form of each column whose rows are single values that are stored as they are or widened to int64, else None.
+
+    Values of the other types are checked, rounded or converted by `encode_columns`.
+    """
+    forms: list[PlainForm | None] = []
+    for field, parts, in_steps, tree in zip(plan.schema, plan.columns, plan.in_steps, plan.trees, strict=True):
+        plain = tree is None and not in_steps and parts[0].layout is Layout.SCALAR and parts[0].encoding == LIST
+        forms.append(_form(parts[0].feature, field.type) if plain else None)
+    return forms
+
+
+def _form(feature: str, type_: pa.DataType) -> PlainForm | None:
+    if type_.id in _BYTES:
+        value, large = _BYTES[type_.id]
+        return PlainForm(feature, value, large=large)
+    if t.is_float32(type_):
+        return PlainForm(feature, PlainValue.FLOAT, bits=32)
+    if t.is_boolean(type_):
+        return PlainForm(feature, PlainValue.BOOL, bits=1)
+    is_number = t.is_integer(type_) and not t.is_uint64(type_)
+    if is_number or t.is_timestamp(type_) or t.is_duration(type_) or t.is_date32(type_):
+        return PlainForm(feature, PlainValue.INT, bits=type_.bit_width, signed=not t.is_unsigned_integer(type_))
+    return None
+
+
+def _fields_of(message: MessageType, schema: pa.Schema) -> Sequence[MessageField]:
+    """How the fields of messages are written; protobuf is imported where there are messages."""
+    from tfrecord_io.columns.arrow.messages.encode_messages import encoded_fields
+
+    return encoded_fields(message, schema)

@@ -1,0 +1,41 @@
+"""Make the directories of local files, and remove them if nothing was written.
+
+Tests: tests/apps/tools/test_salvage.py and tests/store/copies/test_copy_files.py.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+
+
+def remove_directories(created: Iterable[str]) -> None:
+    """Remove directories that a writer created, the deepest first, unless they hold something."""
+    for directory in created:
+        with suppress(OSError):
+            os.rmdir(directory)
+
+
+def create_directories(directory: str) -> tuple[str, ...]:
+    """Create a directory and its parents; returns those that were missing, the deepest first."""
+    if not directory or os.path.isdir(directory):
+        return ()
+    is_other = False
+    with suppress(OSError):  # asked once, as another process may create or remove a directory of this name
+        is_other = not stat.S_ISDIR(os.lstat(directory).st_mode)
+    if is_other:
+        raise NotADirectoryError(errno.ENOTDIR, "expected a directory, got a file or a dangling link", directory)
+    parent = os.path.dirname(directory)
+    created = create_directories(parent)
+    try:
+        os.mkdir(directory)
+    except FileExistsError:  # it is another's, or could not be looked up
+        return created
+    except FileNotFoundError:
+        if not parent or os.path.isdir(parent):  # the working directory is gone, or a filesystem such as /proc
+            raise
+        return (*create_directories(directory), *created)  # a writer that failed has removed the parent it made
+    return (directory, *created)

@@ -1,0 +1,57 @@
+"""What a directory has: TFRecord files, files with records, descriptions of TFDS, and files in its folders.
+
+Tests: tests/apps/file_formats/tables/test_table_folders.py and tests/apps/file_formats/test_format_of_path.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.store.filesystem.interface import Entry, FileSystem
+from tfrecord_io.store.paths.manifest import Manifests
+from tfrecord_io.store.paths.plain_files import tfds_descriptions
+from tfrecord_io.store.paths.resolve import has_magic, list_directory, other_files, record_files
+from tfrecord_io.store.paths.similar_files import files_below
+from tfrecord_io.store.paths.sniff_files import files_with_records
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The entries of a directory and the files in its partition folders, or what matches a pattern."""
+
+    fs: FileSystem
+    name: str  # of the directory or the pattern
+    entries: list[Entry]
+
+    @classmethod
+    def of_directory(cls, fs: FileSystem, name: str) -> Listing:
+        """List a directory, and the files in its partition folders."""
+        return cls(fs, name, list_directory(fs, name))
+
+    @classmethod
+    def of_pattern(cls, fs: FileSystem, name: str) -> Listing:
+        """List what matches a name; nothing if the name is no pattern."""
+        return cls(fs, name, fs.glob(name) if has_magic(fs, name) else [])
+
+    def without_descriptions(self) -> Listing:
+        """The entries without the files by which TFDS describes a dataset, which are JSON, and no data."""
+        described = tfds_descriptions(self.fs, self.entries)
+        return Listing(self.fs, self.name, [entry for entry in self.entries if entry.name not in described])
+
+    def has_records(self) -> bool:
+        """True if it has TFRecord files, the manifest of a dataset, or files with records under other names."""
+        if record_files(self.entries):
+            return True
+        faults: list[CorruptRecordError] = []  # a damaged manifest is one: reading raises the error again
+        manifests = Manifests(self.fs, check_sizes=False, faults=faults)
+        files = manifests.apply(lambda: self.entries, lambda name: True, whole=True)
+        manifests.check(record_files(files), lambda name: True, complete=False)
+        if faults or manifests.datasets or record_files(files):
+            return True
+        return bool(files_with_records(self.fs, other_files(files)))
+
+    def clause_about_folders(self, is_wanted: Callable[[str], bool]) -> str:
+        """A clause about such files in the folders of a directory that has none itself; empty if there is none."""
+        return files_below(self.fs, self.name, self.entries, is_wanted)
