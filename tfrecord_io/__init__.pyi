@@ -22,17 +22,13 @@ from tfrecord_io.apps.lazy_dataset import windows as windows
 from tfrecord_io.apps.tf_compat.example import decode_example as decode_example
 from tfrecord_io.apps.tf_compat.example import encode_example as encode_example
 from tfrecord_io.apps.tools.adopt import adopt as adopt
-from tfrecord_io.apps.tools.build_index import build_index as build_index
 from tfrecord_io.apps.tools.compact import compact as compact
 from tfrecord_io.apps.tools.copy import copy as copy
-from tfrecord_io.apps.tools.count import count as count
 from tfrecord_io.apps.tools.dedupe import dedupe as dedupe
 from tfrecord_io.apps.tools.delete import delete as delete
 from tfrecord_io.apps.tools.describe import describe as describe
 from tfrecord_io.apps.tools.diff import diff as diff
-from tfrecord_io.apps.tools.file_metadata import read_metadata as read_metadata
 from tfrecord_io.apps.tools.join import join as join
-from tfrecord_io.apps.tools.salvage import salvage as salvage
 from tfrecord_io.apps.tools.shuffle import sample as sample
 from tfrecord_io.apps.tools.shuffle import shuffle as shuffle
 from tfrecord_io.apps.tools.split import merge as merge
@@ -49,12 +45,16 @@ from tfrecord_io.columns.schema.schema import Schema as Schema
 from tfrecord_io.errors import TFRecordError as TFRecordError
 from tfrecord_io.plugins.engines.spark import register_spark as register_spark
 from tfrecord_io.plugins.report.dataset_report import report as report
+from tfrecord_io.read.counting import count as count
 from tfrecord_io.read.exploding import explode as explode
+from tfrecord_io.read.file_indexes import build_index as build_index
+from tfrecord_io.read.file_metadata import read_metadata as read_metadata
 from tfrecord_io.read.random_access import open_random as open_random
 from tfrecord_io.read.record_reader import RecordReader as RecordReader
 from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
 from tfrecord_io.rows.training.iterator import iter_arrays as iter_arrays
 from tfrecord_io.write.record_writer import RecordWriter as RecordWriter
+from tfrecord_io.write.salvaging import salvage as salvage
 
 __version__: str
 

@@ -21,7 +21,7 @@ import pytest
 import tfrecord_io as tfr
 from limited import set_processors
 from records import blobs, example, int64s, written
-from tfrecord_io.read.scan import Scan, unwrap_scans
+from tfrecord_io.read.scan import Scan
 
 f = pc.field
 
@@ -360,7 +360,7 @@ def test_a_dataset_and_its_pieces_have_public_names_only(tmp_path: Path) -> None
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
     whole = tfr.dataset(tmp_path / "a.tfrecord")
     for each in (whole, whole.pieces(1)[0]):
-        inner = {name for name in dir(unwrap_scans(each)) if name[:1] != "_"}
+        inner = {name for name in dir(Scan.unwrap(each)) if name[:1] != "_"}
         public = {name for name in dir(type(each)) if name[:1] != "_"}
         assert not isinstance(each, Scan)
         assert public == {name for name in dir(each) if name[:1] != "_"}

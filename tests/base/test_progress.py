@@ -26,8 +26,8 @@ from PIL import Image
 import tfrecord_io as tfr
 from border import PUBLIC, public
 from reading import read_by
-from tfrecord_io.apps.tools.build_index import check_indexes, write_indexes
 from tfrecord_io.base.progress import ProgressMeter
+from tfrecord_io.read.file_indexes import check_indexes, write_indexes
 
 Call = Callable[[Path, Any], Any]  # takes a folder with the files of `folder`, and `progress`
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import framed
 from strategies import blobs, example, int64s
-from tfrecord_io.apps.tools.build_index import check_indexes, write_indexes
 from tfrecord_io.bytes.format.framing import mask_crc, wrong_checksums
+from tfrecord_io.read.file_indexes import check_indexes, write_indexes
 
 KINDS: dict[str, Callable[[bytes], int]] = {
     "0": lambda data: 0,

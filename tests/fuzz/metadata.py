@@ -43,7 +43,7 @@ from tfrecord_io.read.index.column_search import column_indexes
 from tfrecord_io.read.index.find_index import open_columns
 from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.read.index_search import indexed_fields
-from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.store.paths.manifest import parse_manifest
 from tfrecord_io.store.read.random_access_file import RandomAccessFile
 
@@ -312,7 +312,7 @@ class ColumnIndex(Target):
 
     def parse(self, mutant: bytes) -> object:
         self.install(mutant)
-        dataset = unwrap_scans(tfr.dataset(self.path))
+        dataset = Scan.unwrap(tfr.dataset(self.path))
         (source,) = dataset.sources
         (sidecar,) = column_indexes([source])
         assert sidecar is not None

@@ -230,7 +230,7 @@ def test_a_table_has_each_region_that_is_skipped(
     with file_of(damage.content) as path:
         got, regions = read(path, size)
         with pytest.MonkeyPatch.context() as patch, engine_of("reference_engine") if engine else nullcontext():
-            patch.setattr(recovery, "MOST_REGIONS", 1)
+            patch.setattr(recovery.SkippedRegions, "MOST", 1)
             collected, report = collect(path, size)
             assert named(damage.content, *read(path, size)) == named(damage.content, got, regions[:1])
     table = report.skipped_table()

@@ -22,7 +22,7 @@ from records import blobs, example, floats, framed, int64s
 from strategies import sequence_example
 from tfrecord_io.base.options import ReadOptions
 from tfrecord_io.read.chunks import chunk_reader
-from tfrecord_io.read.opening import open_path
+from tfrecord_io.read.opening import CallSource
 
 FEATURES = {
     "a": st.integers(-3, 300).map(int64s),
@@ -105,7 +105,7 @@ def outcome(paths: list[str], **keywords: Any) -> Any:
     with warnings.catch_warnings(record=True) as issued:
         warnings.simplefilter("always")
         try:
-            with open_path(paths, ReadOptions(**keywords), whole=True) as reader:
+            with CallSource(paths).open(ReadOptions(**keywords), whole=True) as reader:
                 table = reader.read_all()
                 table.validate(full=True)
                 report = reader.report

@@ -305,11 +305,11 @@ SECOND_FAULTS = [  # planted later, at random functions
     Fault(
         "rows/arrays/representation.py",
         "lists of tensors of several shapes are not refused",
-        " or is_variable_shape_tensor(value):",
+        " or Column(value).is_variable_shape_tensor:",
         ":",
     ),
     Fault(
-        "apps/tools/salvage_writer.py",
+        "write/salvage_writer.py",
         "whether the first record was lost is forgotten at the next frames",
         "self.lost_first |= not",
         "self.lost_first = not",

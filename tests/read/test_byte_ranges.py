@@ -20,16 +20,15 @@ from reading import read_by
 from reading_modes import pieces_of
 from records import example, framed, header, int64s, written
 from servers import Bucket
-from tfrecord_io.apps.tools.build_index import write_indexes
 from tfrecord_io.base.options import ReadOptions, StorageOptions
 from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.read import find_boundaries as boundaries
 from tfrecord_io.read.byte_ranges import align_sources, split_sources
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
+from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.find_boundaries import find_boundaries
-from tfrecord_io.read.opening import open_scan, read_scan
-from tfrecord_io.read.source_resolution import plan_source
+from tfrecord_io.read.opening import CallSource, open_scan, read_scan
 from tfrecord_io.store.paths.packed_sources import PackedSources
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.prefetch import SourcePrefetcher
@@ -337,7 +336,7 @@ def test_a_scan_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards
     path = bucket.url("d/" if shards else "d.tfrecord")
     tfr.write_tfrecord(table, path, shards=shards, storage_options=bucket.storage_options)
     options = ReadOptions.from_keywords({"storage_options": bucket.storage_options, "threads": 2})
-    scan = plan_source(path, options)
+    scan = CallSource(path).scan(options)
     parts = [piece for source in scan.sources for piece in pieces_of(source, 4)]
     with open_scan(scan.with_sources(parts)) as reader:
         assert reader.read_all() == table

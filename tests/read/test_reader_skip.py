@@ -23,7 +23,7 @@ from records import blobs, example, field, flip, floats, framed, int64s, written
 from rounds import rounds
 from strategies import sequence_example
 from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.rows.arrays.read_arrays import scan_arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
@@ -343,14 +343,14 @@ def test_rows_of_datasets_and_their_pieces(tmp_path: Path) -> None:
         assert dataset.filter([("x", ">", 10)]).to_arrays()["x"].tolist() == [x for x in good if x > 10]
     assert len(warned) == 1
     with pytest.warns(tfr.errors.DamagedDataWarning):
-        assert [x for piece in dataset.pieces(4) for x in scan_arrays(unwrap_scans(piece))["x"].tolist()] == good
+        assert [x for piece in dataset.pieces(4) for x in scan_arrays(Scan.unwrap(piece))["x"].tolist()] == good
     with pytest.raises(tfr.errors.DecodeError, match=r"record 17: feature 'im'") as caught:
         tfr.dataset(path, schema=IMAGES).filter([("x", ">", 10)]).to_arrays()
     assert caught.value.records_intact == 6
     errors = []
     for piece in tfr.dataset(path, schema=IMAGES).pieces(4):
         try:
-            scan_arrays(unwrap_scans(piece))
+            scan_arrays(Scan.unwrap(piece))
         except tfr.errors.DecodeError as error:
             errors.append(error)
     assert all(error.record is None or error.record == 4 for error in errors)

@@ -14,7 +14,6 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import example, framed, int64s, written
-from tfrecord_io.apps.tools import salvage_writer
 from tfrecord_io.read.chunks import recovery
 from tfrecord_io.read.chunks.recovery import SkippedRegion, SkippedRegions
 from tfrecord_io.read.report import ReadReport
@@ -55,15 +54,14 @@ def skipped_by(source: Any, **keywords: Any) -> ReadReport:
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     monkeypatch.chdir(tmp_path)
-    for module in (recovery, salvage_writer):
-        monkeypatch.setattr(module, "MOST_REGIONS", MOST)
+    monkeypatch.setattr(recovery.SkippedRegions, "MOST", MOST)
     return [damaged(tmp_path / "a.tfrecord"), damaged(tmp_path / "b.tfrecord", 10)]
 
 
 @pytest.fixture
 def expected(files: Sequence[Path]) -> pa.Table:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recovery, "MOST_REGIONS", 10**6)
+        patch.setattr(recovery.SkippedRegions, "MOST", 10**6)
         table = skipped_by(files).skipped_table()
     assert table.num_rows == ROWS // EVERY + 1 + 4
     return table

@@ -14,15 +14,14 @@ import tfrecord_io as tfr
 from in_processes import batches_of, in_other_process, record_of, table_of_scan
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.read.opening import open_scan, read_scan
+from tfrecord_io.read.opening import CallSource, open_scan, read_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.source_resolution import plan_source
 
 ROWS = {"n": [1, 2, 3], "word": ["a", None, "c"]}
 
 
 def scan_of(path: Any, **keywords: Any) -> Scan:
-    return plan_source(path, ReadOptions.from_keywords(keywords))
+    return CallSource(path).scan(ReadOptions.from_keywords(keywords))
 
 
 @pytest.fixture

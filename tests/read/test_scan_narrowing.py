@@ -15,13 +15,13 @@ from in_processes import in_other_process, rows_of_piece
 from records import blobs, example, flip, framed, int64s, written
 from tfrecord_io.read.opening import open_scan
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.read.scan import Scan
 
 f = pc.field
 
 
 def opened(dataset: tfr.Dataset, **keywords: Any) -> Reader:
-    return open_scan(unwrap_scans(dataset), **keywords)
+    return open_scan(Scan.unwrap(dataset), **keywords)
 
 
 def query(path: Any, **keywords: Any) -> tfr.Dataset:
@@ -68,10 +68,8 @@ def test_a_filter_may_name_what_is_not_selected(numbers: Path) -> None:
 
 def test_only_needed_columns_are_decoded(numbers: Path) -> None:
     narrowed = query(numbers).filter(f("n") > 1).select(["ab"])
-    assert unwrap_scans(narrowed).without_filter().schema.names in (["n", "ab"], ["ab", "n"])
-    assert unwrap_scans(query(numbers, include_file_paths="path").select(["ab"])).without_filter().schema.names == [
-        "ab"
-    ]
+    assert Scan.unwrap(narrowed).without_filter().schema.names in (["n", "ab"], ["ab", "n"])
+    assert Scan.unwrap(query(numbers, include_file_paths="path").select(["ab"])).without_filter().schema.names == ["ab"]
 
 
 def test_the_column_of_paths_is_one_of_them(numbers: Path) -> None:

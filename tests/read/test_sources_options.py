@@ -15,7 +15,7 @@ import tfrecord_io as tfr
 from border import FULL_NAMES, PUBLIC, public
 from source_calls import CALLS, ROWS, f, of, outcome, payloads
 from tfrecord_io.base.options.dataset_keywords import REFUSED, kept_by_dataset
-from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.typing import UNSET
 
 
@@ -273,7 +273,7 @@ def test_rows_that_arrays_cannot_hold_are_asked_about_once_in_each_piece(tmp_pat
 
 
 def merged_part(source: tfr.Dataset) -> None:
-    tfr.merge(tfr.Dataset(replace(unwrap_scans(source), origin=None)), "out.tfrecord")
+    tfr.merge(tfr.Dataset(replace(Scan.unwrap(source), origin=None)), "out.tfrecord")
 
 
 @pytest.mark.parametrize("call", [payloads, merged_part])
@@ -285,7 +285,7 @@ def test_damage_among_chosen_records_is_where_it_is_in_the_file(
         payloads(damaged)
     source = tfr.dataset(damaged, check_crc=False).filter(f("n") >= 5)
     with pytest.raises(tfr.errors.CorruptRecordError) as error:
-        call(tfr.Dataset(replace(unwrap_scans(source), options=unwrap_scans(source).options.changed(check_crc=True))))
+        call(tfr.Dataset(replace(Scan.unwrap(source), options=Scan.unwrap(source).options.changed(check_crc=True))))
     assert (error.value.path, error.value.record) == (str(damaged), 7)
     assert error.value.offset == expected.value.offset
 

@@ -21,7 +21,7 @@ import tfrecord_io as tfr
 from rounds import rounds
 from source_calls import ROWS, f
 from tfrecord_io.base.options import ALL, ReadOptions
-from tfrecord_io.read.scan import Origin, unwrap_scans
+from tfrecord_io.read.scan import Origin, Scan
 from tfrecord_io.typing import UNSET
 
 
@@ -51,8 +51,8 @@ def test_the_files_of_a_sum_are_looked_up_again(files: Path, tmp_path: Path) -> 
 
 def test_a_split_of_tfds_is_no_whole_dataset(files: Path) -> None:
     source = tfr.dataset(files / "a")
-    options = replace(unwrap_scans(source).options, split="train")
-    source = tfr.Dataset(replace(unwrap_scans(source), options=options, origin=Origin(files / "a", options, ALL)))
+    options = replace(Scan.unwrap(source).options, split="train")
+    source = tfr.Dataset(replace(Scan.unwrap(source), options=options, origin=Origin(files / "a", options, ALL)))
     refused = r"takes no split= of a dataset: .* write its rows first with tfr\.write_tfrecord"
     for call in (tfr.salvage, tfr.copy):
         with pytest.raises(ValueError, match=f"{call.__name__} {refused}"):
@@ -169,9 +169,9 @@ def test_a_default_that_is_written_beside_a_dataset_holds_or_is_refused(name: st
     default = getattr(ReadOptions, name)
     source = tfr.dataset(files / "a", **{name: OTHER_VALUES[name]})
     assert not look or source.schema.names
-    assert getattr(unwrap_scans(tfr.dataset(source)).stated, name) == OTHER_VALUES[name]
+    assert getattr(Scan.unwrap(tfr.dataset(source)).stated, name) == OTHER_VALUES[name]
     if name in ("batch_size", "batch_bytes", "progress"):
-        assert getattr(unwrap_scans(tfr.dataset(source, **{name: default})).stated, name) == default
+        assert getattr(Scan.unwrap(tfr.dataset(source, **{name: default})).stated, name) == default
         return
     with pytest.raises(ValueError, match=f"^dataset: {name}= differs from that of the dataset"):
         tfr.dataset(source, **{name: default})
@@ -185,7 +185,7 @@ def test_what_is_stated_of_a_dataset_whose_schema_was_looked_at_holds_or_is_refu
         with pytest.raises(ValueError, match=f"^dataset: {name}= differs from that of the dataset"):
             tfr.dataset(source, **{name: other})
         return
-    assert getattr(unwrap_scans(tfr.dataset(source, **{name: other})).stated, name) == other
+    assert getattr(Scan.unwrap(tfr.dataset(source, **{name: other})).stated, name) == other
 
 
 def test_other_values_are_those_of_all_keywords_with_a_default() -> None:
@@ -246,7 +246,7 @@ def test_threads_ask_for_the_schema_of_a_dataset_at_the_same_time(files: Path) -
             for _ in range(40):
                 source = tfr.dataset(files / "a")
                 names = [
-                    pool.submit(lambda each: (each.schema.names, each.options.batch_size), unwrap_scans(source))
+                    pool.submit(lambda each: (each.schema.names, each.options.batch_size), Scan.unwrap(source))
                     for _ in range(8)
                 ]
                 assert len({str(name.result()) for name in names}) == 1

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.apps.tools.build_index import check_indexes, write_indexes
-from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.read.file_indexes import check_indexes, write_indexes
+from tfrecord_io.read.scan import Scan
 
 f = pc.field
 
@@ -204,7 +204,7 @@ def has_columns(kind: Kind) -> bool:
 
 def as_read(path: Path, source: Any) -> tfr.Dataset:
     """A file, of which damage is treated as that of `source` is: a mixture has one `on_error`."""
-    return tfr.dataset(path, on_error=unwrap_scans(tfr.dataset(source)).options.on_error)
+    return tfr.dataset(path, on_error=Scan.unwrap(tfr.dataset(source)).options.on_error)
 
 
 CALLS: dict[str, tuple[Run, Refuses]] = {

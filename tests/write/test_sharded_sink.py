@@ -21,8 +21,8 @@ from limited import set_limits
 from reading import read_by
 from records import framed
 from servers import Bucket
-from tfrecord_io.apps.tools.build_index import check_indexes
 from tfrecord_io.bytes.compression import CODECS
+from tfrecord_io.read.file_indexes import check_indexes
 from tfrecord_io.read.index.write_index import IndexWriter
 from tfrecord_io.write import sharded_sink
 

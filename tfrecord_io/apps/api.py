@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io import typing as results
 from tfrecord_io.base import DEFAULT_STORAGE, FRAMES, DatasetOptions, LateTypes, ReadOptions, check_keywords, find_point
-from tfrecord_io.read import ScanHolder, options_from_call, unwrap_scans
+from tfrecord_io.read import ScanHolder, options_from_call
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -133,7 +133,7 @@ def read_tfrecord(
     SchemaError
         Records or files contradict each other, or an entry of `columns` matches nothing.
     """
-    from tfrecord_io.read import open_path  # a program that only writes does not need it
+    from tfrecord_io.read import CallSource  # a program that only writes does not need it
 
     options = options_from_call(
         ReadOptions,
@@ -148,7 +148,7 @@ def read_tfrecord(
         filesystem=filesystem,
         progress=progress,
     )
-    with open_path(source, options, whole=True, with_index=True) as reader:
+    with CallSource(source).open(options, whole=True, with_index=True) as reader:
         return reader.read_pandas(dtype_backend)
 
 
@@ -192,7 +192,7 @@ def read_table(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`.
     """
-    from tfrecord_io.read import open_path  # a program that only writes does not need it
+    from tfrecord_io.read import CallSource  # a program that only writes does not need it
 
     options = options_from_call(
         ReadOptions,
@@ -207,7 +207,7 @@ def read_table(
         filesystem=filesystem,
         progress=progress,
     )
-    with open_path(source, options, whole=True) as reader:
+    with CallSource(source).open(options, whole=True) as reader:
         return reader.read_all()
 
 
@@ -263,7 +263,7 @@ def open_reader(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`; the iterator raises them after all rows before the damage.
     """
-    from tfrecord_io.read import open_path  # a program that only writes does not need it
+    from tfrecord_io.read import CallSource  # a program that only writes does not need it
 
     options = options_from_call(
         DatasetOptions,
@@ -280,7 +280,7 @@ def open_reader(
         batch_size=batch_size,
         batch_bytes=batch_bytes,
     )
-    return open_path(source, options.with_report())
+    return CallSource(source).open(options.with_report())
 
 
 @check_keywords
@@ -472,7 +472,9 @@ def write_tfrecord(
             report: WriteReport = point.load()(data, path, options)
             return report
     if isinstance(data, ScanHolder):
-        scan = unwrap_scans(data)
+        from tfrecord_io.read import Scan
+
+        scan = Scan.unwrap(data)
         origin = scan.origin
         whole, storage = (None, DEFAULT_STORAGE) if origin is None else (origin.path, origin.options.storage)
         Output.check_outside(whole, storage, target=path, storage=options.storage, sources=scan.sources)

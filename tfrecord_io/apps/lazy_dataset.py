@@ -38,28 +38,18 @@ from tfrecord_io.base import (
 from tfrecord_io.columns import export_stream, open_input
 from tfrecord_io.errors import printable
 from tfrecord_io.read import (
-    PIECE_BYTES,
+    CallSource,
     Explanation,
     LazyScan,
     Reader,
     Scan,
     ScanHolder,
-    apply_filter,
-    as_list,
+    Steps,
     check_equal,
     count_scan,
-    datasets_in,
-    explain_scan,
-    is_source,
-    open_all,
     open_scan,
     options_from_call,
-    plan_dataset,
     read_scan,
-    refresh_scan,
-    resolve_sources,
-    skip_rows,
-    step_columns,
 )
 from tfrecord_io.rows import (
     ArrayIterator,
@@ -145,13 +135,14 @@ class _Shown(ScanHolder, Report):  # type: ignore[misc]  # the only slot of Repo
 
     @_selects
     def filter(self, filters: Any) -> Self:
-        return type(self)(apply_filter(self._held, filters))
+        return type(self)(self._held.filtered(filters))
 
     @check_keywords
     def count_rows(self) -> int:
         return count_scan(self._held)
 
-    select.__doc__, filter.__doc__, count_rows.__doc__ = Scan.select.__doc__, apply_filter.__doc__, count_scan.__doc__
+    select.__doc__, filter.__doc__ = LazyScan.select.__doc__, LazyScan.filtered.__doc__
+    count_rows.__doc__ = count_scan.__doc__
 
     def _summary(self) -> Summary:
         scan = self._held
@@ -169,7 +160,7 @@ class _Shown(ScanHolder, Report):  # type: ignore[misc]  # the only slot of Repo
 
     def __add__(self, other: Any) -> Dataset:
         """The rows of this one, then those of another dataset, of a piece, or of files; their columns are united."""
-        if not is_source(other):
+        if not CallSource(other).may_be_read:
             return NotImplemented
         return dataset([self, *(other if isinstance(other, list | tuple) else [other])])
 
@@ -278,7 +269,7 @@ class Dataset(_Shown):
         >>> first.count_rows(), first.refresh().count_rows()
         (1, 2)
         """
-        return type(self)(refresh_scan(self._held))
+        return type(self)(self._held.refreshed())
 
     @check_keywords
     def explain(self) -> Explanation:
@@ -305,7 +296,7 @@ class Dataset(_Shown):
         >>> explained.columns
         ('n',)
         """
-        return explain_scan(self._held)
+        return self._held.explanation()
 
     @_selects
     def limit(self, n: int) -> Self:
@@ -338,7 +329,7 @@ class Dataset(_Shown):
         [2]
         """
         n = check_integer("n", n, 0, INT64_MAX)
-        return type(self)(skip_rows(self._held, n))
+        return type(self)(self._held.skipped(n))
 
     @_selects
     def take(self, n: int) -> Self:
@@ -378,7 +369,7 @@ class Dataset(_Shown):
         return read_scan(self._held.limit_rows(n), warns=True)
 
     @_selects
-    def pieces(self, n: int | None = None, *, max_bytes: int = PIECE_BYTES) -> list[DatasetPiece]:
+    def pieces(self, n: int | None = None, *, max_bytes: int = Scan.PIECE_BYTES) -> list[DatasetPiece]:
         """Split into parts of whole records, for several processes; their rows, in order, are those of the dataset.
 
         Large plain files are split by their size alone, and are not read for it: a piece has the records that begin in
@@ -403,7 +394,7 @@ class Dataset(_Shown):
     @check_keywords
     def to_table(self) -> pa.Table:
         """All rows as a table; see `tfrecord_io.read_table`."""
-        with open_all(self._held) as reader:
+        with self._held.open_all() as reader:
             return reader.read_all()
 
     @check_keywords
@@ -414,7 +405,7 @@ class Dataset(_Shown):
     @check_keywords
     def to_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
-        with open_all(self._held, with_index=True) as reader:
+        with self._held.open_all(with_index=True) as reader:
             return reader.read_pandas(dtype_backend)
 
     @check_keywords
@@ -597,7 +588,7 @@ class MixedDataset(Mixture, _DerivedDataset):
 
     def filter(self, filters: Any) -> MixedDataset:
         """Only the rows of the parts that meet a condition; see `Dataset.filter`. The weights stay as they are."""
-        return self.map_scans(lambda part: apply_filter(part, filters)).rebalance()
+        return self.map_scans(lambda part: part.filtered(filters)).rebalance()
 
 
 class WindowedDataset(Windows, _DerivedDataset):
@@ -688,8 +679,8 @@ def windows(
     stride = check_integer("stride", stride, 1)
     check_choice("pad", pad, get_args(WindowPad))
     source_data: Any = data
-    source = _scan_of(source_data) if is_source(source_data) else open_input(source_data)
-    form = WindowForm(tuple(step_columns(source.schema, prefix)), length, stride, pad)
+    source = _scan_of(source_data) if CallSource(source_data).may_be_read else open_input(source_data)
+    form = WindowForm(tuple(Steps.columns(source.schema, prefix)), length, stride, pad)
     schema = form.schema(source.schema)
     if isinstance(source, LazyScan):
         return WindowedDataset(source, form)
@@ -793,7 +784,7 @@ def mix(
 
 
 def _scan_of(source: Any) -> LazyScan:
-    if not is_source(source):
+    if not CallSource(source).may_be_read:
         raise TypeError(f"expected datasets or paths, got {type(source).__name__}")
     return (source if isinstance(source, Dataset) else dataset(source))._held
 
@@ -950,7 +941,7 @@ def dataset(
         batch_size=batch_size,
         batch_bytes=batch_bytes,
     )
-    source = as_list(source)
-    if datasets_in(source):
-        return Dataset(LazyScan.from_scan(plan_dataset(source, options)))
-    return Dataset(LazyScan.from_sources(source, options, resolve_sources(source, options)))
+    given = CallSource(source).listed()
+    if given.datasets:
+        return Dataset(LazyScan.from_scan(given.dataset(options)))
+    return Dataset(LazyScan.from_sources(given.given, options, given.files(options)))

@@ -81,7 +81,7 @@ OWN: dict[str, dict[str, str]] = {
         "formats.write_tfds": f"{_TENSORFLOW}.write_tfds:write_tfds",
     },
     SCHEMAS: {
-        "saved": f"{PACKAGE}.apps.tools.save_schema",
+        "saved": f"{PACKAGE}.read.saving_schema",
         "feature_description": f"{_TENSORFLOW}.feature_description",
         "tfds": f"{_TENSORFLOW}.tfds",
         "tfx": f"{_TENSORFLOW}.tfx",

@@ -12,7 +12,7 @@ _HOMES = {
     "cut_columns": "arrow.buffers",  # Rows [begin, end) of columns, each as `cut`
     "empty_batch": "arrow.buffers",  # A batch without rows
     "empty_table": "arrow.buffers",  # A table without rows, of any types
-    "export_stream": "arrow.buffers",  # The capsule that ``__arrow_c_stream__`` returns, for batches of the schema
+    "export_stream": "arrow.buffers",  # The capsule that ``__arrow_c_stream__`` returns for batches
     "int64_array": "arrow.buffers",  # An int64 array over `values`, without the import of pandas by ``pa.array``
     "list_array": "arrow.buffers",  # An array of list or large_list that cuts `values` into rows
     "list_lengths": "arrow.buffers",  # Number of values of each list, of any layout, 0 where it is null
@@ -36,23 +36,23 @@ _HOMES = {
     "absent": "arrow.decode.lists",  # A column of `rows` nulls
     "widen": "arrow.decode.lists",  # Turn rows into a column of `kind` and `layout`
     "Observations": "arrow.decode.observations",  # What records show of each feature, by name
-    "close_shapes": "arrow.decode.resolve_shapes",  # The options with a type for each column that ``schema=`` or ``sche
+    "close_shapes": "arrow.decode.resolve_shapes",  # Give types to the columns whose shapes the records state
     "Rounding": "arrow.encode.encode_plan",  # Counts, over all batches of a write
-    "EncodedPiece": "arrow.encode.slice_encoder",  # A piece with its memory, and, in a slice's first piece, the counts
+    "EncodedPiece": "arrow.encode.slice_encoder",  # A piece of frames with its memory
     "PieceMemory": "arrow.encode.slice_encoder",  # Memory for pieces, used again and again
-    "SchemaEmbedding": "arrow.encode.slice_encoder",  # The schema that a writer embeds with its first rows, and the cat
-    "SliceEncoder": "arrow.encode.slice_encoder",  # Splits batches of one schema into tasks; each takes a `Memory` and
+    "SchemaEmbedding": "arrow.encode.slice_encoder",  # The schema that a writer embeds, and its categories
+    "SliceEncoder": "arrow.encode.slice_encoder",  # Splits batches of one schema into tasks that encode pieces
     "TensorEncoding": "arrow.encodings.tensor_encoding",  # A tensor encoding
     "cast_comparable_columns": "arrow.evaluate_condition",  # Turn columns of float16 into float32
-    "values_of": "arrow.evaluate_condition",  # The values of a simple condition for the rows of a batch
+    "evaluate_simple": "arrow.evaluate_condition",  # The values of a simple condition, None of others
     "ImageHeader": "arrow.image_header",  # The form of an encoded image, as stored
     "pillow": "arrow.image_header",  # The module PIL.Image
-    "remove_orientation": "arrow.image_orientation",  # Remove the EXIF orientation of a photo with boxes on the stored
+    "remove_orientation": "arrow.image_orientation",  # Remove the EXIF orientation of a photo
     "BatchSource": "arrow.input.batch_source",  # A schema and its batches, which can be iterated over once
     "open_input": "arrow.input.batch_source",  # Open any tabular input
-    "Conforming": "arrow.input.conforming",  # Conforms input to a schema: selects and orders columns, casts them withou
-    "fields_of": "arrow.input.from_arrays",  # The columns of a structured array
+    "Conforming": "arrow.input.conforming",  # Conforms input to a schema, without loss
     "refuse_duckdb_types": "arrow.input.from_arrays",  # Refuse columns of DuckDB whose values would change in Arrow
+    "structured_columns": "arrow.input.from_arrays",  # The columns of a structured array
     "table_of_rows": "arrow.input.from_arrays",  # The columns of dicts, one for each row
     "record_dimension": "arrow.input.from_xarray",  # The dimension whose positions are the rows
     "row_batches": "arrow.input.row_batches",  # Group rows, given with their sizes in bytes, into batches
@@ -71,8 +71,7 @@ _HOMES = {
     "json_lines": "arrow.output.to_python",  # The rows of a table, each as JSON in one line
     "json_value": "arrow.output.to_python",  # Convert a value to what JSON supports
     "record_dicts": "arrow.output.to_python",  # The rows of a table as dicts
-    "PixelReader": "arrow.pixel_reader",  # Decodes images of a column. Threads may share it
-    "shrink_image": "arrow.pixel_reader",  # A small copy of an opened image: "RGBA" if it keeps transparency; RowFault
+    "PixelReader": "arrow.pixel_reader",  # Decodes images of a column, or a small copy of one
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
     "plain_array": "arrow.tensor_values",  # Values of an array of one axis
@@ -80,12 +79,12 @@ _HOMES = {
     "type_literals": "arrow.type_literals",  # Give literals the type of the column that they are compared with
     "Column": "column",  # A column of Arrow, or a type of its values: what its type and its metadata say
     "dimension_names": "schema.array_attributes",  # The names of a variable's dimensions without that of the rows
-    "label_columns": "schema.array_attributes",  # Add attributes, and the names of dimensions without that of the rows,
+    "label_columns": "schema.array_attributes",  # Add attributes and the names of dimensions to columns
     "declaration": "schema.column_advice",  # How to declare the type of a column
     "apply_overrides": "schema.column_selection",  # Replace columns of an inferred schema
     "as_stored": "schema.column_selection",  # The declared schema
-    "has_open_shapes": "schema.column_selection",  # True if a column is declared as an array whose shape stands in othe
-    "NamePattern": "schema.column_selection",  # An entry of ``columns=``, or a key of ``schema_overrides=``: a name, or
+    "has_open_shapes": "schema.column_selection",  # True if the shape of a declared column stands in other features
+    "NamePattern": "schema.column_selection",  # An entry of ``columns=``: a name, or a glob
     "overridden_by": "schema.column_selection",  # True if a key of `overrides`, as those of `apply_overrides`
     "Projection": "schema.column_selection",  # The ``columns=`` of a call
     "Composite": "schema.composite",  # How a column is built
@@ -101,16 +100,16 @@ _HOMES = {
     "Observation": "schema.inferred_type",  # Evidence of some records about one column
     "fill_in_types": "schema.merged_schema",  # Give the columns without a type the type that they have in another
     "merge_embedded": "schema.merged_schema",  # The schema that covers both: `a` itself if it covers `b`
-    "prefer_read_files": "schema.merged_schema",  # Resolve conflicts between the types of all files by the types of
+    "prefer_read_files": "schema.merged_schema",  # Resolve conflicts between types by the files that are read
     "drop_index": "schema.pandas_metadata",  # Remove the index from the metadata
     "feature_descriptions": "schema.pandas_metadata",  # The features that Hugging Face datasets describe in a
     "stored_index": "schema.pandas_metadata",  # Names of the columns of a schema that are levels of the frame's index
     "Schema": "schema.schema",  # The columns to read, in order, with their types
     "SparseColumn": "schema.sparse_column",  # A sparse tensor for each row
-    "check_column_encodings": "schema.tensor_types",  # Raise ValueError for an unknown or adaptive encoding in a
+    "check_column_encodings": "schema.tensor_types",  # Raise ValueError for an unknown encoding of a writer
     "refuse_unknown_dtypes": "schema.tensor_types",  # Raise SchemaError for a column of an `unknown_dtype`
     "register_variable_shape_tensor": "schema.tensor_types",  # Register the type of tensors whose shapes vary
-    "uncommon": "schema.types",  # The positions of the columns whose types are not of the most common ones
+    "uncommon_columns": "schema.types",  # The positions of the columns whose types are not the most common ones
     "UnsupportedType": "schema.types",  # A type that cannot be stored in a TFRecord
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -38,15 +38,15 @@ from tfrecord_io.columns.arrow.encode.slice_encoder import SchemaEmbedding as Sc
 from tfrecord_io.columns.arrow.encode.slice_encoder import SliceEncoder as SliceEncoder
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding as TensorEncoding
 from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns as cast_comparable_columns
-from tfrecord_io.columns.arrow.evaluate_condition import values_of as values_of
+from tfrecord_io.columns.arrow.evaluate_condition import evaluate_simple as evaluate_simple
 from tfrecord_io.columns.arrow.image_header import ImageHeader as ImageHeader
 from tfrecord_io.columns.arrow.image_header import pillow as pillow
 from tfrecord_io.columns.arrow.image_orientation import remove_orientation as remove_orientation
 from tfrecord_io.columns.arrow.input.batch_source import BatchSource as BatchSource
 from tfrecord_io.columns.arrow.input.batch_source import open_input as open_input
 from tfrecord_io.columns.arrow.input.conforming import Conforming as Conforming
-from tfrecord_io.columns.arrow.input.from_arrays import fields_of as fields_of
 from tfrecord_io.columns.arrow.input.from_arrays import refuse_duckdb_types as refuse_duckdb_types
+from tfrecord_io.columns.arrow.input.from_arrays import structured_columns as structured_columns
 from tfrecord_io.columns.arrow.input.from_arrays import table_of_rows as table_of_rows
 from tfrecord_io.columns.arrow.input.from_xarray import record_dimension as record_dimension
 from tfrecord_io.columns.arrow.input.row_batches import row_batches as row_batches
@@ -66,7 +66,6 @@ from tfrecord_io.columns.arrow.output.to_python import json_lines as json_lines
 from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
 from tfrecord_io.columns.arrow.output.to_python import record_dicts as record_dicts
 from tfrecord_io.columns.arrow.pixel_reader import PixelReader as PixelReader
-from tfrecord_io.columns.arrow.pixel_reader import shrink_image as shrink_image
 from tfrecord_io.columns.arrow.raw_images import RawImages as RawImages
 from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
 from tfrecord_io.columns.arrow.tensor_values import TensorValues as TensorValues
@@ -105,7 +104,7 @@ from tfrecord_io.columns.schema.tensor_types import check_column_encodings as ch
 from tfrecord_io.columns.schema.tensor_types import refuse_unknown_dtypes as refuse_unknown_dtypes
 from tfrecord_io.columns.schema.tensor_types import register_variable_shape_tensor as register_variable_shape_tensor
 from tfrecord_io.columns.schema.types import UnsupportedType as UnsupportedType
-from tfrecord_io.columns.schema.types import uncommon as uncommon
+from tfrecord_io.columns.schema.types import uncommon_columns as uncommon_columns
 
 __all__ = [
     "BYTES_KEY",
@@ -164,9 +163,9 @@ __all__ = [
     "drop_index",
     "empty_batch",
     "empty_table",
+    "evaluate_simple",
     "export_stream",
     "feature_descriptions",
-    "fields_of",
     "fill_in_types",
     "has_open_shapes",
     "int64_array",
@@ -201,17 +200,16 @@ __all__ = [
     "row_batches",
     "runs_within",
     "selectable",
-    "shrink_image",
     "stored_index",
+    "structured_columns",
     "table_of_rows",
     "to_pandas",
     "to_table",
     "type_literals",
     "typed_view",
-    "uncommon",
+    "uncommon_columns",
     "valid_mask",
     "value_bytes",
-    "values_of",
     "variable_width",
     "widen",
 ]

@@ -67,7 +67,9 @@ class Column:
     @property
     def field(self) -> pa.Field:
         """The field; without a name if only a type is known."""
-        return self._field or pa.field("", self.type, metadata=dict(self.metadata or {}) or None)
+        if self._field is None:
+            return pa.field("", self.type, metadata=dict(self.metadata or {}) or None)
+        return self._field
 
     # ---- the type
 

@@ -83,10 +83,10 @@ def datasets_in(source: object) -> list[Scan]:
     """The datasets, and the pieces of them, in what a call reads."""
     if isinstance(source, str | os.PathLike):
         return []
-    from tfrecord_io.read.scan import Scan, unwrap_scans
+    from tfrecord_io.read.scan import Scan
 
     parts = source if isinstance(source, list | tuple) else [source]
-    return [part for part in map(unwrap_scans, parts) if isinstance(part, Scan)]
+    return [part for part in map(Scan.unwrap, parts) if isinstance(part, Scan)]
 
 
 def check_equal(options: Sequence[Options], names: Iterable[str]) -> None:

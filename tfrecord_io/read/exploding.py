@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +28,8 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.opening import open_path
-from tfrecord_io.read.sources import is_source
+from tfrecord_io.read.opening import CallSource
 from tfrecord_io.typing import FilesLike, TableLike
-
-RECORD, STEP = "record", "step"
 
 
 @check_keywords
@@ -86,11 +85,11 @@ def explode(
         A column of steps is not a list, or has permuted axes, or `data` has a column ``record`` or ``step``. From the
         stream: the lists of an episode have different lengths; the message names its row and the columns.
     """
-    if is_source(data):
-        data = open_path(data, options_from_call(ReadOptions, explode, data))
+    if CallSource(data).may_be_read:
+        data = CallSource(data).open(options_from_call(ReadOptions, explode, data))
     source = open_input(data).with_plain_layouts()
-    names = step_columns(source.schema, prefix) if lists is None else list_columns(source.schema, lists)
-    for name in (RECORD, STEP):
+    names = Steps.columns(source.schema, prefix) if lists is None else list_columns(source.schema, lists)
+    for name in (Steps.RECORD, Steps.STEP):
         if name in source.schema.names:
             raise SchemaError("explode adds a column of this name", feature=name, hint="rename it")
     empty = _explode_batch(empty_batch(source.schema), names, keep_empty)
@@ -108,15 +107,70 @@ def list_columns(schema: pa.Schema, lists: Sequence[str] | str) -> list[str]:
     return names
 
 
-def step_columns(schema: pa.Schema, prefix: str) -> list[str]:
-    """The columns of steps; FeatureNotFoundError if none has the prefix."""
-    prefix = prefix.rstrip("/")
-    names = [name for name in schema.names if name.startswith(f"{prefix}/")]
-    if not names:
-        advice = f"the columns are {', '.join(schema.names) or 'none'}; pass prefix="
-        advice_cli = f"the columns are {', '.join(schema.names) or 'none'}; pass --prefix"
-        raise FeatureNotFoundError("no column has this prefix", feature=f"{prefix}/", hint=advice, hint_cli=advice_cli)
-    return names
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of the rows of a batch, such as episodes: the items of the lists in some columns."""
+
+    RECORD: ClassVar = "record"  # what `explode` names the column with the number of the row
+    STEP: ClassVar = "step"  # and the one with the number of the step
+
+    batch: pa.RecordBatch
+    names: Sequence[str]
+
+    @staticmethod
+    def columns(schema: pa.Schema, prefix: str) -> list[str]:
+        """The columns of steps; FeatureNotFoundError if none has the prefix."""
+        prefix = prefix.rstrip("/")
+        names = [name for name in schema.names if name.startswith(f"{prefix}/")]
+        if not names:
+            advice = f"the columns are {', '.join(schema.names) or 'none'}; pass prefix="
+            advice_cli = f"the columns are {', '.join(schema.names) or 'none'}; pass --prefix"
+            raise FeatureNotFoundError(
+                "no column has this prefix", feature=f"{prefix}/", hint=advice, hint_cli=advice_cli
+            )
+        return names
+
+    def lengths(self) -> Array:
+        """How many steps each row has in the first column."""
+        return _lengths(self.batch[self.names[0]])
+
+    def counts(self, begin: int | None = None, noun: str = "step") -> Array:
+        """How many steps each row has.
+
+        RowFault if the columns of a row differ, or SchemaError if rows are numbered from `begin`.
+        """
+        first = self.lengths()
+        for name in self.names[1:]:
+            lengths = _lengths(self.batch[name])
+            if (lengths != first).any():
+                row = int((lengths != first).argmax())
+                expected, got, advice = int(first[row]), int(lengths[row]), "exclude one of the columns"
+                which = "the row" if begin is None else f"row {begin + row}"
+                reason = f"{which} has {counted(got, noun)} in this column, but {expected} in '{self.names[0]}'"
+                fault = RowFault(row, reason, feature=name, expected=expected, got=got, hint=advice, error=SchemaError)
+                raise fault if begin is None else fault.to_error(None, None)
+        return first
+
+    @staticmethod
+    def numbers(counts: Array) -> tuple[Array, Array]:
+        """The row of each item of lists with these lengths, and its number in the list."""
+        rows = np.repeat(np.arange(len(counts)), counts)
+        return rows, np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+    def values(self) -> dict[str, pa.Array]:
+        """The values of all lists of each column, one after the other."""
+        return {name: _step_values(self.batch[name], self.batch.schema.field(name)) for name in self.names}
+
+    def replace(self, rows: Array, values: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        """Replace the columns of steps by new values, and take the values of the other columns from these rows."""
+        others = [name for name in self.batch.schema.names if name not in values]
+        repeated = selectable(self.batch.select(others)).take(int64_array(rows))
+        fields, arrays = [], []
+        for field in self.batch.schema:
+            array = values[field.name] if field.name in values else repeated[field.name]
+            fields.append(_step_field(field, array.type) if field.name in values else field)
+            arrays.append(array)
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _batches(
@@ -124,32 +178,11 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     begin = 0
     for batch in episodes:
-        counts = step_counts(batch, names, begin, noun)
+        counts = Steps(batch, names).counts(begin, noun)
         counts = np.maximum(counts, 1) if keep_empty else counts
         for first, end in runs_within(counts, LIMITS.batch_rows):
             yield _explode_batch(batch.slice(first, end - first), names, keep_empty, begin=begin + first)
         begin += len(batch)
-
-
-def step_counts(batch: pa.RecordBatch, names: list[str], begin: int | None = None, noun: str = "step") -> Array:
-    """How many steps each row has; RowFault if its columns differ, or SchemaError if rows are numbered from `begin`."""
-    first = _lengths(batch[names[0]])
-    for name in names[1:]:
-        lengths = _lengths(batch[name])
-        if (lengths != first).any():
-            row = int((lengths != first).argmax())
-            expected, got, advice = int(first[row]), int(lengths[row]), "exclude one of the columns"
-            which = "the row" if begin is None else f"row {begin + row}"
-            reason = f"{which} has {counted(got, noun)} in this column, but {expected} in '{names[0]}'"
-            fault = RowFault(row, reason, feature=name, expected=expected, got=got, hint=advice, error=SchemaError)
-            raise fault if begin is None else fault.to_error(None, None)
-    return first
-
-
-def rows_and_numbers(counts: Array) -> tuple[Array, Array]:
-    """The row of each item of lists with these lengths, and its number in the list."""
-    rows = np.repeat(np.arange(len(counts)), counts)
-    return rows, np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _lengths(column: pa.Array) -> Array:
@@ -163,35 +196,25 @@ def _lengths(column: pa.Array) -> Array:
         steps = steps[shapes.offset : shapes.offset + len(shapes), 0]
         return np.where(shapes.is_valid().to_numpy(zero_copy_only=False), steps, 0).astype(np.int64)
     if not Column(column.type).is_list:
-        return np.zeros(len(column), np.int64)  # `step_values` refuses it
+        return np.zeros(len(column), np.int64)  # `_step_values` refuses it
     return list_lengths(column)
 
 
 def _explode_batch(batch: pa.RecordBatch, names: list[str], keep_empty: bool, *, begin: int = 0) -> pa.RecordBatch:
     """The steps of some episodes, which begin with the row `begin`; one without steps if they `keep_empty`."""
-    values = {name: step_values(batch[name], batch.schema.field(name)) for name in names}
-    counts = _lengths(batch[names[0]])
-    rows, steps = rows_and_numbers(np.maximum(counts, 1) if keep_empty else counts)
+    source = Steps(batch, names)
+    values, counts = source.values(), source.lengths()
+    rows, steps = Steps.numbers(np.maximum(counts, 1) if keep_empty else counts)
     numbers = int64_array(steps)
     if keep_empty:
         is_empty = (counts == 0)[rows]
         positions = pa.array(np.cumsum(~is_empty) - 1, mask=is_empty)
         values = {name: selectable(array).take(positions) for name, array in values.items()}
         numbers = pa.array(steps, mask=is_empty)
-    exploded = replace_steps(batch, rows, values)
-    fields = [pa.field(RECORD, pa.int64(), False), pa.field(STEP, pa.int64(), keep_empty), *exploded.schema]
+    exploded = source.replace(rows, values)
+    fields = [pa.field(Steps.RECORD, pa.int64(), False), pa.field(Steps.STEP, pa.int64(), keep_empty), *exploded.schema]
     arrays = [int64_array(rows + begin), numbers, *exploded.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def replace_steps(batch: pa.RecordBatch, rows: Array, steps: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """Replace the columns of steps by new values, and take the values of the other columns from these rows."""
-    repeated = selectable(batch.select([name for name in batch.schema.names if name not in steps])).take(
-        int64_array(rows)
-    )
-    arrays = {field.name: steps[field.name] if field.name in steps else repeated[field.name] for field in batch.schema}
-    fields = [_step_field(field, arrays[field.name].type) if field.name in steps else field for field in batch.schema]
-    return pa.RecordBatch.from_arrays(list(arrays.values()), schema=pa.schema(fields))
 
 
 def _step_field(field: pa.Field, type_: pa.DataType) -> pa.Field:
@@ -204,7 +227,7 @@ def _step_field(field: pa.Field, type_: pa.DataType) -> pa.Field:
     return pa.field(field.name, type_, metadata=kept or None)
 
 
-def step_values(column: pa.Array, field: pa.Field) -> pa.Array:
+def _step_values(column: pa.Array, field: pa.Field) -> pa.Array:
     """The values of all lists, one after the other."""
     type_ = column.type
     if t.is_list(type_) or t.is_large_list(type_) or t.is_fixed_size_list(type_):

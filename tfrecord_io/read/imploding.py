@@ -13,9 +13,8 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, empty_batch, int64_array, open_input, selectable
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.exploding import RECORD, STEP, list_columns, replace_steps
-from tfrecord_io.read.opening import open_path
-from tfrecord_io.read.sources import is_source
+from tfrecord_io.read.exploding import Steps, list_columns
+from tfrecord_io.read.opening import CallSource
 from tfrecord_io.typing import FilesLike, TableLike
 
 
@@ -60,8 +59,8 @@ def implode(data: FilesLike | TableLike, *, lists: Sequence[str] | str = "steps/
         From the stream, of rows that `explode` numbered: a column of the key has several values in one record; the
         message names row and column.
     """
-    if is_source(data):
-        data = open_path(data, options_from_call(ReadOptions, implode, data))
+    if CallSource(data).may_be_read:
+        data = CallSource(data).open(options_from_call(ReadOptions, implode, data))
     source = open_input(data).with_plain_layouts()
     plan = _Plan.make(source.schema, lists)
     empty = plan.rows(empty_batch(source.schema), np.zeros(0, np.int64), 0)
@@ -79,27 +78,27 @@ class _Plan:
 
     @classmethod
     def make(cls, schema: pa.Schema, lists: Sequence[str] | str) -> _Plan:
-        left_out = [RECORD, STEP] if {RECORD, STEP} <= {*schema.names} else []
+        left_out = [Steps.RECORD, Steps.STEP] if {Steps.RECORD, Steps.STEP} <= {*schema.names} else []
         names = [name for name in list_columns(schema, lists) if name not in left_out]
         others = [name for name in schema.names if name not in names and name not in left_out]
         if not names or not (others or left_out):
             reason = f"lists= names {'all columns' if names else 'no column'} to make lists of"
             raise SchemaError(reason, got=lists, hint="name some, and leave at least one as the key")
-        return cls([RECORD], names, others, left_out) if left_out else cls(others, names, [], [])
+        return cls([Steps.RECORD], names, others, left_out) if left_out else cls(others, names, [], [])
 
     def rows(self, batch: pa.RecordBatch, starts: Array, begin: int) -> pa.RecordBatch:
         """One row for each group of a batch, whose first rows are `starts`; its first row is number `begin`."""
         self._refuse_other_values(batch, starts, begin)
         counts = np.diff(starts, append=len(batch))
         values = {name: batch[name] for name in self.lists}
-        if self.left_out and batch[STEP].null_count:
-            is_step = np.asarray(batch[STEP].is_valid())
+        if self.left_out and batch[Steps.STEP].null_count:
+            is_step = np.asarray(batch[Steps.STEP].is_valid())
             counts = np.add.reduceat(is_step.astype(np.int64), starts)
             kept = int64_array(np.flatnonzero(is_step))
             values = {name: selectable(array).take(kept) for name, array in values.items()}
         offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
         made = {name: pa.ListArray.from_arrays(offsets, array) for name, array in values.items()}
-        return replace_steps(batch.drop_columns(self.left_out), starts, made)
+        return Steps(batch.drop_columns(self.left_out), self.lists).replace(starts, made)
 
     def _refuse_other_values(self, batch: pa.RecordBatch, starts: Array, begin: int) -> None:
         """Raise SchemaError if a column that has one value in each group has several."""
@@ -108,10 +107,10 @@ class _Plan:
             differs[starts[starts > 0] - 1] = False
             if differs.any():
                 row = int(differs.argmax()) + 1
-                reason = f"row {begin + row} has another value than the row before it, of the same {RECORD} "
+                reason = f"row {begin + row} has another value than the row before it, of the same {Steps.RECORD} "
                 advice = "name the column in lists=, or exclude it"
                 advice_cli = "name the column in --lists, or exclude it"
-                reason += str(batch[RECORD][row].as_py())
+                reason += str(batch[Steps.RECORD][row].as_py())
                 raise SchemaError(reason, feature=name, hint=advice, hint_cli=advice_cli)
 
 

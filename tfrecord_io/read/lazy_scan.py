@@ -11,10 +11,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from tfrecord_io.base import ReadOptions
+from tfrecord_io.read.dataset_splits import find_sources
+from tfrecord_io.read.live_scan import refresh_scan
+from tfrecord_io.read.narrow_scan import apply_filter, skip_rows
 from tfrecord_io.read.scan import Origin, Scan
-from tfrecord_io.read.source_resolution import plan_sources
+from tfrecord_io.read.source_resolution import Files, plan_sources
 from tfrecord_io.read.sources import absolute_paths
 from tfrecord_io.store import Source, is_elsewhere, working_directory
+
+if TYPE_CHECKING:
+    from tfrecord_io.read.explanation import Explanation
+    from tfrecord_io.read.reader import Reader
 
 _SLOTS: Any = Scan
 _SOURCES, _ORIGIN = _SLOTS.sources, _SLOTS.origin
@@ -54,6 +61,48 @@ class LazyScan(Scan):
         """A dataset from a scan, so with its schema."""
         values = {field.name: getattr(scan, field.name) for field in fields(Scan)}
         return cls(**{**values, "directory": scan.directory or working_directory(scan.sources)})
+
+    def filtered(self, filters: Any) -> Self:
+        return apply_filter(self, filters)
+
+    filtered.__doc__ = apply_filter.__doc__
+
+    def skipped(self, rows: int) -> Self:
+        """Without the first rows."""
+        return skip_rows(self, rows)
+
+    def refreshed(self) -> Self:
+        """The files that are there now; see `refresh_scan`."""
+        return refresh_scan(self)
+
+    def open_all(self, *, with_index: bool = False, **changes: Any) -> Reader:
+        """Open all rows of a dataset, under the types that all of them have; of a selection, under its schema.
+
+        `changes`: options of `ScanOptions` instead of those of the dataset, such as the size of batches.
+        """
+        from tfrecord_io.read.opening import open_scan
+
+        if self._has_open_types:  # the read is planned again, by all rows
+            options = self.stated.changed(**changes)
+            files = Files(tuple(find_sources(list(self.sources), options)), options)
+            return open_scan(files, whole=True, with_index=with_index)
+        scan = self.with_options(**changes) if changes else self
+        return open_scan(scan, whole=True, with_index=with_index, warns=True)
+
+    @property
+    def _has_open_types(self) -> bool:
+        """True if nothing is selected of a dataset without a schema yet, or with one that its first rows have shown.
+
+        A selection has the schema of its dataset, even where that is of the first rows only.
+        """
+        is_all = self.is_as_stated and not self.chooses_rows and not self.chooses_columns
+        return is_all and (not self.has_schema or self.is_of_first_rows)
+
+    def explanation(self) -> Explanation:
+        """The plan of opening the files."""
+        from tfrecord_io.read.explanation import explain_scan
+
+        return explain_scan(self)
 
     if not TYPE_CHECKING:
 

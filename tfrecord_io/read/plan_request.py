@@ -99,12 +99,14 @@ class PlanRequest:
 
     def _selection_without_filter(self) -> Selection:
         """The selection to decode all rows with the columns of the filter, which is applied to them."""
-        from tfrecord_io.read.row_filter import add_filter_columns
+        from tfrecord_io.read.row_filter import RowFilter
 
         assert self.requested.filters is not None
         columns, names = self.requested.columns, self.requested.filters.columns
         if columns is not None:
-            columns = add_filter_columns(columns, [name for name in names if name != self.options.include_file_paths])
+            columns = RowFilter.add_columns(
+                columns, [name for name in names if name != self.options.include_file_paths]
+            )
         return replace(self.requested, columns=columns, filters=None, limit=None)
 
     @property

@@ -30,14 +30,7 @@ from tfrecord_io.columns import BatchBuilder, Column, RecordDicts, RowFault, sel
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
-from tfrecord_io.read.chunks.recovery import (
-    Recovery,
-    SkippedRegion,
-    batch_or_fault,
-    fitting_parts,
-    is_damage,
-    recovery_of,
-)
+from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, batch_or_fault, fitting_parts, is_damage
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.read.index.find_index import find_indexes
 from tfrecord_io.read.index.indexed_files import IndexedFiles
@@ -764,7 +757,7 @@ def open_random(
     sampling_options = replace(requested, threads=1, on_error=sampling)
     found, part = _numbered_files(source, sampling_options)
     sources, options = list(found.sources), found.options
-    recovery = recovery_of(requested.on_error, sources)
+    recovery = Recovery.of(requested.on_error, sources)
     suffixes = (*SUFFIXES, COLUMNS_SUFFIX) if key is None else (COLUMNS_SUFFIX, *SUFFIXES)
     index_sources = find_indexes(sources, index, options.storage, suffixes=suffixes)
     recover = None if recovery is None else partial(index_around_damage, recovery, options)

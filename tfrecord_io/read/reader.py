@@ -20,14 +20,14 @@ import pyarrow as pa
 
 from tfrecord_io.base import MIB, Expansion, LateTypes, and_more, checked_on_error, unknown_attribute, without_report
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import BatchBuilder, BatchStream, Column, RowFault, to_table, uncommon, value_bytes
+from tfrecord_io.columns import BatchBuilder, BatchStream, Column, RowFault, to_table, uncommon_columns, value_bytes
 from tfrecord_io.errors import RecordMemoryError, TFRecordError, printable
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import chunk_batches, leave_out
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
-from tfrecord_io.read.report import ReadReport, RowOrigins, end_read
+from tfrecord_io.read.report import ReadReport, RowOrigins
 from tfrecord_io.read.scan import EarlyFilter, Scan
 from tfrecord_io.store import Source
 from tfrecord_io.typing import DtypeBackend
@@ -366,14 +366,14 @@ class Reader(BatchStream):
         self._close_files()
         if isinstance(error, TFRecordError):
             error.records_intact = self.report.records
-        self.report.stopped = end_read(error, self.scan.options.on_error)
+        self.report.stopped = self.scan.options.damage.end_read(error)
         self._warn_of_left_out()
 
     def _join_batches(self) -> Generator[pa.RecordBatch]:
         """Batches of the requested size: those of small files are joined, a large one stays as it is."""
         pending: list[pa.RecordBatch] = []
         schema = self.scan.compiled.schema
-        joins = cache(lambda: all(Column(schema.field(at).type).can_unify for at in uncommon(schema)))
+        joins = cache(lambda: all(Column(schema.field(at).type).can_unify for at in uncommon_columns(schema)))
         if self._planned.replan is not None:  # the plan is final now, and no other scan shares the sources
             for source in self.scan.sources:
                 source.read_once()

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -32,6 +32,9 @@ from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_lim
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.store import Source, storage_for
+
+if TYPE_CHECKING:
+    from tfrecord_io.store import Directory
 
 _SAMPLE_RECORDS = 100
 _SAMPLE_BYTES = 4 * MIB
@@ -199,6 +202,16 @@ class SidecarSchema(NamedTuple):
             if directory not in lengths:
                 lengths[directory] = TfdsInfo.lengths_in(directory, storage_for([directory], self.storage))
             TfdsInfo.check_count(path, count, lengths[directory].get(name, count))
+
+    @staticmethod
+    def folder_of(sources: Sequence[Source], options: ScanOptions) -> Directory | None:
+        """The directory with the description of the datasets that files are of, if that can be used."""
+        sidecar, _ = sidecar_schema(sources, options)
+        if sidecar is None:
+            return None
+        from tfrecord_io.store import Directory
+
+        return Directory(split_folders(sources[0].path, sidecar.depth)[0], sidecar.storage)
 
 
 def split_folders(path: str, depth: int) -> tuple[str, str]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tfrecord_io.base import ConsumedOnce, ReportOptions, check_keywords, unknown_attribute
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.recovery import recovery_of
+from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.dataset_splits import resolve_sources
-from tfrecord_io.read.report import ReadReport, end_read
+from tfrecord_io.read.report import ReadReport
 from tfrecord_io.store import SourcePrefetcher
 from tfrecord_io.typing import InputPath, OnErrorCollecting, StorageLike
 
@@ -87,8 +87,8 @@ class RecordReader(ConsumedOnce[bytes]):
             filesystem=filesystem,
         ).with_report()
         sources = resolve_sources(source, options, as_they_are=True)
-        self._on_error = options.on_error
-        recovery = recovery_of(options.on_error, sources)
+        self._damage = options.damage
+        recovery = Recovery.of(options.on_error, sources)
         self.report = ReadReport(schema_source='record_type="bytes"')
         if recovery is not None:
             self.report.skipped = recovery.skipped
@@ -113,7 +113,7 @@ class RecordReader(ConsumedOnce[bytes]):
         except Exception as error:
             if error is not walker.error:  # as of a file that cannot be opened
                 raise
-            report.stopped = end_read(error, self._on_error)
+            report.stopped = self._damage.end_read(error)
         finally:
             report.files = walker.number + 1
 

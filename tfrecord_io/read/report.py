@@ -11,20 +11,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LINE_WIDTH, Report, Summary, byte_size, counted, on_damage
+from tfrecord_io.base import Report, Summary, byte_size, counted
 from tfrecord_io.bytes import Array
-from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, printable, warn
-from tfrecord_io.read.chunks.recovery import SkippedRegion, SkippedRegions
+from tfrecord_io.errors import printable
+from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.store import Source
-
-REGION_HEADINGS = ("file", "records before", "begin", "end", "left out because")
 
 
 @dataclass(repr=False)
@@ -96,30 +94,7 @@ class ReadReport(Report):
         lines = [self.skipped.summary()] if self.skipped.total else []
         lines += [f"Stopped early: {printable(self.stopped)}"] if self.stopped is not None else []
         title = f"Read {amounts}, schema {self.schema_source}"
-        return Summary(title, REGION_HEADINGS, region_rows(self.skipped), lines, paths=("file",))
-
-
-def region_rows(regions: Iterable[SkippedRegion]) -> list[tuple[str, ...]]:
-    """A row of text for each region, for the columns `REGION_HEADINGS`."""
-    return [
-        (
-            printable(region.path, LINE_WIDTH),
-            f"{region.records_before:,}",
-            "" if region.begin is None else f"{region.begin:,}",
-            "" if region.end is None else f"{region.end:,}",
-            printable(region.reason),
-        )
-        for region in regions
-    ]
-
-
-def end_read(error: Exception, on_error: object) -> str:
-    """End a read at `error`: raise it, or warn and return its text."""
-    if not on_damage(on_error).ends_quietly:
-        raise error
-    text_cli = error.text_cli() if isinstance(error, TFRecordError) else str(error)
-    warn(f"reading stopped early: {error}", StoppedEarlyWarning, f"reading stopped early: {text_cli}")
-    return str(error)
+        return Summary(title, self.skipped.HEADINGS, self.skipped.texts(self.skipped), lines, paths=("file",))
 
 
 class RowOrigins:

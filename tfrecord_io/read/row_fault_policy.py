@@ -9,9 +9,10 @@ tests/apps/adapters/test_hf.py.
 
 from __future__ import annotations
 
+from tfrecord_io.base import on_damage
 from tfrecord_io.columns import RowFault
+from tfrecord_io.read.chunks.recovery import fitting_parts
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.report import end_read
 
 
 class RowFaultPolicy:
@@ -20,6 +21,8 @@ class RowFaultPolicy:
     It takes the warning of left-out records over from the reader, as there may be more of them: call
     `warn_of_left_out` at the end.
     """
+
+    fitting_parts = staticmethod(fitting_parts)
 
     def __init__(self, reader: Reader | None, on_error: object) -> None:
         self._reader, self._on_error = reader, on_error
@@ -38,7 +41,7 @@ class RowFaultPolicy:
         fault = self._renumber(fault)
         error = fault.to_error(None, None) if self._reader is None else self._reader.row_error(fault)
         error.records_intact = records_intact
-        end_read(error, self._on_error)
+        on_damage(self._on_error).end_read(error)
 
     def warn_of_left_out(self) -> None:
         """Warn of the records that were left out, by the reader or here."""

@@ -14,7 +14,14 @@ import pyarrow as pa
 
 from tfrecord_io.base import BY_SYMBOL, Condition, Expansion, condition_of, name_advice
 from tfrecord_io.bytes import Array, ColumnBuffers
-from tfrecord_io.columns import Projection, RowFault, cast_comparable_columns, selectable, type_literals, values_of
+from tfrecord_io.columns import (
+    Projection,
+    RowFault,
+    cast_comparable_columns,
+    evaluate_simple,
+    selectable,
+    type_literals,
+)
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
@@ -52,7 +59,7 @@ class RowFilter:
             condition = type_literals(written, schema)
             arrays = [pa.nulls(0, schema.field(name).type) for name in condition.columns]
             empty = pa.RecordBatch.from_arrays(arrays, condition.columns)
-            values = values_of(condition, empty)
+            values = evaluate_simple(condition, empty)
             type_ = (_evaluate(condition, empty, written) if values is None else values).type
         except SchemaError as error:
             error.of_argument = True
@@ -85,7 +92,7 @@ class RowFilter:
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """A boolean for each row of a batch that has all of `columns`: true if the row passes; null counts as false."""
-        values = values_of(self.condition, batch)
+        values = evaluate_simple(self.condition, batch)
         if values is None:
             values = _evaluate(self.condition, batch.select(list(self.columns)), self.words).cast(pa.bool_())
         return values.fill_null(False) if values.null_count else values
@@ -199,19 +206,34 @@ class RowFilter:
                 return {sources[0].partitions}
             return set().union(*(self._possible_folders([source], partitions) for source in sources))
 
+    @classmethod
+    def files_in_folders(cls, filters: Any, sources: Sequence[Source]) -> set[str]:
+        """Select the paths of files of a manifest in the folders that meet a condition on partition columns.
 
-def add_filter_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> tuple[str, ...] | None:
-    """The ``columns=`` that selects the columns of a filter, too.
+        Raises
+        ------
+        FeatureNotFoundError
+            The condition names another column.
+        """
+        if not sources:
+            return set()
+        columns = PartitionColumns.from_folders(sources)
+        condition = cls.for_schema(filters, pa.schema(columns.fields))
+        return {source.path for source in condition.possible(sources, columns)}
 
-    >>> add_filter_columns(["!image", "!id"], ["id"])
-    ('*', '!image', 'id')
-    """
-    if any(name.startswith("!") for name in filter_columns):  # which no entry selects
-        return None
-    entries = Projection.entries(columns)
-    kept = [entry for entry in entries if entry.removeprefix("!") not in filter_columns]
-    only_excludes = bool(entries) and all(entry.startswith("!") for entry in entries)
-    return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
+    @staticmethod
+    def add_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> tuple[str, ...] | None:
+        """The ``columns=`` that selects the columns of a filter, too.
+
+        >>> RowFilter.add_columns(["!image", "!id"], ["id"])
+        ('*', '!image', 'id')
+        """
+        if any(name.startswith("!") for name in filter_columns):  # which no entry selects
+            return None
+        entries = Projection.entries(columns)
+        kept = [entry for entry in entries if entry.removeprefix("!") not in filter_columns]
+        only_excludes = bool(entries) and all(entry.startswith("!") for entry in entries)
+        return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
 
 
 def _restrict(condition: Condition, names: Collection[str]) -> Condition | None:
@@ -276,18 +298,3 @@ def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
     ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0)), dtype=np.int64)
     counts = np.diff(np.concatenate(([0], np.cumsum(hits)))[np.concatenate(([0], ends))])
     return pa.array(counts > 0, mask=np.asarray(lists.is_null()))
-
-
-def files_in_folders(filters: Any, sources: Sequence[Source]) -> set[str]:
-    """Select the paths of files of a manifest in the folders that meet a condition on partition columns.
-
-    Raises
-    ------
-    FeatureNotFoundError
-        The condition names another column.
-    """
-    if not sources:
-        return set()
-    columns = PartitionColumns.from_folders(sources)
-    condition = RowFilter.for_schema(filters, pa.schema(columns.fields))
-    return {source.path for source in condition.possible(sources, columns)}

@@ -3,7 +3,7 @@
 ``_SCHEMA.json`` is of all files of a directory and of its folders of columns, ``_SCHEMA-train.json`` of the shards of
 ``train``, ``_SCHEMA-a.tfrecord.json`` of one file. The nearest and most exact one applies. It has a `Fingerprint` of
 the records that it was made for; records that do not fit it are read as if it were not there, with a warning.
-`tfrecord_io.apps.tools.save_schema` writes it.
+`tfrecord_io.read.saving_schema` writes it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -45,7 +45,6 @@ from tfrecord_io.read.chunks.embedded_schemas import (
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
-from tfrecord_io.read.scan_holder import unwrap_scans as unwrap_scans
 from tfrecord_io.store import Source, total
 
 if TYPE_CHECKING:
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from tfrecord_io.read.row_filter import RowFilter
     from tfrecord_io.store import PackedSources
 
-PIECE_BYTES = 128 * MIB
 MOST_PIECES = 1_000_000  # each is a task of its own
 # Options that change neither which columns are decoded nor how.
 _OF_BATCHES = {"threads", "batch_size", "batch_bytes", "progress"}
@@ -146,6 +144,8 @@ class Scan:
     SchemaError if a column cannot be read, or its name is used twice.
     """
 
+    PIECE_BYTES: ClassVar = 128 * MIB  # of a piece of a dataset
+
     sources: tuple[Source, ...]
     options: ScanOptions
     selection: Selection  # its `columns` can be selected and filtered by; its filters are `row_filter`
@@ -169,6 +169,15 @@ class Scan:
     narrow: tuple[ScanOptions, Selection] | None = None
     # What another scan of the same columns has compiled.
     compiled: _Compiled = None  # type: ignore[assignment]
+
+    @staticmethod
+    def unwrap(source: Any) -> Any:
+        """Take the scans out of datasets and pieces, alone or in a list; return any other source as it is."""
+        if isinstance(source, ScanHolder):
+            return source._held
+        if isinstance(source, list | tuple) and any(isinstance(part, ScanHolder) for part in source):
+            return [Scan.unwrap(part) for part in source]
+        return source
 
     def __post_init__(self) -> None:
         if self.compiled is None:

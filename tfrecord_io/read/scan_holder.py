@@ -16,12 +16,3 @@ class ScanHolder:
     """Base class of datasets and their pieces, which hold a scan, and show public names only."""
 
     _held: Any
-
-
-def unwrap_scans(source: Any) -> Any:
-    """Take the scans out of datasets and pieces, alone or in a list; return any other source as it is."""
-    if isinstance(source, ScanHolder):
-        return source._held
-    if isinstance(source, list | tuple) and any(isinstance(part, ScanHolder) for part in source):
-        return [unwrap_scans(part) for part in source]
-    return source

@@ -12,11 +12,11 @@ from typing import Any, Generic, TypeVar, overload
 
 from tfrecord_io.base import ALL, FrameOptions, ReadOptions, ScanOptions, Selection
 from tfrecord_io.errors import hide_secrets
-from tfrecord_io.read.call_options import add_path_column, pace_options
+from tfrecord_io.read.call_options import add_path_column
 from tfrecord_io.read.dataset_splits import find_sources
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Origin, Scan, unwrap_scans
-from tfrecord_io.read.sources import add_folder_types, as_list, paths_of, record_sources, resolve_selection
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import add_folder_types, record_sources, resolve_selection
 from tfrecord_io.store import Source
 
 AnyFrameOptions = TypeVar("AnyFrameOptions", bound=FrameOptions)
@@ -48,6 +48,10 @@ class Files(Generic[AnyFrameOptions]):
         if not as_records and all(source.begins_file for source in scan.sources):
             return Files(scan.sources, of_files, selection)
         return Files(tuple(record_sources(scan, as_they_are=as_records)), of_files, Selection(selection.columns))
+
+    def plan(self: Files[ScanOptions]) -> Scan:
+        """The scan of all columns and rows of the files, under one schema."""
+        return plan_sources(self.sources, self.options, self.selection)
 
 
 @overload
@@ -87,31 +91,6 @@ def selection_of(scan: Scan) -> Selection:
         columns = add_path_column(scan.selected, scan.options.include_file_paths)
     filters = None if scan.row_filter is None else scan.row_filter.condition
     return replace(scan.selection, columns=columns, filters=filters)
-
-
-def plan_source(source: Any, options: ReadOptions) -> Scan:
-    """Plan the scan of a call, to be opened later, once or several times."""
-    found = resolve_source(source, options)
-    return found if isinstance(found, Scan) else plan_scan(found.sources, found.options, found.selection).close()
-
-
-def plan_dataset(source: Any, options: ReadOptions) -> Scan:
-    """The scan of all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
-    source = unwrap_scans(as_list(source))
-    found = resolve_source(source, options)
-    if isinstance(found, Scan):
-        if found.origin is None:
-            return found
-        paced = found.origin.options.changed(**pace_options(options))
-        return replace(found, origin=found.origin._replace(options=paced))
-    origin: Origin | None = Origin(source, options.of_scan, options.selection)
-    if isinstance(source, Scan):
-        assert source.origin is not None
-        origin = Origin(source.origin.path, found.options, found.selection)
-    elif scans := [part for part in source if isinstance(part, Scan)] if isinstance(source, list) else []:
-        are_whole = all(s.origin is not None and s.origin.options.split is None and not s.chooses_rows for s in scans)
-        origin = Origin(paths_of(source), options.of_scan, options.selection) if are_whole else None
-    return replace(plan_sources(found.sources, found.options, found.selection), origin=origin)
 
 
 def plan_sources(sources: Sequence[Source], options: ScanOptions, selection: Selection) -> Scan:

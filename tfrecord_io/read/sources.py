@@ -3,14 +3,14 @@
 A path is found by `tfrecord_io.store.paths.resolve`. A dataset, as a `Scan`, has its files already, its options
 (`options_from_call` brings them to a call) and a selection. Calls that read rows narrow the scan itself
 (`resolve_source` in `source_resolution`). Calls that go through records get files which have the selected
-records only (`record_sources`), and calls that change or check files get their paths (`whole_files`). Where a dataset
-states what a call does not take, that is an error, when the options of the call are made.
+records only (`record_sources`), and calls that change or check files get their paths (`CallSource` in `opening`).
+Where a dataset states what a call does not take, that is an error, when the options of the call are made.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import partial
@@ -27,56 +27,15 @@ from tfrecord_io.columns import EmbeddedSchema, Projection
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.recovery import recovery_of
+from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
-from tfrecord_io.read.scan import Scan, ScanHolder, unwrap_scans
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.store import Origin, Source, SourcePrefetcher, locate
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 _STATED = tuple(field.name for field in fields(ScanOptions) if field.name not in PACE | PLACES)
-
-
-def is_source(value: object) -> bool:
-    """True if a value that may be data is a path, a dataset, or a list of those."""
-    parts = value if isinstance(value, list | tuple) and value else [value]
-    return all(isinstance(part, str | os.PathLike | ScanHolder) for part in parts)
-
-
-def as_list(source: Any) -> Any:
-    """An iterable of sources as a list, which can be gone through again; anything else, and a set, as it is."""
-    kept = isinstance(source, str | os.PathLike | ScanHolder | set | frozenset) or hasattr(source, "read")
-    return source if kept or not isinstance(source, Iterable) else list(source)
-
-
-def whole_files(source: Any, verb: str) -> Any:
-    """The paths of a source, for a call that works on whole files, which `verb` names.
-
-    ValueError if it is a piece of a dataset, or a list with a dataset of a split.
-    """
-    source = unwrap_scans(source)
-    if isinstance(source, list | tuple):
-        splits = (part.origin.options.split for part in source if isinstance(part, Scan) and part.origin is not None)
-        if any(split is not None for split in splits):
-            raise ValueError(f"{verb} takes no list with a dataset of a split: pass its datasets one by one")
-        paths = (whole_files(part, verb) for part in source)
-        return [path for part in paths for path in (part if isinstance(part, list | tuple) else [part])]
-    if not isinstance(source, Scan):
-        return source
-    if source.origin is None:
-        raise ValueError(f"{verb} works on whole files, and not on a piece of a dataset: pass the dataset, or a path")
-    return source.origin.path
-
-
-def one_path(source: Any, verb: str) -> str | os.PathLike[str]:
-    """The path of a source, for a call that changes the files of one dataset; see `whole_files`."""
-    path = whole_files(source, verb)
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(
-            f"{verb} takes the path of one dataset, as str or PathLike, or a Dataset, not a {type(path).__name__}"
-        )
-    return path
 
 
 def resolve_selection(
@@ -90,7 +49,7 @@ def resolve_selection(
     Several parts of one dataset become one scan of their rows. ValueError if the call has further options for reading,
     and both the call and the dataset select rows or columns: no single read does that.
     """
-    source, options = unwrap_scans(source), add_folder_types(source, options)
+    source, options = Scan.unwrap(source), add_folder_types(source, options)
     if isinstance(source, list | tuple) and isinstance(options, ReadOptions) and _are_of_one_dataset(source):
         return unite_parts(*source), options.changed(columns=None) if source[0].chooses_columns else options
     if not isinstance(source, Scan) or source.origin is None or isinstance(options, TransferOptions):
@@ -122,7 +81,7 @@ def add_folder_types(source: Any, options: AnyOptions) -> AnyOptions:
 
     Beside other sources, whose folders may have any names: with those that are text.
     """
-    parts = list(map(unwrap_scans, source if isinstance(source, list | tuple) else [source]))
+    parts = list(map(Scan.unwrap, source if isinstance(source, list | tuple) else [source]))
     pieces = [part for part in parts if isinstance(part, Scan) and part.origin is None]
     if not pieces or not hasattr(options, "schema_overrides"):
         return options
@@ -161,23 +120,6 @@ def absolute_paths(path: Any, storage: StorageOptions, directory: str) -> Any:
         return path
     location = locate(path, storage)
     return os.path.join(directory, location.name) if location.is_local else path
-
-
-def storage_of(source: Any) -> dict[str, Any]:
-    """The keywords of the storage of a dataset, for a call that changes its files."""
-    scan = unwrap_scans(source)
-    return scan.stated.storage.keywords if isinstance(scan, Scan) else {}
-
-
-def paths_of(source: Any) -> list[Any]:
-    """The paths by which the files of a source were looked up, or their own."""
-    parts = source if isinstance(source, list | tuple) else [source]
-    paths: list[Any] = []
-    for part in map(unwrap_scans, parts):
-        looked_up = part.files if isinstance(part, Scan) and part.origin is None else part
-        looked_up = looked_up.origin.path if isinstance(looked_up, Scan) and looked_up.origin is not None else looked_up
-        paths += looked_up if isinstance(looked_up, list | tuple) else [looked_up]
-    return paths
 
 
 def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = False) -> list[Source]:
@@ -326,7 +268,7 @@ class ChosenRecords:
     def _frames(self) -> Generator[Array]:
         options, engine, begins = self._chosen.scan.options, get_engine(), self.schema is not None
         try:
-            chosen, recovery = self._chosen.numbers_in(self._number), recovery_of(options.on_error, [self._file])
+            chosen, recovery = self._chosen.numbers_in(self._number), Recovery.of(options.on_error, [self._file])
             if chosen is not None and not len(chosen):
                 return
             with (

@@ -10,13 +10,9 @@ _HOMES = {
     "ImageDecoder": "arrays.image_decoding",  # Decodes a column of images, or of lists of images
     "read_arrays": "arrays.read_arrays",  # Read TFRecord files of tf.train.Example into NumPy arrays, one per column
     "scan_arrays": "arrays.read_arrays",  # All rows of a scan
-    "MASK": "arrays.representation",  # of the arrays ``<name>/mask``
     "BatchForm": "arrays.representation",  # Form of the rows of a batch, where it is not a row for each
     "ColumnRepresentation": "arrays.representation",  # How one column is represented
-    "pad_value": "arrays.representation",  # Convert a padding value to a dtype
-    "slice_columns": "arrays.representation",  # The arrays of the rows [begin, end) of all columns
     "TableRepresentation": "arrays.representation",  # How the columns of a schema are represented
-    "varies": "arrays.representation",  # True if rows may have different shapes
     "ArraysByNumber": "arrays.rows_by_number",  # Rows by number as arrays
     "ScanLookup": "arrays.rows_by_number",  # The rows of a scan by number
     "BatchesByNumber": "training.batches_by_number",  # Batches of a source by number

@@ -4,13 +4,9 @@ from tfrecord_io.rows.arrays.image_columns import ImageColumns as ImageColumns
 from tfrecord_io.rows.arrays.image_decoding import ImageDecoder as ImageDecoder
 from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
 from tfrecord_io.rows.arrays.read_arrays import scan_arrays as scan_arrays
-from tfrecord_io.rows.arrays.representation import MASK as MASK
 from tfrecord_io.rows.arrays.representation import BatchForm as BatchForm
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation as ColumnRepresentation
 from tfrecord_io.rows.arrays.representation import TableRepresentation as TableRepresentation
-from tfrecord_io.rows.arrays.representation import pad_value as pad_value
-from tfrecord_io.rows.arrays.representation import slice_columns as slice_columns
-from tfrecord_io.rows.arrays.representation import varies as varies
 from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber as ArraysByNumber
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup as ScanLookup
 from tfrecord_io.rows.training.batches_by_number import BatchesByNumber as BatchesByNumber
@@ -38,7 +34,6 @@ __all__ = [
     "ColumnRepresentation",
     "ImageColumns",
     "ImageDecoder",
-    "MASK",
     "MixedEpochs",
     "Mixture",
     "RowSource",
@@ -49,13 +44,10 @@ __all__ = [
     "Windows",
     "iterate",
     "open_by_number",
-    "pad_value",
     "read_arrays",
     "same_columns",
     "scan_arrays",
     "shares",
-    "slice_columns",
     "source_of",
-    "varies",
     "workers_in_state",
 ]

@@ -16,8 +16,8 @@ import pytest
 
 from tfrecord_io.apps.api import write_tfrecord
 from tfrecord_io.apps.tf_compat.example import encode_example
-from tfrecord_io.apps.tools.build_index import build_index
 from tfrecord_io.errors import CorruptRecordError, SchemaError
+from tfrecord_io.read import build_index
 from tfrecord_io.write import RecordWriter
 
 ZONE = "Europe/Paris"

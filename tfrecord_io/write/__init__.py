@@ -11,26 +11,19 @@ _HOMES = {
     "CompactReport": "compacting",  # Report of a compaction
     "CopiedRecords": "copied_records",  # Records of files, in order, with every checksum checked (of a selection
     "Frames": "copied_records",  # Frames of records as bytes, with their sizes
-    "selected": "copied_records",  # Select records, in the order of their `indices`
     "delete_rows": "deleting",  # Remove the rows of a dataset, or of one file, that meet a condition
     "DeleteReport": "deleting",  # Rows and files deleted, or to be deleted in a dry run
-    "check_distributed": "distributed",  # The path of a dataset that several processes write
     "DistributedWriter": "distributed",  # One writing of a sharded dataset by several processes
-    "OpenPart": "distributed",  # An attempt at a task, to which tables are written one by one
     "WrittenPart": "distributed",  # The result of an attempt at a task
     "FrameSink": "frame_sink",  # Writes framed records, through a compressor if any
     "PayloadSink": "frame_sink",  # Keeps the payloads of records, for an array of them
     "Piece": "frame_sink",  # Complete frames, and what a sink needs to know about them
-    "try_add_prefix": "frame_sink",  # A framed record with fields in front of its payload
     "WrittenFile": "frame_sink",  # A file that was written
-    "record_outputs": "record_output",  # Open outputs for records
     "RecordOutput": "record_output",  # Writes copied records to a file or a dataset
-    "say_published": "record_output",  # State in an error what was published before it
     "RecordWriter": "record_writer",  # Write payloads to a TFRecord file
     "ResumableWriter": "resumable",  # One writing of a dataset, which a later process may go on with
-    "SchemaUnion": "sharded_sink",  # Unites a dataset's schema with the schema of added rows
+    "salvage": "salvaging",  # Write the intact records of damaged files to new files
     "Spool": "sharded_sink",  # Keeps bytes by number until they are read once
-    "check_columns": "writer",  # Raise the errors of a `Writer` with these options for columns of these types
     "write": "writer",  # Write one table
     "Writer": "writer",  # Writes tables to one file or to the shards of a dataset
     "WriteReport": "writer",  # Report of a writing

@@ -5,28 +5,21 @@ from tfrecord_io.write.compacting import CompactReport as CompactReport
 from tfrecord_io.write.compacting import compact_shards as compact_shards
 from tfrecord_io.write.copied_records import CopiedRecords as CopiedRecords
 from tfrecord_io.write.copied_records import Frames as Frames
-from tfrecord_io.write.copied_records import selected as selected
 from tfrecord_io.write.deleting import DeleteReport as DeleteReport
 from tfrecord_io.write.deleting import delete_rows as delete_rows
 from tfrecord_io.write.distributed import DistributedWriter as DistributedWriter
-from tfrecord_io.write.distributed import OpenPart as OpenPart
 from tfrecord_io.write.distributed import WrittenPart as WrittenPart
-from tfrecord_io.write.distributed import check_distributed as check_distributed
 from tfrecord_io.write.frame_sink import FrameSink as FrameSink
 from tfrecord_io.write.frame_sink import PayloadSink as PayloadSink
 from tfrecord_io.write.frame_sink import Piece as Piece
 from tfrecord_io.write.frame_sink import WrittenFile as WrittenFile
-from tfrecord_io.write.frame_sink import try_add_prefix as try_add_prefix
 from tfrecord_io.write.record_output import RecordOutput as RecordOutput
-from tfrecord_io.write.record_output import record_outputs as record_outputs
-from tfrecord_io.write.record_output import say_published as say_published
 from tfrecord_io.write.record_writer import RecordWriter as RecordWriter
 from tfrecord_io.write.resumable import ResumableWriter as ResumableWriter
-from tfrecord_io.write.sharded_sink import SchemaUnion as SchemaUnion
+from tfrecord_io.write.salvaging import salvage as salvage
 from tfrecord_io.write.sharded_sink import Spool as Spool
 from tfrecord_io.write.writer import Writer as Writer
 from tfrecord_io.write.writer import WriteReport as WriteReport
-from tfrecord_io.write.writer import check_columns as check_columns
 from tfrecord_io.write.writer import write as write
 
 __all__ = [
@@ -36,26 +29,19 @@ __all__ = [
     "DistributedWriter",
     "FrameSink",
     "Frames",
-    "OpenPart",
     "PayloadSink",
     "Piece",
     "RecordOutput",
     "RecordWriter",
     "ResumableWriter",
-    "SchemaUnion",
     "Spool",
     "WriteReport",
     "Writer",
     "WrittenFile",
     "WrittenPart",
     "adopt_files",
-    "check_columns",
-    "check_distributed",
     "compact_shards",
     "delete_rows",
-    "record_outputs",
-    "say_published",
-    "selected",
-    "try_add_prefix",
+    "salvage",
     "write",
 ]

@@ -6,25 +6,15 @@ import errno
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 
 from tfrecord_io.base import ProgressMeter, ScanOptions, ordered
 from tfrecord_io.bytes import CODECS, crc32c
-from tfrecord_io.columns import EmbeddedSchema, Observations, Schema, plan_columns
+from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import printable, secret_url
-from tfrecord_io.read import (
-    KnownCounts,
-    PartitionColumns,
-    count_each,
-    find_indexes,
-    find_saved_schema,
-    first_contents,
-    plan_scan,
-    unite_embedded,
-)
+from tfrecord_io.read import PartitionColumns, records_of_files, schema_for_manifest
 from tfrecord_io.store import (
     ColumnFolder,
     FileName,
@@ -58,7 +48,7 @@ def adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     stem = _stem(names)
     counts, checksums = _count_and_sum(sources, options)
     types = pa.schema(PartitionColumns.from_folders(sources).fields)
-    schema, shown = _schema(sources, counts, options)
+    schema, shown = schema_for_manifest(sources, counts, options)
     codecs = {None if (codec := CODECS.of_path(path)) is None else codec.name for path in names}
     manifest = Manifest(
         stem,
@@ -139,8 +129,7 @@ def _stem(names: Sequence[str]) -> str:
 
 def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[list[int], list[tuple[int, int]]]:
     """Count the records of each file, and compute its size and CRC-32C."""
-    record_counts = KnownCounts(options)
-    counts = list(count_each(sources, find_indexes(sources), record_counts, threads=options.thread_count))
+    counts = records_of_files(sources, options)
     checksums = []
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (partial(source.checksum, crc32c) for source in sources)
@@ -148,72 +137,3 @@ def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[lis
             checksums.append(size_and_crc)
             meter.advance(size_and_crc[0])
     return counts, checksums
-
-
-def _schema(
-    sources: Sequence[Source], counts: Sequence[int], options: ScanOptions
-) -> tuple[bytes | None, tuple[str, ...]]:
-    """Decide the schema to store in the manifest, and the columns.
-
-    Raises
-    ------
-    SchemaError
-        A column has types in two files that no type has in common; both are named.
-    """
-    filled = [source for source, count in zip(sources, counts, strict=True) if count]
-    contents = list(first_contents(filled, options))
-    embedded = unite_embedded(None, contents)
-    if embedded is not None:
-        embedded.refuse_conflicts()
-        names = tuple(embedded.schema.names)
-        if len(contents) < len(filled):
-            return None, names
-        schemas = {content for content, _ in contents}
-        return (schemas.pop() if len(schemas) == 1 else embedded.pack()), names
-    return _saved_schema(filled, options) or _infer_schema(filled, options)
-
-
-def _saved_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[bytes | None, tuple[str, ...]] | None:
-    """The schema that is saved beside the files, if it fits them.
-
-    It is None where a manifest cannot say all of it, such as other names of columns, or where records have more
-    features: each read looks for it then.
-    """
-    saved = find_saved_schema(sources)
-    if saved is None or plan_scan(sources, options, only_sample=True).close().resolved.source != "saved":
-        return None
-    content, names = EmbeddedSchema.of(saved.schema.to_arrow()).pack(), tuple(saved.schema.names)
-    if Schema.parse(EmbeddedSchema.parse(content).schema) != saved.schema:
-        return None, names
-    seen, _ = _observe_all(sources, replace(options, schema="infer"))
-    declared = {column.name for column in plan_columns(saved.schema).columns}
-    return content if seen.keys() <= declared else None, names
-
-
-def _infer_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[bytes | None, tuple[str, ...]]:
-    """Infer the schema from all records.
-
-    The schema is None where companion features make tensors, or a file beside them describes features: each read looks
-    for these.
-    """
-    seen, is_plain = _observe_all(sources, options)
-    schema = seen.schema(options)
-    return EmbeddedSchema.of(schema.to_arrow()).pack() if is_plain and sources else None, tuple(schema.names)
-
-
-def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[Observations, bool]:
-    """What all records show of their features, and whether nothing but that decides their types.
-
-    One file is decoded at a time, to bound memory.
-    """
-    seen = Observations()
-    inferring, is_plain = replace(options, sample="all", progress=False), True
-    for source in sources:
-        planned = plan_scan([source], inferring, only_sample=True)
-        scan = planned.close()
-        if planned.error is not None:
-            raise planned.error
-        resolved = scan.resolved
-        is_plain &= resolved.source == "inferred" and not resolved.companions
-        seen = seen.joined(resolved.observations)
-    return seen, is_plain

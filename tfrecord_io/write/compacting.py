@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tfrecord_io.base import CopyOptions, check_integer, counted
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import printable
+from tfrecord_io.read import ColumnIndexes
 from tfrecord_io.store import (
     Manifest,
     ManifestFile,
@@ -22,7 +23,6 @@ from tfrecord_io.store import (
     WrittenShard,
     resolve_inputs,
 )
-from tfrecord_io.write.column_indexes import ColumnIndexes
 from tfrecord_io.write.copied_records import CopiedRecords
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published
 from tfrecord_io.write.record_output import RecordOutput

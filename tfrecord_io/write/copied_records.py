@@ -41,17 +41,12 @@ from tfrecord_io.columns import (
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read import (
     BlockWalker,
-    KnownCounts,
+    CallSource,
     PartitionColumns,
     ResolvedSchema,
     Scan,
-    add_folder_types,
-    count_each,
-    find_indexes,
-    first_embedded,
     open_as_it_is,
-    paths_of,
-    resolve_sources,
+    records_of_files,
 )
 from tfrecord_io.store import ColumnFolder, Source, SourcePrefetcher, metadata_of, total
 from tfrecord_io.typing import InputPath
@@ -79,12 +74,12 @@ class CopiedRecords:
     """
 
     def __init__(self, src: InputPath, options: CopyOptions, folders: Mapping[str, list[Source]] | None = None) -> None:
-        typed = add_folder_types(src, options)
+        typed = CallSource(src).add_folder_types(options)
         options = typed if options.partitions == "features" else options
-        self.src = paths_of(src)
+        self.src = CallSource(src).paths
         self.largest = (0, 0, "")  # size, number and path of the largest record that was read
         self.folders: dict[str, list[Source]] = dict(folders or {})
-        for source in resolve_sources(src, options, options.source) if folders is None else ():
+        for source in CallSource(src).files(options, options.source) if folders is None else ():
             folder = ColumnFolder.spelling_in(source.path, source.partitions) if options.partitions == "folders" else ""
             self.folders.setdefault(folder, []).append(source)
         self.sources = [source for of_folder in self.folders.values() for source in of_folder]
@@ -112,8 +107,7 @@ class CopiedRecords:
 
     def count(self) -> int:
         """Count the records, by the cheapest method that applies to each file."""
-        indexes = find_indexes(self.sources, None, self.options.source)
-        return sum(count_each(self.sources, indexes, KnownCounts(self.options.reading)))
+        return sum(records_of_files(self.sources, self.options.reading))
 
     def frames(self) -> Iterator[tuple[str, Frames]]:
         """Yield all records, with the folders that they are copied to; the data is valid until the next step.
@@ -153,6 +147,14 @@ class CopiedRecords:
             content = EmbeddedSchema.content_of(walker.data[: int(frames.lengths[0]) + FRAME_BYTES])
             if content is not None and _is_readable(content) and EmbeddedSchema.field_of(content) not in self._fields:
                 self._fields = (*self._fields, EmbeddedSchema.field_of(content))
+
+    @staticmethod
+    def select(frames: Frames, indices: Any) -> Frames:
+        """Select records, in the order of their `indices`."""
+        data, sizes = frames
+        starts, selected_sizes = (np.cumsum(sizes) - sizes)[indices], sizes[indices]
+        joined = get_engine().payloads(data, Extents(starts, selected_sizes, 0))  # joins whole frames as if payloads
+        return joined, selected_sizes
 
     def _strip_schemas(self, data: Array, sizes: Array) -> Frames:
         """Remove the embedded schemas from records."""
@@ -463,7 +465,7 @@ def _first_schema(source: Source, reading: ScanOptions) -> tuple[bool, bytes | N
     with closing(BlockWalker.from_options(iter([source]), reading)) as walker:
         if not walker.load():  # a selection without rows has the columns of its dataset
             return False, None if source.derived is None else source.derived.schema
-        content = first_embedded(walker)
+        content = walker.first_embedded()
         return True, content if _is_readable(content) else None
 
 
@@ -472,11 +474,3 @@ def _is_readable(content: bytes | None) -> bool:
         return content is not None and EmbeddedSchema.parse(content) is not None
     except EmbeddedSchemaUnreadable:
         return False
-
-
-def selected(frames: Frames, indices: Any) -> Frames:
-    """Select records, in the order of their `indices`."""
-    data, sizes = frames
-    starts, selected_sizes = (np.cumsum(sizes) - sizes)[indices], sizes[indices]
-    joined = get_engine().payloads(data, Extents(starts, selected_sizes, 0))  # joins whole frames as if payloads
-    return joined, selected_sizes

@@ -31,30 +31,22 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.bytes import FRAME_BYTES, Array
 from tfrecord_io.columns import EmbeddedSchema
-from tfrecord_io.errors import ReplacedError, printable
+from tfrecord_io.errors import printable
 from tfrecord_io.read import (
-    COLUMNS_SUFFIX,
-    SUFFIX,
     BlockWalker,
-    FileMatches,
+    CallSource,
+    ColumnIndexes,
     KnownCounts,
     PartitionColumns,
     Scan,
-    column_search,
-    find_again,
-    index_columns,
     open_as_it_is,
-    open_columns,
     plan_scan,
-    resolve_sources,
-    unless_stale,
-    warn_of_stale,
 )
 from tfrecord_io.store import (
+    FileName,
     Manifest,
     Publication,
     PublishedDataset,
-    RandomAccessFile,
     ReplaceableDataset,
     Replacement,
     Source,
@@ -65,7 +57,7 @@ from tfrecord_io.store import (
     resolve_inputs,
     total,
 )
-from tfrecord_io.write.copied_records import Frames, selected
+from tfrecord_io.write.copied_records import CopiedRecords, Frames
 from tfrecord_io.write.frame_sink import FrameSink, add_prefix, indexes_of_published
 
 _MOST_FILES = 8  # that are read at a time
@@ -221,16 +213,16 @@ class _Deletion:
         """All rows of a file, or none, by its folder."""
         assert scan.row_filter is not None
         assert source.shard is not None
-        (is_whole,) = scan.row_filter.mask(column_search(scan, scan.row_filter).constants(source)).to_pylist()
+        (is_whole,) = scan.row_filter.mask(ColumnIndexes.search(scan).constants(source)).to_pylist()
         return _Found(source, np.arange(source.shard.records if is_whole else 0), source.shard.records)
 
     def _in(self, scan: Scan, sources: Sequence[Source]) -> Iterator[_Found]:
         """The rows of each file: by its column index, or the columns of the condition are read."""
         assert scan.row_filter is not None
         to_read = []
-        for source, match in zip(sources, column_search(scan, scan.row_filter).files(sources), strict=True):
-            if isinstance(match, FileMatches) and not match.is_doubtful and (match.exact or not len(match.records)):
-                yield _Found(source, match.records, len(match.index))
+        for source, found in zip(sources, ColumnIndexes.search(scan).certain(sources), strict=True):
+            if found is not None:
+                yield _Found(source, *found)
             else:
                 to_read.append(source)
         files = max(1, min(_MOST_FILES, len(to_read)))
@@ -256,7 +248,7 @@ class _Deletion:
             return
         removed = sum(len(file_rows.rows) for file_rows in (*self._dropped, *self._rewritten))
         sources = [file_rows.source for file_rows in self._rewritten]
-        columns = _indexed_columns(sources)
+        columns = ColumnIndexes.of_files(sources)
         published: PublishedDataset | None = None
         with ExitStack() as undo:
             replacement = None if self._dataset is None else self._replacement_in(self._dataset)
@@ -290,7 +282,9 @@ class _Deletion:
         """Rewrite the files, one after the other."""
         sinks: list[FrameSink] = []
         shards: list[WrittenShard] = []
-        has_index = [index is not None for index in find_sidecars([f.source for f in self._rewritten], (SUFFIX,))]
+        has_index = [
+            index is not None for index in find_sidecars([f.source for f in self._rewritten], (FileName.INDEX_SUFFIX,))
+        ]
         for number, compression, (data, sizes) in self._frames():
             if number == len(sinks):
                 self._complete(replacement, sinks, shards)
@@ -348,7 +342,7 @@ class _Deletion:
                 if walker.record == 0:
                     content = None if stay[0] else EmbeddedSchema.content_of(data[: int(sizes[0])])
                     prefix = b"" if content is None else EmbeddedSchema.field_of(content)
-                kept_frames = (data, sizes) if stay.all() else selected((data, sizes), np.flatnonzero(stay))
+                kept_frames = (data, sizes) if stay.all() else CopiedRecords.select((data, sizes), np.flatnonzero(stay))
                 if prefix and stay.any():
                     kept_frames, prefix = _prefixed(kept_frames, prefix, sources[walker.number].path), b""
                 yield walker.number, walker.opened.compression, kept_frames
@@ -360,11 +354,11 @@ class _Deletion:
             if names is not None and sink.records:
                 paths.setdefault(names, []).append(sink.path)
         options = replace(self._options, on_error="raise", progress=False)
-        files = {source.path: source for source in resolve_sources(self._path, options)} if paths else {}
+        files = {source.path: source for source in CallSource(self._path).files(options)} if paths else {}
         for names, index_paths in paths.items():  # a column may be in other files of the dataset only
             # Files that are missing here have been replaced by another writer.
             if rewritten := [files[path] for path in index_paths if path in files]:
-                index_columns(rewritten, names, options, is_optional=True)
+                ColumnIndexes.rewrite(rewritten, names, options)
 
     def report(self) -> DeleteReport:
         """The report of the deletion, or of a dry run."""
@@ -405,23 +399,3 @@ def _prefixed(frames: Frames, prefix: bytes, path: str) -> Frames:
         return frames
     framed = np.frombuffer(add_prefix(prefix, first, path), np.uint8)
     return np.concatenate([framed, data[int(sizes[0]) :]]), np.concatenate([[len(framed)], sizes[1:]])
-
-
-def _indexed_columns(sources: Sequence[Source]) -> list[tuple[str, ...] | None]:
-    """The columns of the column index of each file; None without an index, or with a stale one."""
-
-    def names(source: Source, index: Source) -> tuple[str, ...]:
-        with RandomAccessFile.open(source) as file, open_columns(index, source, file) as (columns, _):
-            return columns.names
-
-    def names_now(source: Source, index: Source | None) -> tuple[str, ...] | None:
-        try:
-            return None if index is None else names(source, index)
-        except (FileNotFoundError, ReplacedError):
-            latest = find_again(source, COLUMNS_SUFFIX)
-            return None if latest is None else names(source, latest)
-
-    pairs = zip(sources, find_sidecars(sources, (COLUMNS_SUFFIX,)), strict=True)
-    columns_and_warnings = [unless_stale(partial(names_now, *pair)) for pair in pairs]
-    warn_of_stale(text for _, text in columns_and_warnings)
-    return [columns for columns, _ in columns_and_warnings]

@@ -33,7 +33,7 @@ from tfrecord_io.store import (
 )
 from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
 from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
-from tfrecord_io.write.writer import Writer, WriteReport
+from tfrecord_io.write.writer import Writer, WriteReport, check_columns
 
 # Keywords of writing calls that only one process can follow.
 WITHOUT = frozenset({"shards", "max_shard_bytes", "write_index", "progress", "overwrite_where"})
@@ -98,7 +98,7 @@ class DistributedWriter:
         ValueError
             `path` states a number of shards.
         """
-        path = check_distributed(path, options)
+        path = cls.check_path(path, options)
         output = Output.resolve(
             path,
             options.storage,
@@ -112,6 +112,29 @@ class DistributedWriter:
         change = change_of(options.effective_mode, unite, columns, grows=output.grows)
         target = DistributedTarget.begin(output, options.storage, change)
         return cls(target, replace(options, threads=options.threads or 1))
+
+    @staticmethod
+    def check_path(path: Any, options: WriteOptions) -> str | os.PathLike[str]:
+        """The path of a dataset that several processes write; raises what follows from the arguments alone."""
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
+        if options.partition_by:
+            path = Output.directory_of_folders(path, "partition_by=")
+        spec = ShardSpec.parse(os.fspath(path))
+        if spec is not None and spec.shards is not None:
+            advice = f"write '{printable(spec.stem)}@*' and repartition the data"
+            reason = f"the number of shards is that of the partitions; {advice}"
+            raise ValueError(f"'{printable(os.fspath(path))}': {reason}")
+        for name in sorted(WITHOUT):
+            if getattr(options, name) != getattr(WriteOptions, name):
+                raise TypeError(f"{name}={getattr(options, name)!r}: only a writer in one process has this keyword")
+        return path
+
+    check_columns = staticmethod(check_columns)
+
+    def open_part(self, task: int) -> OpenPart:
+        """Open an attempt at a task, to which tables are written one by one."""
+        return OpenPart(self, task)
 
     def __enter__(self) -> Self:
         return self
@@ -157,14 +180,14 @@ class DistributedWriter:
         tables : iterable
             Of anything that `write_tfrecord` accepts.
         """
-        open_part = OpenPart(self, task)
+        open_part = self.open_part(task)
         part = open_part.write_all(tables)
         open_part.commit()
         return part
 
     def begin_part(self, task: int, tables: Iterable[Any]) -> tuple[WrittenPart, OutputFile]:
         """Write the tables of a task to one shard, as `write_part`, whose file is complete, and appears by `commit`."""
-        open_part = OpenPart(self, task)
+        open_part = self.open_part(task)
         part = open_part.write_all(tables)
         assert open_part.output is not None
         return part, open_part.output
@@ -312,22 +335,6 @@ class OpenPart:
     def discard(self) -> None:
         """Remove what was written, unless the part is closed."""
         self._writer.discard()
-
-
-def check_distributed(path: Any, options: WriteOptions) -> str | os.PathLike[str]:
-    """The path of a dataset that several processes write; raises what follows from the arguments of `begin` alone."""
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
-    if options.partition_by:
-        path = Output.directory_of_folders(path, "partition_by=")
-    spec = ShardSpec.parse(os.fspath(path))
-    if spec is not None and spec.shards is not None:
-        advice = f"write '{printable(spec.stem)}@*' and repartition the data"
-        raise ValueError(f"'{printable(os.fspath(path))}': the number of shards is that of the partitions; {advice}")
-    for name in sorted(WITHOUT):
-        if getattr(options, name) != getattr(WriteOptions, name):
-            raise TypeError(f"{name}={getattr(options, name)!r}: only a writer in one process has this keyword")
-    return path
 
 
 _ONE_SCHEMA = "pass schema=, which all tasks then write"

@@ -36,7 +36,7 @@ from tfrecord_io.store import FileName, Output, OutputFile, is_url, locate, open
 from tfrecord_io.typing import IndexLike
 
 if TYPE_CHECKING:
-    from tfrecord_io.write.column_indexes import ColumnIndexes
+    from tfrecord_io.read import ColumnIndexes
 
 
 @contextmanager
@@ -241,9 +241,9 @@ class FrameSink(Sink):
         self._is_handed_over = output is not None
         self._index = None
         if write_index:
-            from tfrecord_io.read import IndexWriter, check_indexable
+            from tfrecord_io.read import IndexWriter
 
-            check_indexable(path, self.compression)
+            IndexWriter.check_indexable(path, self.compression)
             self._index = IndexWriter(path, self.compression, storage) if write_index is True else None
         self.output = open_output(path, storage, mode=mode, resolved=resolved) if output is None else output
         self.records = self.bytes = self.crc32c = 0

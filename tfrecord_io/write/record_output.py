@@ -13,69 +13,14 @@ from typing import Any
 from tfrecord_io.base import CopyOptions, and_more
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import add_remark, printable
+from tfrecord_io.read import ColumnIndexes
 from tfrecord_io.store import Output, locate
-from tfrecord_io.write.column_indexes import check_indexed
 from tfrecord_io.write.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import Sink, add_prefix
 from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
 
 _ADVICE = "shards= sets the number of files in each folder"
 _MOST_NAMED = 8  # paths in a message
-
-
-@contextmanager
-def record_outputs(
-    records: CopiedRecords, path: Any, names: Sequence[str] = ("",)
-) -> Iterator[list[RecordOutput | FolderOutputs]]:
-    """Open outputs for records: `path` itself, or with `names` files in this directory.
-
-    All outputs are published together when the block ends, and discarded after an exception. With
-    ``partitions="folders"``, `path` is a directory, each of whose folders gets the names, or shards.
-    """
-    schema, options = records.schema, records.options
-    outputs: list[RecordOutput | FolderOutputs] = []
-    opened: list[RecordOutput] = []  # outputs to publish: those of `outputs`, or of their folders
-    with ExitStack() as parents:
-        try:
-            for name in names:
-                inside = path + name if name else path
-                if options.partitions == "folders":
-                    directory = Output.directory_of_folders(path, "partitions='folders'", _ADVICE)
-                    inside = f"{directory}{next(iter(records.folders), '')}{name}"
-                Output.check_outside(
-                    records.src, options.source, target=inside, storage=options.target, sources=records.sources
-                )
-                if options.partitions == "folders":
-                    outputs.append(
-                        FolderOutputs(
-                            directory=directory,
-                            name=name,
-                            schema=schema,
-                            options=options,
-                            opened=opened,
-                            parents=parents,
-                        )
-                    )
-                else:
-                    opened.append(RecordOutput(inside, schema, options))
-                    outputs.append(opened[-1])
-            yield outputs
-            if options.partitions == "folders" and names == ("",):
-                for folder in records.folders:  # folders without records are written, too
-                    outputs[0].folder(folder)
-                # A directory before its subdirectories, where files would belong to another dataset.
-                opened.sort(key=attrgetter("path"))
-            for output in opened:
-                output.finish()
-            for output in opened:
-                output.warn()
-            for output in opened:
-                output.commit()
-        except BaseException as error:
-            say_published([path for output in opened for path in output.published], error)
-            for output in opened:
-                output.discard_after(error)
-            raise
 
 
 def say_published(paths: Sequence[str], error: BaseException) -> None:
@@ -94,10 +39,65 @@ class RecordOutput:
     def __init__(self, path: Any, schema: CopiedSchema, options: CopyOptions, sink: Sink | None = None) -> None:
         self._columns, self._has_schema = schema.columns, schema.content is not None
         if schema.content is not None:
-            check_indexed(options.indexed_columns, EmbeddedSchema.parse(schema.content, str(path)).schema)
+            ColumnIndexes.check(options.indexed_columns, EmbeddedSchema.parse(schema.content, str(path)).schema)
         self._sink = open_sink(path, options) if sink is None else sink
         self.path = self._sink.path
         self._prefix = b"" if schema.content is None else self._sink.begin(schema.content)
+
+    @classmethod
+    @contextmanager
+    def open_all(
+        cls, records: CopiedRecords, path: Any, names: Sequence[str] = ("",)
+    ) -> Iterator[list[RecordOutput | FolderOutputs]]:
+        """Open outputs for records: `path` itself, or with `names` files in this directory.
+
+        All outputs are published together when the block ends, and discarded after an exception. With
+        ``partitions="folders"``, `path` is a directory, each of whose folders gets the names, or shards.
+        """
+        schema, options = records.schema, records.options
+        outputs: list[RecordOutput | FolderOutputs] = []
+        opened: list[RecordOutput] = []  # outputs to publish: those of `outputs`, or of their folders
+        with ExitStack() as parents:
+            try:
+                for name in names:
+                    inside = path + name if name else path
+                    if options.partitions == "folders":
+                        directory = Output.directory_of_folders(path, "partitions='folders'", _ADVICE)
+                        inside = f"{directory}{next(iter(records.folders), '')}{name}"
+                    Output.check_outside(
+                        records.src, options.source, target=inside, storage=options.target, sources=records.sources
+                    )
+                    if options.partitions == "folders":
+                        outputs.append(
+                            FolderOutputs(
+                                directory=directory,
+                                name=name,
+                                schema=schema,
+                                options=options,
+                                opened=opened,
+                                parents=parents,
+                            )
+                        )
+                    else:
+                        opened.append(cls(inside, schema, options))
+                        outputs.append(opened[-1])
+                yield outputs
+                if options.partitions == "folders" and names == ("",):
+                    for folder in records.folders:  # folders without records are written, too
+                        outputs[0].folder(folder)
+                    # A directory before its subdirectories, where files would belong to another dataset.
+                    opened.sort(key=attrgetter("path"))
+                for output in opened:
+                    output.finish()
+                for output in opened:
+                    output.warn()
+                for output in opened:
+                    output.commit()
+            except BaseException as error:
+                say_published([path for output in opened for path in output.published], error)
+                for output in opened:
+                    output.discard_after(error)
+                raise
 
     def folder(self, folder: str) -> RecordOutput:
         """The output for records of this folder."""

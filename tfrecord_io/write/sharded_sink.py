@@ -54,9 +54,9 @@ class ShardedSink(Sink):
         self._compression_level = options.compression_level
         check_level(get_codec(self.compression), self._compression_level)
         if options.write_index:
-            from tfrecord_io.read import check_uncompressed
+            from tfrecord_io.read import IndexWriter
 
-            check_uncompressed(self.compression)  # also that of the dataset that is appended to
+            IndexWriter.check_uncompressed(self.compression)  # also that of the dataset that is appended to
         known = dataset.known
         self._published: PublishedDataset | None = None
         self.known_schema = None if known is None else known.schema

@@ -95,9 +95,9 @@ class WriteReport(Report):
 
     def skipped_table(self) -> pa.Table:
         """The regions of `skipped` as a table, with the columns of `ReadReport.skipped_table`."""
-        from tfrecord_io.read import regions_table
+        from tfrecord_io.read import SkippedRegions
 
-        return regions_table(self.skipped)
+        return SkippedRegions.table(self.skipped)
 
     def _line(self, size: str, done: str = "") -> str:
         """The line about the files, with their size, and what was done with the records."""
@@ -164,9 +164,9 @@ class Writer(PublishingWriter):
             )
         encoder = SliceEncoder.from_options(schema, self._options)
         if columns := self._options.indexed_columns:
-            from tfrecord_io.write.column_indexes import check_indexed
+            from tfrecord_io.read import ColumnIndexes
 
-            check_indexed(columns, schema, [leaf.feature for leaf in encoder.plan.leaves])
+            ColumnIndexes.check(columns, schema, [leaf.feature for leaf in encoder.plan.leaves])
         self._encoder = encoder
         return encoder
 
@@ -371,14 +371,14 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             resolved=output,
         )
         if options.indexed_columns:
-            from tfrecord_io.write.column_indexes import ColumnIndexes
+            from tfrecord_io.read import ColumnIndexes
 
             sink.column_indexes = ColumnIndexes(path, options.indexed_columns, options.storage)
         return sink
     if options.write_index:
-        from tfrecord_io.read import check_uncompressed
+        from tfrecord_io.read import IndexWriter
 
-        check_uncompressed(output.compression)  # before a directory is made
+        IndexWriter.check_uncompressed(output.compression)  # before a directory is made
 
     columns, mode = tuple(options.partition_by or ()), options.effective_mode
     unite = SchemaUnion(options.evolve, options.overwrite_where)
@@ -387,7 +387,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     whole = output.path if output.directory else f"{output.base}@*"
     extended = dataset if mode in ADDING and sink.compression is None else None
     if options.indexed_columns or extended is not None:
-        from tfrecord_io.write.column_indexes import ColumnIndexes
+        from tfrecord_io.read import ColumnIndexes
 
         sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, extended)
     return sink

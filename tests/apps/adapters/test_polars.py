@@ -25,7 +25,7 @@ from rounds import rounds
 from suites.conditions import VALUES, condition_files
 from tfrecord_io.read.narrow_scan import exclude_rows
 from tfrecord_io.read.opening import read_scan
-from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.testing.adapter_suite import AdapterSuite
 
 POLARS_1 = pl.__version__.startswith("1.")
@@ -323,7 +323,7 @@ def test_rows_that_a_condition_excludes_may_be_left_out(tmp_path: Path, two_step
     path = tmp_path / "a.tfrecord"
     rows = 20_000
     tfr.write_tfrecord({"n": range(rows), "x": range(rows), "name": ["a"] * rows}, path)
-    scan = unwrap_scans(tfr.dataset(path))
+    scan = Scan.unwrap(tfr.dataset(path))
     with decoded_by([(two_steps, None)]):
         hinted = read_scan(exclude_rows(scan, [("n", ">=", rows - 5)]))
         assert hinted.num_rows == (5 if two_steps else rows)

@@ -14,7 +14,7 @@ import pytest
 import tfrecord_io as tfr
 from loaded_rows import seen
 from pictures import assert_pictures, written_pictures
-from tfrecord_io.apps.tools.build_index import write_indexes
+from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
 torch = pytest.importorskip("torch")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from records import example, int64s, written
-from tfrecord_io.apps.tools.build_index import write_indexes
+from tfrecord_io.read.file_indexes import write_indexes
 
 pytest.importorskip("torch")
 

@@ -8,7 +8,7 @@ import pytest
 
 import tfrecord_io as tfr
 from loaded_rows import seen
-from tfrecord_io.apps.tools.build_index import write_indexes
+from tfrecord_io.read.file_indexes import write_indexes
 
 torch = pytest.importorskip("torch")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rounds import rounds
 from suites.conditions import CONDITIONS, VALUES
 from tfrecord_io.base.options.filters import condition_of
-from tfrecord_io.columns.arrow.evaluate_condition import values_of
+from tfrecord_io.columns.arrow.evaluate_condition import evaluate_simple
 
 f = pc.field
 
@@ -34,7 +34,7 @@ def test_the_values_are_those_of_arrow(condition: Any, rows: int) -> None:
         expected = batch.filter(condition)
     except (pa.ArrowException, KeyError, IndexError):  # the last of no rows, before Arrow 20
         return
-    values = values_of(condition_of(condition), batch)
+    values = evaluate_simple(condition_of(condition), batch)
     if values is not None:
         assert repr(batch.filter(values).to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
 
@@ -51,7 +51,7 @@ FLOATS = st.floats(width=32) | st.sampled_from([0.1, 1e-40, 16777216.0, 3.402823
 def test_floats_are_compared_as_arrow_does(values: list[float | None], literal: float, operator: str) -> None:
     column = pa.array(values, pa.float32())
     batch, condition = pa.RecordBatch.from_arrays([column], ["x"]), getattr(f("x"), operator)(literal)
-    passing = values_of(condition_of(condition), batch)
+    passing = evaluate_simple(condition_of(condition), batch)
     assert passing is not None
     rows = pa.record_batch({"row": range(len(values)), "x": column})
     assert pa.table(rows).filter(passing)["row"].equals(pa.table(rows).filter(condition)["row"])
@@ -75,7 +75,7 @@ def test_floats_are_compared_as_arrow_does(values: list[float | None], literal: 
     ids=str,
 )
 def test_a_simple_condition(condition: Any) -> None:
-    assert values_of(condition_of(condition), batch_of(24)) is not None
+    assert evaluate_simple(condition_of(condition), batch_of(24)) is not None
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_a_simple_condition(condition: Any) -> None:
     ids=str,
 )
 def test_a_condition_that_is_not_simple(condition: Any) -> None:
-    assert values_of(condition_of(condition), batch_of(24)) is None
+    assert evaluate_simple(condition_of(condition), batch_of(24)) is None

@@ -272,7 +272,7 @@ def test_large_files_are_read_in_byte_ranges_and_small_ones_together(tmp_path: P
     paths = [tmp_path / "large.tfrecord", tmp_path / "small@20"]
     batches = collect(ReadTable(paths))
     assert sorted(n for batch in batches for n in batch["n"].to_pylist()) == [*range(1020)]
-    (run,) = beam_transforms._runs_of_files(beam_transforms.plan_dataset(paths, beam_transforms.ReadOptions()))
+    (run,) = beam_transforms._runs_of_files(beam_transforms.CallSource(paths).dataset(beam_transforms.ReadOptions()))
     chunks = beam_transforms._chunks(run)
     assert len(chunks) > 20
     assert max(len(chunk.files) for chunk in chunks) > 5
@@ -286,7 +286,7 @@ def test_what_is_split_off_at_run_time_is_read_once(
     tfr.write_tfrecord({"n": range(1000)}, path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(beam_transforms, "_CHUNK_BYTES", 1000)
-        (run,) = beam_transforms._runs_of_files(beam_transforms.plan_dataset(path, beam_transforms.ReadOptions()))
+        (run,) = beam_transforms._runs_of_files(beam_transforms.CallSource(path).dataset(beam_transforms.ReadOptions()))
         run = pickle.loads(pickle.dumps(run))
         provider, read = beam_transforms._ChunkRanges(), beam_transforms._ReadChunks("batches", None)
         whole = provider.initial_restriction(run)

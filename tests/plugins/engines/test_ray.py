@@ -12,7 +12,7 @@ import pytest
 
 import tfrecord_io as tfr
 from suites.distributed_suite import DistributedSuite, dying, failing, ray_cluster
-from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.testing.adapter_suite import AdapterSuite, columns
 
 pytest.importorskip("ray")
@@ -96,7 +96,7 @@ def test_only_what_is_needed_is_decoded(tmp_path: Path) -> None:
     from tfrecord_io.plugins.engines.ray import _datasource_class
 
     tfr.write_tfrecord({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}, tmp_path / "in.tfrecord")
-    source = _datasource_class()(unwrap_scans(tfr.dataset(tmp_path / "in.tfrecord")))
+    source = _datasource_class()(Scan.unwrap(tfr.dataset(tmp_path / "in.tfrecord")))
     pruned = source.apply_predicate(col("a") > 1).apply_projection({"b": "b"})
     (task,) = pruned.get_read_tasks(1)
     assert task.read_fn.args[0].without_filter().selection.columns == ("b", "a")
@@ -110,7 +110,7 @@ def test_a_float_is_compared_as_ray_does_in_memory(tmp_path: Path) -> None:
 
     table = pa.table({"x": pa.array([0.1, 0.5, None, 2.0**24, float("nan")], pa.float32()), "n": range(5)})
     tfr.write_tfrecord(table, tmp_path / "in.tfrecord")
-    source = _datasource_class()(unwrap_scans(tfr.dataset(tmp_path / "in.tfrecord")))
+    source = _datasource_class()(Scan.unwrap(tfr.dataset(tmp_path / "in.tfrecord")))
     x = col("x")
     for condition in (x == 0.1, x > 0.1, ~(x <= 0.1), x != 2.0**24 + 1, (x >= 0.5) & (col("n") < 4), x.is_in([0.1])):
         (task,) = source.apply_predicate(condition).get_read_tasks(1)
@@ -122,7 +122,7 @@ def test_columns_that_a_projection_renames(tmp_path: Path) -> None:
     from tfrecord_io.plugins.engines.ray import _datasource_class
 
     tfr.write_tfrecord({"a": [1, 2], "b": [4, 5], "c": [7, 8]}, tmp_path / "in.tfrecord")
-    source = _datasource_class()(unwrap_scans(tfr.dataset(tmp_path / "in.tfrecord")))
+    source = _datasource_class()(Scan.unwrap(tfr.dataset(tmp_path / "in.tfrecord")))
     source._projection_map = {"a": "b", "b": "a"}  # as Ray 2.54 does for rename_columns; 2.59 renames by itself
     (task,) = source.get_read_tasks(1)
     assert task.schema.names == ["b", "a"]

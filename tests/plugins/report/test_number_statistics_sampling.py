@@ -11,7 +11,7 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.base.options import ReadOptions
 from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
-from tfrecord_io.read.source_resolution import plan_dataset
+from tfrecord_io.read.opening import CallSource
 
 RECORDS = 20_000
 
@@ -25,7 +25,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def sampled(path: Path, limits: SampleLimits, **keywords: object) -> tuple[list[int], Sampling]:
-    reader = SampleReader(plan_dataset(path, ReadOptions(batch_size=500, **keywords)), limits)
+    reader = SampleReader(CallSource(path).dataset(ReadOptions(batch_size=500, **keywords)), limits)
     numbers = [n for batch in reader for n in batch["n"].to_pylist()]
     return numbers, reader.sampling
 

@@ -17,10 +17,10 @@ from reading import read_by
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
 from rounds import COMPLETE
-from tfrecord_io.apps.tools.salvage_writer import IntactRecords
 from tfrecord_io.base.options import FrameOptions
 from tfrecord_io.bytes.compression import CODECS
-from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.write.salvage_writer import IntactRecords
 
 pytestmark = [
     pytest.mark.fault(26),
@@ -56,7 +56,7 @@ def damaged(path: Path, name: str, seed: int) -> Path:
 
 
 def salvaged(path: Path) -> list[bytes]:
-    [source] = unwrap_scans(tfr.dataset(path, schema={"x": "int64"})).sources
+    [source] = Scan.unwrap(tfr.dataset(path, schema={"x": "int64"})).sources
     payloads = []
     for frames, sizes in IntactRecords(source, FrameOptions()).frames():
         ends = sizes.cumsum()

@@ -36,7 +36,7 @@ from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, ColumnIndex, wri
 from tfrecord_io.read.index.find_index import open_columns
 from tfrecord_io.read.index.record_index import Fingerprint, RecordIndex
 from tfrecord_io.read.index_search import indexed_fields
-from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.store.paths.manifest import find_sidecars
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.random_access_file import RandomAccessFile
@@ -79,7 +79,7 @@ def opened(path: Path) -> tuple[ColumnIndex, Any]:
 def fields(path: Path, *names: str) -> list[pa.Field]:
     """How columns of a file are read."""
     dataset = tfr.dataset(path, columns=list(names))
-    return indexed_fields(unwrap_scans(dataset), names)
+    return indexed_fields(Scan.unwrap(dataset), names)
 
 
 def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

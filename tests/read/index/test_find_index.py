@@ -14,8 +14,8 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import framed, header, written
-from tfrecord_io.apps.tools.build_index import write_indexes
 from tfrecord_io.read.chunks import count_frames
+from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.index import find_index, indexed_files
 from tfrecord_io.read.index.find_index import find_indexes, read_index
 from tfrecord_io.read.index.record_index import RecordIndex

@@ -15,7 +15,7 @@ import pytest
 
 import tfrecord_io as tfr
 from interposed import on_commit
-from tfrecord_io.apps.tools.build_index import check_indexes
+from tfrecord_io.read.file_indexes import check_indexes
 
 
 def names(folder: Path) -> list[str]:

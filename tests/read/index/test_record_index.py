@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import framed
-from tfrecord_io.apps.tools.build_index import write_indexes
 from tfrecord_io.base.options import DEFAULT_STORAGE
 from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.index import record_index
 from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.read.index.write_index import write_index

@@ -22,7 +22,7 @@ from reading import read_by
 from reading_modes import matching_records_only
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.apps.tools.build_index import write_indexes
+from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.index import find_index, record_index
 from tfrecord_io.store.read.random_access_file import RemoteRandomAccessFile
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.base.options.arrays import ArrayOptions
-from tfrecord_io.rows.arrays.representation import TableRepresentation, slice_columns
+from tfrecord_io.rows.arrays.representation import TableRepresentation
 
 
 @given(
@@ -26,7 +26,8 @@ def test_columns_of_several_chunks_are_those_of_one(rows: list[list[int] | None]
     options = ArrayOptions(ragged=ragged, missing="mask")
     representation = TableRepresentation(schema, options, complete=True)
     expected, got = (
-        slice_columns(representation.represent(table.to_batches()), 0, len(rows)) for table in (one, several)
+        TableRepresentation.slice(representation.represent(table.to_batches()), 0, len(rows))
+        for table in (one, several)
     )
     for name, array in expected.items():
         assert got[name].dtype == array.dtype

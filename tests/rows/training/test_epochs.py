@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from reading import read_by
 from records import example, flip, framed, int64s, written
-from tfrecord_io.apps.tools.build_index import write_indexes
 from tfrecord_io.read.chunks import count_frames
+from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.rows.training.epochs import JoinedBatches, NumberedBatch, Share
 from training_batches import chunks_of, joined, numbered, values
 

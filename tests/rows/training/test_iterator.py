@@ -19,7 +19,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import example, framed, int64s, written
 from running_threads import running
-from tfrecord_io.apps.tools.build_index import write_indexes
+from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.rows.training.shuffle_buffer import permutation, random_numbers
 from training_batches import chunks_of, joined, numbered, plain_buffer, values
 

@@ -21,9 +21,9 @@ from PIL import Image
 import tfrecord_io as tfr
 from records import example, flip, int64s, written
 from rounds import rounds
-from tfrecord_io.apps.tools.build_index import write_indexes
 from tfrecord_io.base.options import MIB
-from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.read.file_indexes import write_indexes
+from tfrecord_io.read.scan import Scan
 from training_batches import Rows, going_on, is_an_epoch, is_continued, rows_of
 
 SIZES = {"a": 70, "b": 20, "c": 10}
@@ -480,7 +480,7 @@ def test_workers_whose_files_of_a_part_have_no_rows(
 @pytest.mark.parametrize("stop", ["all", "first"])
 def test_rows_by_number_are_brought_in_order_in_parts(folder: Path, stop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that offsets of 32 bits reach their values."""
-    lookup = unwrap_scans(mixed(folder, stop=stop)).lookup()
+    lookup = Scan.unwrap(mixed(folder, stop=stop)).lookup()
     numbers = np.random.default_rng(0).integers(0, len(lookup), 50)
     whole = lookup.table(numbers)
     monkeypatch.setattr("tfrecord_io.rows.training.mixture._MOST_ORDERED_BYTES", 1)

@@ -23,7 +23,7 @@ import tfrecord_io as tfr
 from limited import set_limits
 from records import example, int64s, written
 from rounds import rounds
-from tfrecord_io.read.scan import unwrap_scans
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.rows.training.batches_by_number import open_by_number
 from training_batches import going_on
 
@@ -496,7 +496,7 @@ def test_mixtures_of_windows_share_their_rows_equally(dataset: tfr.Dataset) -> N
 
 def test_windows_by_number_are_made_in_parts(dataset: tfr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that offsets reach their values, and those of an episode are repeated in few windows at a time."""
-    lookup = unwrap_scans(tfr.windows(dataset, length=3)).lookup()
+    lookup = Scan.unwrap(tfr.windows(dataset, length=3)).lookup()
     numbers = np.array([5, 0, 3, 3])
     whole = lookup.table(numbers)
     monkeypatch.setattr("tfrecord_io.rows.training.windows._BATCH_BYTES", 1)

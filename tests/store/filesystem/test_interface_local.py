@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.apps.tools.build_index import write_indexes
+from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
 
 

@@ -17,8 +17,7 @@ from rounds import each_step
 from servers import CHANGES, Bucket, around_requests
 from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.read.opening import read_scan
-from tfrecord_io.read.source_resolution import plan_source
+from tfrecord_io.read.opening import CallSource, read_scan
 from tfrecord_io.store.write import place_remote
 from tfrecord_io.store.write.place_remote import RemotePlace
 from tfrecord_io.store.write.publication import Publication
@@ -205,7 +204,7 @@ def test_a_scan_survives_that_its_shards_get_their_final_names(s3: Bucket, monke
     real = Publication._settle
 
     def complete(self: Any, *arguments: Any) -> None:
-        scan = plan_source(folder, ReadOptions(filesystem=fs))
+        scan = CallSource(folder).scan(ReadOptions(filesystem=fs))
         kept.extend([scan, pickle.dumps(scan), tfr.open_random(tfr.dataset(folder, filesystem=fs))])
         real(self, *arguments)
 

@@ -24,15 +24,14 @@ from tfrecord_io.bytes import FORMATS
 from tfrecord_io.columns import BatchStream, Column, Schema, refuse_duckdb_types, refuse_nuls
 from tfrecord_io.errors import SchemaError, needs
 from tfrecord_io.read import (
+    CallSource,
     LiveScan,
     Scan,
     ScanHolder,
     open_scan,
     options_from_call,
-    plan_dataset,
     plan_scan,
     unite_parts,
-    unwrap_scans,
 )
 from tfrecord_io.store import FileName, is_url, locate
 from tfrecord_io.typing import FilesLike, StorageLike
@@ -99,8 +98,8 @@ def register_duckdb(
         name = str(source)
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         _check_case([view for (view,) in views if view != name], name)
-    scan = plan_dataset(
-        source, options_from_call(ReadOptions, register_duckdb, source, storage_options=storage_options)
+    scan = CallSource(source).dataset(
+        options_from_call(ReadOptions, register_duckdb, source, storage_options=storage_options)
     )
     connection.register(name, _arrow_dataset(scan, live=LiveScan(scan)))
 
@@ -114,7 +113,7 @@ def to_duckdb(dataset: ScanHolder, connection: duckdb.DuckDBPyConnection | None 
     connection : duckdb.DuckDBPyConnection, optional
         By default that of ``duckdb.sql``.
     """
-    scan: Scan = unwrap_scans(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     with needs("duckdb"):
         import duckdb
     return (connection or duckdb.default_connection()).from_arrow(_arrow_dataset(scan))
@@ -143,7 +142,7 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
             paths = list(filter(_is_path, names))
             for i, name in enumerate(paths):
                 _check_case(paths[:i], name)
-                scan = plan_dataset(name, options if is_url(name) else local)
+                scan = CallSource(name).dataset(options if is_url(name) else local)
                 connection.register(name, _arrow_dataset(scan, streams))
             of_protocols = {url.partition("://")[0]: url for url in urls if options.storage_options is not None}
             for url in of_protocols.values():

@@ -26,8 +26,8 @@ from tfrecord_io.columns import (
     selectable,
 )
 from tfrecord_io.errors import SchemaError, needs
-from tfrecord_io.read import PIECE_BYTES, Reader, RowFaultPolicy, ScanHolder
-from tfrecord_io.rows import ImageColumns, RowSource, TableRepresentation, pad_value, source_of, varies
+from tfrecord_io.read import Reader, RowFaultPolicy, Scan, ScanHolder
+from tfrecord_io.rows import ColumnRepresentation, ImageColumns, RowSource, TableRepresentation, source_of
 from tfrecord_io.typing import Lengths
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def to_hf(
     *,
     streaming: Literal[True] = True,
     shards: int | None = None,
-    max_bytes: int = PIECE_BYTES,
+    max_bytes: int = Scan.PIECE_BYTES,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
     pad_to: Lengths | Mapping[str, Lengths] | None = None,
@@ -53,7 +53,7 @@ def to_hf(
     *,
     streaming: Literal[False],
     shards: int | None = None,
-    max_bytes: int = PIECE_BYTES,
+    max_bytes: int = Scan.PIECE_BYTES,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
     pad_to: Lengths | Mapping[str, Lengths] | None = None,
@@ -64,7 +64,7 @@ def to_hf(
     *,
     streaming: bool,
     shards: int | None = None,
-    max_bytes: int = PIECE_BYTES,
+    max_bytes: int = Scan.PIECE_BYTES,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
     pad_to: Lengths | Mapping[str, Lengths] | None = None,
@@ -75,7 +75,7 @@ def to_hf(
     *,
     streaming: bool = True,
     shards: int | None = None,
-    max_bytes: int = PIECE_BYTES,
+    max_bytes: int = Scan.PIECE_BYTES,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
     pad_to: Lengths | Mapping[str, Lengths] | None = None,
@@ -180,7 +180,8 @@ class _ListLengths:
 
     def __init__(self, schema: pa.Schema, options: RepresentationOptions, images: ImageColumns) -> None:
         representation = TableRepresentation(schema, options, complete=False)  # refuses names and types
-        layouts = {field.name: options.layout_of(field.name) for field in representation.fields if varies(field.type)}
+        varying = [field.name for field in representation.fields if ColumnRepresentation.varies(field.type)]
+        layouts = {name: options.layout_of(name) for name in varying}
         self._layouts = {name: layout for name, layout in layouts.items() if layout != ColumnLayout()}
         types = dict(zip(schema.names, schema.types, strict=True))
         for name, layout in self._layouts.items():
@@ -225,7 +226,9 @@ def _cut_lists(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[
     padding = (places >= lengths[:, None]).ravel()
     at = np.where(padding, 0, (begins[:, None] + places).ravel())
     fill = pa.scalar(
-        pad_value(layout.pad_value, Column(field.type.value_field).rows(values.slice(0, 0)).values.dtype, field.name),
+        ColumnRepresentation.pad_value(
+            layout.pad_value, Column(field.type.value_field).rows(values.slice(0, 0)).values.dtype, field.name
+        ),
         values.type,
     )
     padded = pc.if_else(pa.array(padding), fill, values.take(pa.array(at, mask=padding)))

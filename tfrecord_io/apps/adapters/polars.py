@@ -25,6 +25,7 @@ from tfrecord_io.base import (
 from tfrecord_io.columns import Column, empty_batch, refuse_nuls
 from tfrecord_io.errors import SchemaError, needs
 from tfrecord_io.read import (
+    CallSource,
     LiveScan,
     RowFilter,
     Scan,
@@ -32,8 +33,6 @@ from tfrecord_io.read import (
     exclude_rows,
     open_scan,
     options_from_call,
-    plan_dataset,
-    unwrap_scans,
 )
 from tfrecord_io.typing import FilesLike, StorageLike
 
@@ -78,14 +77,16 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `tfrecord_io.dataset`.
     """
-    scan = plan_dataset(source, options_from_call(ReadOptions, scan_polars, source, storage_options=storage_options))
+    scan = CallSource(source).dataset(
+        options_from_call(ReadOptions, scan_polars, source, storage_options=storage_options)
+    )
     return _lazy_frame(scan, LiveScan(scan))
 
 
 @check_keywords
 def to_polars(dataset: ScanHolder) -> pl.LazyFrame:
     """A polars LazyFrame of this version of the files; see `tfrecord_io.scan_polars`, which looks them up again."""
-    scan: Scan = unwrap_scans(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     return _lazy_frame(scan, scan)
 
 

@@ -16,7 +16,7 @@ from tfrecord_io.bytes import Array, extension_of, is_text_dtype
 from tfrecord_io.columns import Column, leaf_fields, offsets_of
 from tfrecord_io.errors import DecodeError, SchemaError, needs
 from tfrecord_io.read import ScanHolder
-from tfrecord_io.rows import ArrayIterator, BatchForm, ColumnRepresentation, ImageDecoder, RowSource, iterate, varies
+from tfrecord_io.rows import ArrayIterator, BatchForm, ColumnRepresentation, ImageDecoder, RowSource, iterate
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
 if TYPE_CHECKING:
@@ -148,7 +148,11 @@ class _Columns:
             is_bytes_list = Column(field.type.value_type).is_bytes
             self._add_ragged(name, array[0] if is_bytes_list or array[0].dtype.kind != "O" else _list_values(field))
             return
-        is_padded = name == field.name and layout.ragged == "pad" and (decoder is not None or varies(field.type))
+        is_padded = (
+            name == field.name
+            and layout.ragged == "pad"
+            and (decoder is not None or ColumnRepresentation.varies(field.type))
+        )
         inner = array.shape[1:]
         if is_padded:
             inner = _padded_shape(array, field, layout) if decoder is None else decoder.padded_shape(layout.length)

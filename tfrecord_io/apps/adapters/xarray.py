@@ -17,8 +17,8 @@ from tfrecord_io.base import LateTypes, ReadOptions, RepresentationOptions, chec
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, RowFault, dimension_names, empty_batch, empty_table, selectable
 from tfrecord_io.errors import TFRecordError, needs
-from tfrecord_io.read import Scan, ScanHolder, count_scan, options_from_call, plan_dataset, read_scan, unwrap_scans
-from tfrecord_io.rows import MASK, ScanLookup, TableRepresentation, slice_columns
+from tfrecord_io.read import CallSource, Scan, ScanHolder, count_scan, options_from_call, read_scan
+from tfrecord_io.rows import ColumnRepresentation, ScanLookup, TableRepresentation
 from tfrecord_io.store import RandomAccessFile, Source
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def to_xarray(dataset: ScanHolder | Scan) -> xr.Dataset:
     dataset with a filter, `offset`, `limit` or another `on_error` than "raise" is read at once, as its rows have no
     known numbers.
     """
-    scan: Scan = unwrap_scans(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     with needs("xarray"):
         import xarray as xr
         from xarray.core.indexing import LazilyIndexedArray
@@ -132,9 +132,11 @@ def _arrays(table: pa.Table, scan: Scan) -> dict[str, Array]:
     options = RepresentationOptions.from_scan(scan.options, ragged="object", missing="mask")
     representation = TableRepresentation(table.schema, options, complete=False)
     empty = empty_batch(table.schema)
-    arrays = slice_columns(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)
+    arrays = TableRepresentation.slice(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)
     for column in representation.images & {*arrays}:
-        _refuse_missing(arrays.pop(f"{column}/{MASK}", np.zeros(0, np.bool_)), column, arrays[column].dtype)
+        _refuse_missing(
+            arrays.pop(f"{column}/{ColumnRepresentation.MASK}", np.zeros(0, np.bool_)), column, arrays[column].dtype
+        )
     return {name: _fill_missing(array, name) for name, array in arrays.items()}
 
 
@@ -230,7 +232,9 @@ def _backend() -> type[Any]:
             self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None, **keywords: Any
         ) -> xr.Dataset:
             dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-            scan = plan_dataset(filename_or_obj, options_from_call(ReadOptions, None, filename_or_obj, **keywords))
+            scan = CallSource(filename_or_obj).dataset(
+                options_from_call(ReadOptions, None, filename_or_obj, **keywords)
+            )
             return to_xarray(scan.only([name for name in scan.schema.names if name not in dropped]))
 
     return TFRecordBackend

@@ -54,8 +54,8 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
 
     from tfrecord_io.apps.api import open_reader, read_table
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.apps.tools.count import count as number_of_records
     from tfrecord_io.columns import record_dicts
+    from tfrecord_io.read import count as number_of_records
 
     is_read_twice = not keywords["filters"] and on_damage(keywords["on_error"]).is_strict and STDIN not in path
     if is_read_twice:
@@ -131,7 +131,7 @@ def _save_schema(path: str | list[str], as_json: bool, format: str | None, keywo
     for name, value in (("--as", format), ("--split", keywords["split"])):
         if value is not None:
             raise click.UsageError(f"--save saves the schema of whole files for all calls: it takes no {name}")
-    saved, target = schema_text.save_schema(path, keywords)
+    saved, target = schema_text.save_overridden_schema(path, keywords)
     text = f"{counted(len(saved), 'column')} saved: {printable(target, 1024)}"
     output.print_result(as_json, {"path": target, "columns": saved.names}, text=text)
 
@@ -146,7 +146,7 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywor
     The number comes from a manifest or an index, if there is one; tfr verify reads the records.
     """
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.apps.tools.count import count as number_of_records
+    from tfrecord_io.read import count as number_of_records
 
     is_list = isinstance(path, list)
     paths = path if isinstance(path, list) else [path]
@@ -178,7 +178,7 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
     columns.
     """
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.apps.tools.build_index import build_index, check_indexes, write_indexes
+    from tfrecord_io.read import build_index, check_indexes, write_indexes
 
     if STDIN in ([path] if isinstance(path, str) else path):
         raise click.UsageError("an index is written next to its file: pass the path of a file, not standard input")

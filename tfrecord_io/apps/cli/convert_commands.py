@@ -192,7 +192,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     """
     from tfrecord_io.apps.cli import output
     from tfrecord_io.apps.file_formats.convert import Sides, convert_given
-    from tfrecord_io.read import REGION_HEADINGS, region_rows
+    from tfrecord_io.read import SkippedRegions
 
     options = {name: value for name, value in keywords.items() if value is not None}
     to_stdout = target == "-"
@@ -217,7 +217,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
     line = report._line(counted(report.bytes, "byte"), "appended" if options.get("mode") == "append" else "")
     if report.skipped:
-        line += "\n" + plain_table(REGION_HEADINGS, region_rows(report.skipped), ("file",))
+        line += "\n" + plain_table(SkippedRegions.HEADINGS, SkippedRegions.texts(report.skipped), ("file",))
     if options.get("on_error") == "collect":
         value["skipped"] = report.skipped_table().to_pylist()
     output.print_result(as_json, value, line, err=summary_on_stderr)

@@ -92,12 +92,11 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     names. Exit codes: 0 nothing was lost, 1 something was lost.
     """
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.apps.tools.salvage import HEADINGS
-    from tfrecord_io.apps.tools.salvage import salvage as salvage_files
+    from tfrecord_io.write import salvage as salvage_files
 
     source = read_from(list(sources), keywords, salvage_files, record_type="bytes")
     report = salvage_files(source, target, progress=True, **keywords)
-    table = partial(output.TextTable, HEADINGS, report.rows())
+    table = partial(output.TextTable, report.HEADINGS, report.rows())
     output.print_result(as_json, report.to_dict(), text=report.title(), table=table, lines=report.loss_lines())
     if not report.ok:
         click.get_current_context().exit(INVALID_DATA)

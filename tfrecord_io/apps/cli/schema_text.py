@@ -11,11 +11,10 @@ from pyarrow import types as t
 
 from tfrecord_io.apps.api import infer_schema
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.apps.tools.save_schema import save_for_path
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.bytes import DTYPE_KEY, companions, element_of
 from tfrecord_io.columns import Column, Field, Schema, TensorEncoding, apply_overrides
-from tfrecord_io.read import Reader, Suggestion, plan_scan, resolve_sources, suggest_types
+from tfrecord_io.read import CallSource, Reader, Suggestion, plan_scan, save_schema, suggest_types
 
 
 def schema_text(schema: Schema | pa.Schema, format: str) -> str:
@@ -33,7 +32,7 @@ def resolve_schema(
     """
     strict = format in ("tfx", "feature_description")
     options = ReadOptions.from_keywords(keywords).for_inspection()
-    files = resolve_sources(path, options)
+    files = CallSource(path).files(options)
     asked, selection = options.of_scan, options.selection
     planned = plan_scan(files, asked, selection, whole=strict, with_evidence=strict, keeps_conflicts=True)
     suggestions: tuple[Suggestion, ...] = ()
@@ -59,16 +58,16 @@ def resolve_schema(
     return inferred.with_companions(schema) if format == "feature_description" else schema, source, ()
 
 
-def save_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Schema, str]:
+def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Schema, str]:
     """Save the schema of files beside them, with the types that ``schema_overrides`` declares, and return its path.
 
     An older saved schema is not looked at.
     """
     options = ReadOptions.from_keywords(keywords)
     asked = options.for_inspection()
-    scan = plan_scan(resolve_sources(path, asked), asked.of_scan, only_sample=True, uses_saved=False).close()
+    scan = plan_scan(CallSource(path).files(asked), asked.of_scan, only_sample=True, uses_saved=False).close()
     schema = apply_overrides(scan.features, options.schema_overrides or {})
-    return schema, save_for_path(schema, path, options.of_scan)
+    return schema, save_schema(schema, path, options.of_scan)
 
 
 def _arrow(schema: Schema) -> str:

@@ -38,18 +38,7 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import EMBEDDING, FOLDERS, FORMATS, IN_FOLDERS, TFRECORD, Format, load, own_options
 from tfrecord_io.columns import Projection, Schema
 from tfrecord_io.errors import for_cli, printable
-from tfrecord_io.read import (
-    Reader,
-    Scan,
-    SkippedRegions,
-    datasets_in,
-    open_as_it_is,
-    open_path,
-    options_from_call,
-    paths_of,
-    plan_scan,
-    resolve_sources,
-)
+from tfrecord_io.read import CallSource, Reader, Scan, SkippedRegions, open_as_it_is, options_from_call, plan_scan
 from tfrecord_io.store import (
     Entry,
     Output,
@@ -256,7 +245,7 @@ class Sides:
             {key: side.pop(key) for key in _PLACES & side.keys()} for side in (self.source_options, self.target_options)
         ]
         both = options_from_call(TransferOptions, None, source, **{**places, **place_options[1]})
-        if not any(place_options) or datasets_in(source):
+        if not any(place_options) or CallSource(source).datasets:
             return both
         return both.changed(source_storage=TransferOptions.from_keywords({**places, **place_options[0]}).storage)
 
@@ -282,7 +271,7 @@ def convert_given(
 ) -> WriteReport:
     """`convert` with keywords that go to the source and the target, if their formats have them; `places` to both."""
     run = partial(_convert, source, target, places=places, columns=columns, files=files, resume=resume)
-    datasets = datasets_in(source)
+    datasets = CallSource(source).datasets
     of_datasets = {"on_error": datasets[0].stated.on_error} if datasets else {}
     stated = {**of_datasets, **sides.source_options, **keywords}.get("on_error")
     if stated is None or not on_damage(checked_on_error(stated)).hands_over:
@@ -314,7 +303,7 @@ def _convert(
     resume: bool,
 ) -> WriteReport:
     """`convert_given`, where what is left out by `on_error` is received elsewhere."""
-    has_datasets = bool(datasets_in(source))
+    has_datasets = bool(CallSource(source).datasets)
     # A dataset may state other values: then a keyword with its default counts as stated, too.
     of_datasets = {"on_error", "progress"} if has_datasets else set()
     stated = {
@@ -324,7 +313,7 @@ def _convert(
         reason = "resume=True compares files and keywords with those of the call that was stopped"
         raise ValueError(f"{reason}: pass the path, and the options of the dataset in source_options=")
     parts: Any = source if isinstance(source, list | tuple) else [source]
-    paths, name = _paths(paths_of(source) if has_datasets else source), path_text(target)
+    paths, name = _paths(CallSource(source).paths if has_datasets else source), path_text(target)
     storage = sides.storage(places, source)
     read_from, write_to = storage_for(paths, storage.source), storage_for([name], storage.target)
 
@@ -452,7 +441,7 @@ class _Inputs:
     def records(self) -> tuple[Any, dict[str, Any]]:
         """The sources with TFRecord, and the keywords to read them; datasets have their own storage."""
         assert self.format.records is not None
-        storage_keywords = {} if datasets_in(self.paths) else self.storage.keywords
+        storage_keywords = {} if CallSource(self.paths).datasets else self.storage.keywords
         inputs, reading = load(self.format.records)(single_or_all(self.paths), {**storage_keywords, **self.keywords})
         return inputs, reading
 
@@ -460,7 +449,7 @@ class _Inputs:
         """Plan a scan of TFRecord files under one schema."""
         inputs, reading = self.records()
         options = ReadOptions.from_keywords(reading)
-        return plan_scan(resolve_sources(inputs, options), options.of_scan, options.selection).close()
+        return plan_scan(CallSource(inputs).files(options), options.of_scan, options.selection).close()
 
     def plan_table(self) -> TableSource:
         """The files of a format that has a `plan`."""
@@ -478,7 +467,7 @@ class _Inputs:
         format, keywords = self.format, {**self.keywords}
         if format.records:
             inputs, keywords = self.records()
-            with open_path(inputs, options_from_call(ReadOptions, None, inputs, **keywords)) as reader:
+            with CallSource(inputs).open(options_from_call(ReadOptions, None, inputs, **keywords)) as reader:
                 yield reader
             return
         if format.plan:

@@ -18,7 +18,7 @@ from tfrecord_io.base import DEFAULT_LIMITS, Limits, ReadOptions, WriteOptions, 
 from tfrecord_io.bytes import FRAME_BYTES, MAX_RECORD_BYTES, OTHER_MESSAGE, Array, PlainStream, get_engine
 from tfrecord_io.columns import offset_view, typed_view, valid_mask
 from tfrecord_io.errors import DecodeError, TFRecordError
-from tfrecord_io.read import open_path
+from tfrecord_io.read import CallSource
 from tfrecord_io.store import OpenPlainFile, Source
 from tfrecord_io.typing import Float64, OnError, RecordTypeLike, SchemaLike, TableLike
 from tfrecord_io.write import PayloadSink, Writer
@@ -96,7 +96,7 @@ def decode_examples(
         raise ValueError("record_type='bytes': the column is that already")
     column = RecordColumn(_binary_arrays(records), f"<{type(records).__name__}>")
     try:
-        with open_path([column.source()], options, whole=True) as reader:
+        with CallSource([column.source()]).open(options, whole=True) as reader:
             return reader.read_all()
     except TFRecordError as error:
         error.path = error.offset = error.records_intact = None  # these are about files

@@ -6,7 +6,7 @@ Tests: tests/write/test_adopting.py.
 from __future__ import annotations
 
 from tfrecord_io.base import ScanOptions, check_keywords
-from tfrecord_io.read import one_path, options_from_call
+from tfrecord_io.read import CallSource, options_from_call
 from tfrecord_io.typing import UNSET, OpenedDataset, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import WriteReport, adopt_files
 
@@ -73,5 +73,5 @@ def adopt(
     the dataset has none, and each read decides as before.
     """
     options = options_from_call(ScanOptions, adopt, source, storage_options=storage_options, progress=progress)
-    path = one_path(source, "adopt")
+    path = CallSource(source).one_path("adopt")
     return adopt_files(path, options)

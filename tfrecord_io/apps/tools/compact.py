@@ -6,7 +6,7 @@ Tests: tests/write/test_compacting.py.
 from __future__ import annotations
 
 from tfrecord_io.base import MIB, CopyOptions, check_keywords
-from tfrecord_io.read import one_path, options_from_call, storage_of
+from tfrecord_io.read import CallSource, options_from_call
 from tfrecord_io.typing import UNSET, IndexLike, OpenedDataset, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import WriteReport, compact_shards
 
@@ -72,12 +72,12 @@ def compact(
         CopyOptions,
         compact,
         source,
-        storage_of(source),
+        CallSource(source).storage_keywords,
         max_shard_bytes=max_shard_bytes,
         write_index=write_index,
         storage_options=storage_options,
         progress=progress,
         partitions="drop",
     )
-    path = one_path(source, "compact")
+    path = CallSource(source).one_path("compact")
     return compact_shards(path, options, max_shard_bytes)

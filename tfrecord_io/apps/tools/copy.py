@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 from tfrecord_io.base import check_keywords
-from tfrecord_io.read import files_in_folders, options_from_call, whole_files
+from tfrecord_io.read import CallSource, RowFilter, options_from_call
 from tfrecord_io.store import CopyReport, FileCopyOptions, copy_files
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
 
@@ -112,7 +112,7 @@ def copy(
         storage_options=storage_options,
         progress=progress,
     )
-    source = whole_files(source, "copy")
+    source = CallSource(source).whole_files("copy")
     paths = list(source) if isinstance(source, list | tuple) else [source]
-    choose = None if filters is None else partial(files_in_folders, filters)
+    choose = None if filters is None else partial(RowFilter.files_in_folders, filters)
     return copy_files(paths, target, options, choose)

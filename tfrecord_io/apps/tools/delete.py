@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tfrecord_io.base import ScanOptions, check_keywords
-from tfrecord_io.read import one_path, options_from_call
+from tfrecord_io.read import CallSource, options_from_call
 from tfrecord_io.typing import UNSET, OpenedDataset, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import DeleteReport, delete_rows
 
@@ -76,5 +76,5 @@ def delete(
     records, and so its columns.
     """
     options = options_from_call(ScanOptions, delete, source, storage_options=storage_options, progress=progress)
-    path = one_path(source, "delete")
+    path = CallSource(source).one_path("delete")
     return delete_rows(path, filters, options, dry_run=bool(dry_run))

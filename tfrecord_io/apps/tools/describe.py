@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MessageType, ReadOptions, Report, Summary, check_keywords, counted
 from tfrecord_io.columns import Column, ColumnAccumulator, ColumnSummary
-from tfrecord_io.read import SAMPLE_ROWS, Suggestion, open_path, options_from_call, suggest_types
+from tfrecord_io.read import SAMPLE_ROWS, CallSource, Suggestion, options_from_call, suggest_types
 from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLike, StorageLike, Unset
 
 
@@ -101,7 +101,7 @@ def describe(
         storage_options=storage_options,
         progress=progress,
     ).for_inspection()
-    with open_path(source, options) as reader:
+    with CallSource(source).open(options) as reader:
         is_message = isinstance(options.record_type, MessageType)
         stored = [None if is_message else Column(field).stored_as for field in reader.schema]
         accumulators = [

@@ -9,15 +9,14 @@ Tests: tests/apps/tools/test_file_check.py; of calls: tests/apps/tools/test_veri
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from tfrecord_io.apps.tools.build_index import compare_index
 from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
 from tfrecord_io.apps.tools.record_check import FileContents, RecordChecker, RecordPart
 from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter
 from tfrecord_io.bytes import HEADER_BYTES, Fault, crc32c, frame_size, is_wire_fault, no_examples, not_examples
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, TFRecordError
-from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, find_again, segment_pool
+from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, compare_index, find_indexes
 from tfrecord_io.store import RandomAccessFile, Source, SummedFile
 
 
@@ -161,7 +160,7 @@ class FileChecker:
         checker = RecordChecker(self.contents, self.source.path, self.record_type, self.options.limits.record_bytes)
         end = 0
         try:
-            with segment_pool(self.options.thread_count) as pool:
+            with SegmentWalk.threads(self.options.thread_count) as pool:
                 walk = SegmentWalk(pool, checker.part, checker.join, max_record_bytes=self.options.limits.record_bytes)
                 while walker.load():
                     if self.stopped.is_set:
@@ -284,7 +283,7 @@ class FileChecker:
             if isinstance(error, ReplacedError) and error.filename != index.path:
                 raise
             # The index was removed or written again since files were looked up.
-            if not is_latest and (latest := find_again(self.source)) is not None:
+            if not is_latest and (latest := find_indexes([replace(self.source, beside=None)])[0]) is not None:
                 self._check_index(latest, is_latest=True)
         except TFRecordError as error:
             if error.path == index.path or self.totals.before_problem is None:  # else the damage has been reported

@@ -14,7 +14,7 @@ from tfrecord_io.base import LIMITS, ReadOptions, check_keywords, check_names
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, int64_array, open_input, runs_within, selectable
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
-from tfrecord_io.read import Reader, open_path, options_from_call
+from tfrecord_io.read import CallSource, Reader, options_from_call
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, TableLike, Unset
 
 _OF_NO_RECORD = "leave out the rows of the table whose keys no record can have"
@@ -85,7 +85,7 @@ def join(
             error.hint = f"{error.hint}, or {_OF_NO_RECORD}" if error.hint else _OF_NO_RECORD
         raise
     stated: dict[str, Any] = {"columns": columns, "storage_options": storage_options, "progress": progress}
-    reader = open_path(source, options_from_call(ReadOptions, join, source, **stated))
+    reader = CallSource(source).open(options_from_call(ReadOptions, join, source, **stated))
     try:
         _check_columns(reader.schema, right.schema, names)
         keys = _Keys([(name, right[name], reader.schema.field(name).type) for name in names])

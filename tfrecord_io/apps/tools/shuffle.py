@@ -21,7 +21,7 @@ from tfrecord_io.apps.tools.split_assignment import random_labels, write_labelle
 from tfrecord_io.base import INT64_MAX, MIB, CopyOptions, check_integer, check_keywords
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import printable
-from tfrecord_io.read import LEAVES_OUT, options_from_call
+from tfrecord_io.read import BlockWalker, options_from_call
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -34,7 +34,7 @@ from tfrecord_io.typing import (
     StorageLike,
     Unset,
 )
-from tfrecord_io.write import CopiedRecords, Frames, RecordOutput, Spool, WriteReport, record_outputs, selected
+from tfrecord_io.write import CopiedRecords, Frames, RecordOutput, Spool, WriteReport
 
 _NUMBER_BYTES = 8  # of a key or a size
 _BITS = 5  # of a key, which choose a temporary file
@@ -123,7 +123,7 @@ def shuffle(
     copied, bits = CopiedRecords(source, options), np.random.PCG64(seed)
     copied.schema = copied.schema.drop_range_index()
     try:
-        with record_outputs(copied, target) as (output,):
+        with RecordOutput.open_all(copied, target) as (output,):
             for folder, records in groupby(copied.frames(), key=itemgetter(0)):
                 # The i-th number of the seed for the i-th record of all folders.
                 keyed = ((frames, bits.random_raw(len(frames[1]))) for _, frames in records)
@@ -225,7 +225,7 @@ def _no_memory(error: MemoryError, copied: CopiedRecords, memory_bytes: int) -> 
         text = error.args[0] if error.args else "not enough memory to shuffle the records"
         return MemoryError(f"{text}; pass less memory_bytes=")
     reason = f"{printable(path)}: record {number} has {size:,} bytes: to shuffle it takes four times as much memory"
-    return MemoryError(f"{reason}; {LEAVES_OUT}")
+    return MemoryError(f"{reason}; {BlockWalker.LEAVES_OUT}")
 
 
 def _write_in_key_order(records: Iterable[Keyed], memory_bytes: int, depth: int, output: RecordOutput) -> None:
@@ -272,7 +272,7 @@ def _distribute(in_memory: Iterable[Keyed], depth: int, spools: list[Spool]) -> 
         file_numbers = (keys >> shift).astype(np.int64) & (_FILES - 1)
         for number in np.unique(file_numbers).tolist():
             indices = np.flatnonzero(file_numbers == number)
-            data, _ = selected(frames, indices)
+            data, _ = CopiedRecords.select(frames, indices)
             lengths = np.array([len(data), len(indices)], np.int64)
             spools[number].write(lengths, data, frames[1][indices].astype(np.int64), keys[indices])
 
@@ -300,4 +300,4 @@ def _write_sorted(in_memory: list[Keyed], write: Callable[[Frames], None]) -> No
     bounds = np.searchsorted(np.cumsum(sizes[order]), np.arange(_WRITE_BYTES, len(data), _WRITE_BYTES))
     for indices in np.split(order, np.unique(bounds)):
         if len(indices):
-            write(selected((data, sizes), indices) if len(order) > 1 else (data, sizes))
+            write(CopiedRecords.select((data, sizes), indices) if len(order) > 1 else (data, sizes))

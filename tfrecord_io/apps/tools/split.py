@@ -35,7 +35,7 @@ from tfrecord_io.typing import (
     StorageLike,
     Unset,
 )
-from tfrecord_io.write import CopiedRecords, WriteReport, record_outputs
+from tfrecord_io.write import CopiedRecords, RecordOutput, WriteReport
 
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
 _MISSING = "%missing"
@@ -318,7 +318,7 @@ def split(
 
 def _copy_all(copied: CopiedRecords, dst: Any) -> WriteReport:
     """Copy all records in their order."""
-    with record_outputs(copied, dst) as (output,):
+    with RecordOutput.open_all(copied, dst) as (output,):
         for folder, frames in copied.frames():
             output.folder(folder).write(frames)
     return output.report
@@ -390,7 +390,10 @@ def _copy_parts(copied: CopiedRecords, dst: str, names: Sequence[str], labels: A
     locate(dst, copied.options.target).check_writable()
     directory = dst if dst.endswith("/") else f"{dst}/"
     files = [f"{name}{suffix}" for name in names]
-    with locate(directory, copied.options.target).new_parent(), record_outputs(copied, directory, files) as outputs:
+    with (
+        locate(directory, copied.options.target).new_parent(),
+        RecordOutput.open_all(copied, directory, files) as outputs,
+    ):
         for number, folder, frames in split_by_label(copied, labels):
             outputs[number].folder(folder).write(frames)
     return {name: output.report for name, output in zip(names, outputs, strict=True)}

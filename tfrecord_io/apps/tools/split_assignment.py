@@ -22,7 +22,7 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
 from tfrecord_io.read import Reader, plan_scan
-from tfrecord_io.write import CopiedRecords, Frames, WriteReport, record_outputs, selected
+from tfrecord_io.write import CopiedRecords, Frames, RecordOutput, WriteReport
 
 T = TypeVar("T")
 Kinds = Mapping[str, Sequence[Callable[[pa.DataType], bool]]]
@@ -47,7 +47,7 @@ _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio
 
 def write_labelled(copied: CopiedRecords, dst: Any, labels: Array) -> WriteReport:
     """Write the records with the label 0 to one output."""
-    with record_outputs(copied, dst) as (output,):
+    with RecordOutput.open_all(copied, dst) as (output,):
         output.expect(int(np.count_nonzero(labels == 0)))
         for _, folder, frames in split_by_label(copied, labels):
             output.folder(folder).write(frames)
@@ -80,7 +80,8 @@ def split_by_label(copied: CopiedRecords, labels: Array) -> Iterator[tuple[int, 
         numbers = np.unique(frame_labels).tolist()
         for number in numbers if row <= len(labels) else ():
             if number != LEFT_OUT:
-                part = frames if len(numbers) == 1 else selected(frames, np.flatnonzero(frame_labels == number))
+                rows = np.flatnonzero(frame_labels == number)
+                part = frames if len(numbers) == 1 else CopiedRecords.select(frames, rows)
                 yield number, folder, part
     if row != len(labels):
         raise OSError(f"the files have {row} records, and had {len(labels)} before: they were changed meanwhile")

@@ -43,7 +43,7 @@ from tfrecord_io.errors import (
     hide_secrets,
     printable,
 )
-from tfrecord_io.read import datasets_in, find_indexes, options_from_call, regions_table, resolve_sources, whole_files
+from tfrecord_io.read import CallSource, SkippedRegions, find_indexes, options_from_call
 from tfrecord_io.store import BlockReader, ShardName, Source, total
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, RecordTypeName, StorageLike, Unset
 
@@ -91,7 +91,7 @@ class VerifyReport(Report):
         each file there are at most 100; of a dataset with ``on_error="collect"``, all. Damaged frames that follow one
         another are one region.
         """
-        return regions_table(region for file in self.files for region in file.regions)
+        return SkippedRegions.table(region for file in self.files for region in file.regions)
 
     def to_dict(self) -> dict[str, Any]:
         files = [file.to_dict() for file in self.files]
@@ -212,13 +212,13 @@ def verify(
         With `images`: the package pillow is not installed.
     """
     check_choice("images", images, (False, True, "full"))
-    record_types = {dataset.stated.record_type for dataset in datasets_in(source)}
+    record_types = {dataset.stated.record_type for dataset in CallSource(source).datasets}
     record_type: Any = record_types.pop() if len(record_types) == 1 else None
     if record_type not in (*RECORD_TYPES, "bytes"):
         names = ", ".join(map(repr, RECORD_TYPES))
         raise ValueError(f"record_type={record_type!r}: expected one of {names}, 'bytes'")
     options = options_from_call(CheckOptions, verify, source, storage_options=storage_options, progress=progress)
-    return check_files(whole_files(source, "verify"), record_type, options, images=images)
+    return check_files(CallSource(source).whole_files("verify"), record_type, options, images=images)
 
 
 def check_files(
@@ -297,14 +297,14 @@ def _unnamed_error(path: str, manifest: str) -> CorruptRecordError:
 def _resolve_files(paths: Any, options: FrameOptions, **collected: Any) -> list[Source | FileCheck]:
     """Find the files of a source; in a list, a missing path becomes a result with the error."""
     try:
-        return [*resolve_sources(paths, options, check_sizes=False, **collected)]
+        return [*CallSource(paths).files(options, check_sizes=False, **collected)]
     except OSError:
         if not isinstance(paths, list) or not paths:
             raise
     files: list[Source | FileCheck] = []
     for path in paths:
         try:
-            files += resolve_sources([path], options, check_sizes=False, **collected)
+            files += CallSource([path]).files(options, check_sizes=False, **collected)
         except OSError as error:
             if not isinstance(path, str | os.PathLike):
                 raise

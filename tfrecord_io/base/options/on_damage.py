@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from tfrecord_io.errors import FeatureTypeError, TFRecordError, for_cli
+from tfrecord_io.errors import FeatureTypeError, StoppedEarlyWarning, TFRecordError, for_cli, warn
 
 
 class OnDamage(ABC):
@@ -52,6 +52,14 @@ class OnDamage(ABC):
     @abstractmethod
     def accept(self, error: TFRecordError, place: Hashable) -> bool:
         """True if the region of an error may be left out; its path and the `place` in the file identify it."""
+
+    def end_read(self, error: Exception) -> str:
+        """End a read at `error`: raise it, or warn and return its text."""
+        if not self.ends_quietly:
+            raise error
+        text_cli = error.text_cli() if isinstance(error, TFRecordError) else str(error)
+        warn(f"reading stopped early: {error}", StoppedEarlyWarning, f"reading stopped early: {text_cli}")
+        return str(error)
 
 
 Takes = Callable[[OnDamage], bool]

@@ -27,7 +27,14 @@ from tfrecord_io.columns.arrow.buffers import (
 )
 from tfrecord_io.columns.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.columns.schema.column_features import nested_handed
-from tfrecord_io.columns.schema.types import has_dictionary, hashable, is_list_like, kind_of, types_within, uncommon
+from tfrecord_io.columns.schema.types import (
+    has_dictionary,
+    hashable,
+    is_list_like,
+    kind_of,
+    types_within,
+    uncommon_columns,
+)
 
 Cast = Callable[[int, int, Array | None, Array, Array | None], pa.Array]
 """Called with count, null count, validity, values and, for bytes, their offsets; raises RowFault."""
@@ -342,7 +349,7 @@ def plain_layout(array: pa.Array) -> pa.Array:
 def unify_table(table: pa.Table) -> pa.Table:
     """Give each dictionary column of a table one dictionary throughout, where Arrow can make one."""
     changed = {}
-    for at in uncommon(table.schema):
+    for at in uncommon_columns(table.schema):
         field, column = table.schema.field(at), table.column(at)
         if column.num_chunks > 1 and has_dictionary(field.type) and can_unify(field.type):
             changed[at] = field, one_dictionary(column)

@@ -30,7 +30,7 @@ class _NotSimple(Exception):
     pass
 
 
-def values_of(condition: Condition, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+def evaluate_simple(condition: Condition, batch: pa.RecordBatch) -> pa.BooleanArray | None:
     """The values of a simple condition for the rows of a batch; None if it is not simple, or depends on no column.
 
     A simple condition has no calls but comparisons, ``&``, ``|``, ``~`` and ``is_valid()``, and needs no other cast.

@@ -116,6 +116,33 @@ class PixelReader:
             raise _undecodable(data, error, fault) from None
         return row, self._check_shape(pixels, fault)
 
+    @classmethod
+    def shrink(
+        cls, image: Any, data: bytes, side: int, *, orient: bool, stated_size: tuple[Any, Any]
+    ) -> tuple[Any, bool]:
+        """A small copy of an opened image, and True if it has transparency; RowFault if its pixels cannot be shown.
+
+        With `orient` it is turned as its EXIF data says, unless the height and width that are stated are those of the
+        stored pixels alone.
+        """
+        import PIL.Image as pillow
+
+        width, height = image.size
+        if image.format == "TIFF":  # Pillow turns it, and has values of more than 8 bits in several modes
+            orient = orient and is_turned(stated_size, (height, width), orientation_of(image)) is not False
+            reader = cls("", ImageForm(mode="RGB", orient=orient), pillow, decode_jpeg=None)
+            image = pillow.fromarray(reader.read((0, data))[1])
+        image.draft("RGB", (2 * side, 2 * side))  # decodes a large JPEG at a fraction of its size
+        keeps_alpha = "A" in image.mode or "transparency" in image.info
+        small = image.convert("RGBA" if keeps_alpha else "L" if image.mode in ("1", "L") else "RGB")
+        orientation = orientation_of(small)
+        if image.mode.startswith("I"):  # the upper 8 of 16 bits, as `tfrecord_io.image` takes
+            small = pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+        small.thumbnail((side, side))
+        if orient and orientation in TURNS and is_turned(stated_size, (height, width), orientation) is not False:
+            small = small.transpose(pillow.Transpose[TURNS[orientation]])
+        return small, keeps_alpha
+
     def _refuse_size(self, height: int, width: int, fault: Callable[..., RowFault]) -> None:
         try:
             check_pixel_count(height, width)
@@ -225,31 +252,6 @@ class PixelReader:
         if image.mode == "I;16":  # take the upper 8 bits, as TensorFlow's ``decode_png`` does
             image = self.pillow.fromarray((np.asarray(image) >> (bits - 8)).astype(np.uint8))
         return image.convert(mode)
-
-
-def shrink_image(image: Any, data: bytes, side: int, *, orient: bool, stated_size: tuple[Any, Any]) -> tuple[Any, bool]:
-    """A small copy of an opened image, and True if it has transparency; RowFault if its pixels cannot be shown.
-
-    With `orient` it is turned as its EXIF data says, unless the height and width that are stated are those of the
-    stored pixels alone.
-    """
-    import PIL.Image as pillow
-
-    width, height = image.size
-    if image.format == "TIFF":  # Pillow turns it, and has values of more than 8 bits in several modes
-        orient = orient and is_turned(stated_size, (height, width), orientation_of(image)) is not False
-        reader = PixelReader("", ImageForm(mode="RGB", orient=orient), pillow, decode_jpeg=None)
-        image = pillow.fromarray(reader.read((0, data))[1])
-    image.draft("RGB", (2 * side, 2 * side))  # decodes a large JPEG at a fraction of its size
-    keeps_alpha = "A" in image.mode or "transparency" in image.info
-    small = image.convert("RGBA" if keeps_alpha else "L" if image.mode in ("1", "L") else "RGB")
-    orientation = orientation_of(small)
-    if image.mode.startswith("I"):  # the upper 8 of 16 bits, as `tfrecord_io.image` takes
-        small = pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-    small.thumbnail((side, side))
-    if orient and orientation in TURNS and is_turned(stated_size, (height, width), orientation) is not False:
-        small = small.transpose(pillow.Transpose[TURNS[orientation]])
-    return small, keeps_alpha
 
 
 def _undecodable(data: bytes, error: Exception, fault: Callable[..., RowFault]) -> RowFault:

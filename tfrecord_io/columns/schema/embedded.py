@@ -43,7 +43,7 @@ from tfrecord_io.columns.schema.types import (
     map_fields,
     relist,
     restored_field,
-    uncommon,
+    uncommon_columns,
 )
 from tfrecord_io.errors import MissingDependencyError, SchemaError
 
@@ -268,7 +268,7 @@ def drop_orders(schema: pa.Schema, is_lost: Callable[[str], bool]) -> pa.Schema:
         return field.with_type(below)
 
     fields = list(schema)
-    for at in uncommon(schema):
+    for at in uncommon_columns(schema):
         fields[at] = plain(fields[at], fields[at].name)
     return pa.schema(fields, schema.metadata)
 

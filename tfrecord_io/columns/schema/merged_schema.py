@@ -34,7 +34,7 @@ from tfrecord_io.columns.schema.types import (
     is_list_like,
     is_text_or_bytes,
     replace_fields,
-    uncommon,
+    uncommon_columns,
     value_type,
 )
 from tfrecord_io.errors import SchemaError, printable
@@ -150,7 +150,7 @@ def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema, united: pa.Schema
 
 def _dictionary_features(schema: pa.Schema) -> set[str]:
     """The features whose values have categories."""
-    columns = [schema.field(at) for at in uncommon(schema)]
+    columns = [schema.field(at) for at in uncommon_columns(schema)]
     leaves = [leaf for column in columns for leaf in column_leaves(column, in_steps=True)]
     return {leaf.feature for leaf in leaves if has_dictionary(leaf.type)}
 

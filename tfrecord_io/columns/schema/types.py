@@ -86,7 +86,7 @@ def plain_list_kind(type: pa.DataType) -> Kind | None:
     return plain_kind(type.value_type) if type.id in _PLAIN_LISTS else None
 
 
-def uncommon(schema: pa.Schema) -> list[int]:
+def uncommon_columns(schema: pa.Schema) -> list[int]:
     """The positions of the columns whose types are not of the most common ones, of which there may be thousands."""
     types = schema.types
     if {type.id for type in types} <= _PLAIN.keys():

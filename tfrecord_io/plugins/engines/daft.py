@@ -9,7 +9,7 @@ import pyarrow as pa
 from tfrecord_io.base import LateTypes, WriteOptions
 from tfrecord_io.columns import Column, refuse_unknown_dtypes
 from tfrecord_io.errors import EncodeError, needs
-from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
+from tfrecord_io.read import Scan, ScanHolder
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write import DistributedWriter, WriteReport
 
@@ -19,7 +19,7 @@ else:
     daft = LateTypes("daft")
 
 
-def to_daft(dataset: ScanHolder, *, max_bytes: int = PIECE_BYTES) -> daft.DataFrame:
+def to_daft(dataset: ScanHolder, *, max_bytes: int = Scan.PIECE_BYTES) -> daft.DataFrame:
     """A Daft DataFrame, whose scan tasks read the pieces on any machine.
 
     >>> import daft, tfrecord_io as tfr
@@ -53,7 +53,7 @@ def to_daft(dataset: ScanHolder, *, max_bytes: int = PIECE_BYTES) -> daft.DataFr
     """
     with needs("daft"):
         from tfrecord_io.plugins.engines.daft_source import TFRecordSource
-    scan: Scan = unwrap_scans(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     refuse_unknown_dtypes(scan.schema, "Daft")
     scan.split(1, max_bytes)  # raises if it cannot be split
     return TFRecordSource(scan.absolute(), max_bytes).read()

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tfrecord_io.base import LateTypes, WriteOptions
 from tfrecord_io.columns import empty_batch, refuse_unknown_dtypes
 from tfrecord_io.errors import EncodeError, needs
-from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder, read_scan, unwrap_scans
+from tfrecord_io.read import Scan, ScanHolder, read_scan
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write import DistributedWriter, WriteReport, WrittenPart
 
@@ -23,7 +23,7 @@ else:
     dd = LateTypes("dask.dataframe")
 
 
-def to_dask(dataset: ScanHolder, *, npartitions: int | None = None, max_bytes: int = PIECE_BYTES) -> dd.DataFrame:
+def to_dask(dataset: ScanHolder, *, npartitions: int | None = None, max_bytes: int = Scan.PIECE_BYTES) -> dd.DataFrame:
     """A Dask DataFrame, whose partitions any worker reads by itself.
 
     >>> import tfrecord_io as tfr
@@ -56,7 +56,7 @@ def to_dask(dataset: ScanHolder, *, npartitions: int | None = None, max_bytes: i
     SchemaError
         A column has a dtype of ml_dtypes, arrays of text, or times in units that Arrow does not have.
     """
-    scan: Scan = unwrap_scans(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     with needs("dask"):
         import dask.dataframe as dd
     refuse_unknown_dtypes(scan.schema, "Dask")

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tfrecord_io.base import MIRRORED, Condition, LateTypes, WriteOptions, condition_of
 from tfrecord_io.columns import Column, empty_table, fill_in_types, open_input, refuse_unknown_dtypes
 from tfrecord_io.errors import EncodeError, needs
-from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder, open_scan, unwrap_scans
+from tfrecord_io.read import Scan, ScanHolder, open_scan
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write import DistributedWriter, WriteReport, WrittenPart
 
@@ -54,11 +54,11 @@ def to_ray(dataset: ScanHolder, *, override_num_blocks: int | None = None) -> rd
     SchemaError
         A column has a dtype of ml_dtypes, arrays of text, or times in units that Arrow does not have.
     """
-    scan: Scan = unwrap_scans(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     with needs("ray"):
         import ray.data
     refuse_unknown_dtypes(scan.schema, "Ray")
-    scan.split(1, PIECE_BYTES)  # raises if it cannot be split
+    scan.split(1, Scan.PIECE_BYTES)  # raises if it cannot be split
     return ray.data.read_datasource(_datasource_class()(scan), override_num_blocks=override_num_blocks)
 
 
@@ -134,7 +134,7 @@ def _datasource_class() -> type[Any]:
                     schema=schema,
                     per_task_row_limit=per_task_row_limit,
                 )
-                for part in scan.tasks(parallelism, PIECE_BYTES)
+                for part in scan.tasks(parallelism, Scan.PIECE_BYTES)
             ]
 
     return TFRecordDatasource

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import LateTypes, check_keywords
 from tfrecord_io.errors import needs
-from tfrecord_io.read import Scan, ScanHolder, unwrap_scans
+from tfrecord_io.read import Scan, ScanHolder
 
 if TYPE_CHECKING:
     import pyspark.sql as sql
@@ -77,7 +77,7 @@ def to_spark(dataset: ScanHolder, session: sql.SparkSession) -> sql.DataFrame:
     """
     with needs("spark"):
         from tfrecord_io.plugins.engines.spark_source import TFRecordSource
-    scan: Scan = unwrap_scans(dataset)
+    scan: Scan = Scan.unwrap(dataset)
     names = {"bound": scan.absolute(), "label": f"{TFRecordSource.label}_{uuid.uuid4().hex}"}
     source: Any = type("TFRecordDatasetSource", (TFRecordSource,), names)
     session.dataSource.register(source)

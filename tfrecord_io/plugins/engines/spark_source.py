@@ -34,9 +34,9 @@ from tfrecord_io.base import ReadOptions, WriteOptions
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, Schema, batch_of, empty_batch, list_lengths, offsets_of
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
-from tfrecord_io.read import PIECE_BYTES, Scan, open_scan, plan_dataset
+from tfrecord_io.read import CallSource, Scan, open_scan
 from tfrecord_io.store import ShardSpec
-from tfrecord_io.write import DistributedWriter, WrittenPart, check_columns
+from tfrecord_io.write import DistributedWriter, WrittenPart
 
 FORMAT = "tfrecord"
 _TENSOR_KEY, _OPTIONS_KEY = "tfrecord_io.tensor", "tfrecord_io.base.options"  # of the metadata of Spark's fields
@@ -185,7 +185,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
             reason = "the schema states it, and the option 'columns' leaves it out"
             raise SchemaError(reason, feature=lacking[0], hint="state the columns by one of the two")
         values = _values(options)
-        split = values.get("npartitions"), values.get("max_bytes", PIECE_BYTES)
+        split = values.get("npartitions"), values.get("max_bytes", Scan.PIECE_BYTES)
         return TFRecordReader(scan, selected_schema, wanted, split)
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
@@ -204,7 +204,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
                 tensors[field.name] = Schema.from_json(text).to_arrow().field(0).with_name(field.name)
         columns = [vector_fields(field, form) if at in vectors else [field] for at, field in enumerate(arrow_schema)]
         written = pa.schema([tensors.get(field.name, field) for fields in columns for field in fields])
-        check_columns(written, options)
+        DistributedWriter.check_columns(written, options)
         with suppress(*([FileExistsError] if ignores else [])), DistributedWriter.begin(path, options) as begun:
             begun.check(written)
             return TFRecordWriter(begun, written, ignores, vectors)
@@ -216,7 +216,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         path, keywords = _path_and_keywords(options, _NOT_READ)
         for name in ("npartitions", "max_bytes"):
             keywords.pop(name, None)
-        return plan_dataset(path, ReadOptions.from_keywords({**keywords, **changes}))
+        return CallSource(path).dataset(ReadOptions.from_keywords({**keywords, **changes}))
 
 
 # ---- options

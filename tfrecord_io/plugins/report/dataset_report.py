@@ -16,7 +16,7 @@ from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dat
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
 from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
 from tfrecord_io.plugins.report.report_html import document, number, percent
-from tfrecord_io.read import as_list, options_from_call, paths_of
+from tfrecord_io.read import CallSource, options_from_call
 from tfrecord_io.store import open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, OutputPath, ProgressLike, StorageLike, Unset
 
@@ -156,7 +156,7 @@ def report(
     TFRecordError
         As in `dataset`: a file is damaged, or records contradict each other.
     """
-    source, compare = as_list(source), as_list(compare)
+    source, compare = CallSource(source).listed().given, CallSource(compare).listed().given
     limits = SampleLimits(sample_records, sample_bytes, seed)
     sources = [source] if compare is None else [source, compare]
     keywords = {"columns": columns, "storage_options": storage_options, "progress": progress}
@@ -193,7 +193,8 @@ def _make_report(
             datasets = tuple(examine(path, replace(its, progress=meter.part())) for path, its in both)
     feature_drifts = drifts(datasets[0].features, datasets[1].features) if len(paths) > 1 else ()
     titles = []
-    for side_paths in map(paths_of, paths):
+    for path in paths:
+        side_paths = CallSource(path).paths
         more = f" and {counted(len(side_paths) - 1, 'more path')}" if len(side_paths) > 1 else ""
         titles.append(f"{printable(os.fspath(side_paths[0])) if side_paths else 'no files'}{more}")
     page = document("\n".join(titles), datasets, feature_drifts, importlib.metadata.version("tfrecord_io"))

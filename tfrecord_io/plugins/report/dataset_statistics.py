@@ -28,17 +28,7 @@ from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries
 from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling
-from tfrecord_io.read import (
-    Files,
-    RecordFile,
-    Scan,
-    datasets_in,
-    open_scan,
-    plan_scan,
-    plan_sources,
-    refuse_options,
-    whole_files,
-)
+from tfrecord_io.read import CallSource, Files, RecordFile, Scan, open_scan, plan_scan
 from tfrecord_io.store import Source, total
 
 SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
@@ -131,7 +121,7 @@ def dataset_statistics(
     size, of_files = total(source.size for source in found.sources), found.options
     if of_files.sample == default.sample and size is not None and size <= limits.bytes:
         of_files = replace(of_files, sample="all")
-    scan = plan_sources(found.sources, of_files, found.selection)
+    scan = replace(found, options=of_files).plan()
     reader = SampleReader(scan, limits)
     random = np.random.default_rng(limits.seed)
     nullable = pa.schema([column.with_nullable(True) for column in scan.schema])
@@ -261,9 +251,7 @@ def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:
 def _checks(path: Any, options: ScanOptions, check: bool) -> tuple[dict[str, str], str]:
     """The status of each file that was verified, and a sentence about what was checked."""
     if check:
-        for dataset in datasets_in(path):
-            refuse_options(dataset, "verify", OF_SELECTION)
-        paths = whole_files(path, "verify")
+        paths = CallSource(path).whole_files("verify", OF_SELECTION)
         report = check_files(paths, plain_record_type(options.record_type), options)
         problems = sum(file.problem_count for file in report.files)
         outcome = "no problems were found" if report.ok else f"{problems:,} problems were found: run tfr verify"

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import byte_size, short
 from tfrecord_io.bytes import Array, looks_like
-from tfrecord_io.columns import Column, ImageForm, ImageHeader, RawImages, RowFault, shrink_image
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages, RowFault
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2
@@ -343,7 +343,7 @@ def _thumbnail_by_pillow(pillow: Any, data: bytes, orient: bool, stated_size: tu
             if limit is not None and width * height > limit:
                 problem = f"not decoded: {width} × {height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
                 return Thumbnail(None, width=width, height=height, problem=problem)
-            small, keeps_alpha = shrink_image(image, data, SIDE, orient=orient, stated_size=stated_size)
+            small, keeps_alpha = PixelReader.shrink(image, data, SIDE, orient=orient, stated_size=stated_size)
     except MemoryError:
         raise
     except RowFault as fault:

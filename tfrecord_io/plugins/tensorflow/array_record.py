@@ -23,7 +23,7 @@ from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, get_engine
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import CorruptRecordError, needs, printable
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
-from tfrecord_io.read import PieceStream, RecordReader, datasets_in, made_records, options_from_call, paths_of
+from tfrecord_io.read import CallSource, PieceStream, RecordReader, made_records, options_from_call
 from tfrecord_io.store import (
     FileName,
     Origin,
@@ -294,7 +294,7 @@ def to_array_record(
         raise TypeError(f"{keyword}= does not apply to ArrayRecord files, to which records are copied as they are")
     options = f"group_size:{group_size},{record_compression}"
     # A dataset has the storage of its files itself.
-    of_files = {} if datasets_in(source) else storage_for(paths_of(source), storage.source).keywords
+    of_files = {} if CallSource(source).datasets else storage_for(CallSource(source).paths, storage.source).keywords
     sink = FrameSink(target, storage.target, mode=mode)
     try:
         folder = os.path.dirname(target) if locate(os.fspath(target), storage.target).is_local else None

@@ -14,7 +14,7 @@ from tfrecord_io.base import TFDS_FEATURES
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import printable, warn
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
-from tfrecord_io.read import Reader, Scan, sidecar_schema, split_folders, unwrap_scans
+from tfrecord_io.read import Reader, Scan, SidecarSchema
 from tfrecord_io.store import Directory
 
 Json = dict[str, Any]
@@ -33,14 +33,12 @@ class SourceFeatures:
     @classmethod
     def from_data(cls, data: Any) -> SourceFeatures | None:
         """Features of a Reader or a Dataset with a stated schema or a ``features.json``; None for other data."""
-        scan = data.scan if isinstance(data, Reader) else unwrap_scans(data)
+        scan = data.scan if isinstance(data, Reader) else Scan.unwrap(data)
         if not isinstance(scan, Scan) or scan.resolved.source not in (TFDS_FEATURES, "schema="):
             return None
-        sidecar, _ = sidecar_schema(scan.sources, scan.options)
-        if sidecar is None:
+        folder = SidecarSchema.folder_of(scan.sources, scan.options)
+        if folder is None:
             return None
-        directory, _ = split_folders(scan.sources[0].path, sidecar.depth)
-        folder = Directory(directory, sidecar.storage)
         text = folder.read(TFDS_FEATURES)
         if text is None:
             return None

@@ -27,16 +27,7 @@ from tfrecord_io.bytes import HEADER_BYTES, Array, Engine, Fault, Frames, Plan, 
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, for_cli, printable
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
-from tfrecord_io.read import (
-    BlockWalker,
-    PieceStream,
-    Reader,
-    made_records,
-    open_path,
-    options_from_call,
-    resolve_selection,
-    resolve_sources,
-)
+from tfrecord_io.read import BlockWalker, CallSource, PieceStream, Reader, made_records, options_from_call
 from tfrecord_io.store import Origin, Source, SourcePrefetcher, total
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, Unset
 
@@ -379,7 +370,7 @@ def open_elwc(
     """
     stated = ReadOptions.stated({"storage_options": storage_options, "progress": progress})
     sources, keywords = elwc_rows(source, stated, part)
-    return open_path(sources, ReadOptions.from_keywords(keywords))
+    return CallSource(sources).open(ReadOptions.from_keywords(keywords))
 
 
 def elwc_rows(
@@ -387,7 +378,8 @@ def elwc_rows(
 ) -> tuple[list[Source], dict[str, Any]]:
     """The rows of lists as a source of Examples, and the keywords with which it is to be read."""
     check_choice("part", part, (None, *PARTS))
-    path, options = resolve_selection(path, options_from_call(DatasetOptions, None, path, **keywords))
+    options = options_from_call(DatasetOptions, None, path, **keywords)
+    path, options = CallSource(path).resolve_selection(options)
     is_of_payloads = options.record_type == "bytes" and "record_type" not in keywords  # of a dataset that can be opened
     for name in ("include_file_paths",) if is_of_payloads else ("include_file_paths", "record_type"):
         if getattr(options, name) is not None:
@@ -395,7 +387,7 @@ def elwc_rows(
             raise for_cli(TypeError(f"{name}= {reason}"), f"--{name.replace('_', '-')} {reason}")
     advice = "to leave out damaged lists, salvage the files first"
     checked_on_error(options.on_error, lambda damage: not damage.goes_on, advice)
-    sources = resolve_sources(path, options)
+    sources = CallSource(path).files(options)
     if (partitioned := next((source for source in sources if source.partitions), None)) is not None:
         column = partitioned.partitions[0][0]
         raise ValueError(

@@ -28,7 +28,7 @@ from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns
-from tfrecord_io.read import open_path, options_from_call
+from tfrecord_io.read import CallSource, options_from_call
 from tfrecord_io.store import Directory, locate, open_output
 from tfrecord_io.typing import FileMode, FilesLike, Float64, Path, ProgressLike, SchemaLike, StorageLike, TableLike
 from tfrecord_io.write import WriteReport, write
@@ -172,7 +172,7 @@ def convert_to_tfds(
     options = options_from_call(ExportOptions, None, source, **keywords)
     written: dict[str, Any] = {"shards": shards, "mode": mode, "float64": float64}
     written["storage_options"] = options.target.given
-    with open_path(source, options) as reader:
+    with CallSource(source).open(options) as reader:
         return write_tfds(reader, target, split=target_split, **written)
 
 

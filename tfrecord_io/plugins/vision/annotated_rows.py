@@ -25,7 +25,7 @@ from tfrecord_io.plugins.vision.to_folder import (
     row_error,
     schema_to_choose_from,
 )
-from tfrecord_io.read import Reader, open_path
+from tfrecord_io.read import CallSource, Reader
 from tfrecord_io.store import check_class_names, name_fault
 
 _BOX = ("bbox/xmin", "bbox/xmax", "bbox/ymin", "bbox/ymax")
@@ -192,7 +192,7 @@ class AnnotatedRecords:
         return tuple(self.options.columns or ())
 
     def __iter__(self) -> Iterator[AnnotatedRow]:
-        with open_path(self.source, self.options) as reader:
+        with CallSource(self.source).open(self.options) as reader:
             for batch in reader:
                 yield from self._rows(batch, reader)
 
@@ -204,7 +204,7 @@ class AnnotatedRecords:
         options = replace(
             self.options, columns=tuple(columns), schema_overrides=overrides if self.options.schema is None else None
         )
-        with open_path(self.source, options) as reader:
+        with CallSource(self.source).open(options) as reader:
             for batch in reader:
                 of_labels, of_names = (
                     batch.column(name).to_pylist() if name in columns else [None] * len(batch)

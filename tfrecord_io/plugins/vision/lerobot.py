@@ -33,7 +33,7 @@ from tfrecord_io.errors import (
     printable,
     warn,
 )
-from tfrecord_io.read import RECORD, STEP, explode, open_path, options_from_call, step_columns
+from tfrecord_io.read import CallSource, Steps, explode, options_from_call
 from tfrecord_io.store import NewFolder, is_url
 from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write import WriteReport
@@ -207,11 +207,11 @@ def convert_to_lerobot(
         raise ValueError(f"'{os.fspath(target)}': a folder of LeRobot is written locally; upload it from there")
     options = options_from_call(ExportOptions, None, source, **keywords)
     with ExitStack() as opened:
-        reader = opened.enter_context(open_path(source, options))
+        reader = opened.enter_context(CallSource(source).open(options))
         seen = [0]
         steps = explode(pa.RecordBatchReader.from_batches(reader.schema, _count_rows(reader, seen)), prefix=prefix)
         folder = opened.enter_context(NewFolder.begin(os.fspath(target), options.target))
-        names = step_columns(reader.schema, prefix)
+        names = Steps.columns(reader.schema, prefix)
         frames = opened.enter_context(_Frames(folder, steps.schema, of_steps=names, prefix=prefix, task=task, fps=fps))
         for batch in steps:
             if len(batch):
@@ -241,7 +241,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         self, folder: NewFolder, schema: pa.Schema, of_steps: Sequence[str], prefix: str, task: str | None, fps: int
     ) -> None:
         self._folder, self._fps, self._prefix = folder, fps, f"{prefix.rstrip('/')}/"
-        self._of_episodes = [name for name in schema.names if name not in (*of_steps, RECORD, STEP)]
+        self._of_episodes = [name for name in schema.names if name not in (*of_steps, Steps.RECORD, Steps.STEP)]
         self._task = self._task_column(schema, task)
         self.features = [self._feature(schema.field(name)) for name in of_steps if name != self._task]
         self._own = [_Feature(name, name, kind, pa.type_for_alias(kind)) for name, kind in _OWN.items()]
@@ -320,7 +320,7 @@ class _Frames(AbstractContextManager["_Frames"]):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the frames of whole episodes."""
-        records, steps = batch[RECORD].to_numpy(), batch[STEP].to_numpy()
+        records, steps = batch[Steps.RECORD].to_numpy(), batch[Steps.STEP].to_numpy()
         begins = np.flatnonzero(steps == 0)
         ends = np.append(begins[1:], len(batch))
         texts = self._texts(batch, records)

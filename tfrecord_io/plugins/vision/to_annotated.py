@@ -34,7 +34,7 @@ from tfrecord_io.plugins.vision.pascal_voc import ANNOTATIONS, CORNERS, JPEG_IMA
 from tfrecord_io.plugins.vision.to_folder import NewFile, write_files
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
-from tfrecord_io.read import Files, Scan, options_from_call, unwrap_scans
+from tfrecord_io.read import Files, Scan, options_from_call
 from tfrecord_io.store import NewFolder, OtherSuffix, open_output
 from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write import WriteReport
@@ -93,7 +93,7 @@ def _write(
     check_choice("check_sizes", check_sizes, (False, True))
     options = options_from_call(ExportOptions, None, source, **keywords)
     read: Any = source
-    if isinstance(unwrap_scans(source), Scan):  # reads the types that images need
+    if isinstance(Scan.unwrap(source), Scan):  # reads the types that images need
         found = Files.from_source(source, options)
         overrides = found.options.schema_overrides
         read, options = list(found.sources), options.changed(schema_overrides=overrides, **found.selection.choices)

@@ -25,7 +25,7 @@ from tfrecord_io.bytes import CSV, IMAGES, JSON, NPY, TIFF_MAGIC, TSV, format_of
 from tfrecord_io.columns import Column, Projection, RawImages, RowFault, declaration
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, warn
 from tfrecord_io.plugins.vision.folder_files import TABLE_NAME
-from tfrecord_io.read import Reader, open_path, options_from_call, plan_source, unwrap_scans
+from tfrecord_io.read import CallSource, Reader, Scan, options_from_call
 from tfrecord_io.store import Folder, NewFolder, name_fault, open_output
 from tfrecord_io.typing import UNSET, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import WriteReport
@@ -255,7 +255,7 @@ def _write_folder(
     make_table = None if table is None else _table_format(table)
     options = _select_columns(source, options, columns=columns, kind=kind, image=image, filename=filename)
     with ExitStack() as opened:
-        reader = opened.enter_context(open_path(source, options))
+        reader = opened.enter_context(CallSource(source).open(options))
         layout = _find_layout(reader.schema, kind, image=image, filename=filename)
         table_fields = [field for field in reader.schema if field.name not in (layout.image, layout.filename)]
         table_schema = pa.schema([pa.field(layout.filename or layout.name, pa.string()), *table_fields])
@@ -301,9 +301,9 @@ def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
     TypeError, ValueError
         They can be read only once.
     """
-    if hasattr(unwrap_scans(source), "read"):
+    if hasattr(Scan.unwrap(source), "read"):
         raise TypeError("the files are read twice: pass a path, not a file object")
-    scan = plan_source(source, replace(options, filters=None, limit=None))
+    scan = CallSource(source).scan(replace(options, filters=None, limit=None))
     if once := [source_file.path for source_file in scan.sources if not source_file.can_be_read_again]:
         advice = "save it to a file first"
         raise ValueError(f"'{printable(once[0])}' is a pipe, and the files are read twice: {advice}")

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from tfrecord_io.store import ReadAhead
 
 _BLOCKS_AHEAD = 16  # 64 MiB
-
-LEAVES_OUT = "tfr.dataset(source, limits=tfr.Limits(record_bytes=…), on_error='skip') leaves out larger ones"
 
 
 class RecordFile:
@@ -173,6 +171,11 @@ class BlockWalker:
     `progress` is advanced by the bytes of the files that were consumed, up to their sizes; `recover` passes damage,
     where `on_error` allows it: see `tfrecord_io.read.chunks.recovery`. Without `check_crc` no checksum is compared.
     """
+
+    # Advice about records for which memory is too small.
+    LEAVES_OUT: ClassVar = (
+        "tfr.dataset(source, limits=tfr.Limits(record_bytes=…), on_error='skip') leaves out larger ones"
+    )
 
     def __init__(
         self,
@@ -345,7 +348,7 @@ class BlockWalker:
             size = f" of {payload_length(header):,} bytes" if is_record_header(header) else ""
             place = f"record {self.record}{size} at byte {self.unread}"
             reason = f"{printable(self.opened.path)}: not enough memory for {place}"
-            raise RecordMemoryError(f"{reason} ({error}); {LEAVES_OUT}") from error
+            raise RecordMemoryError(f"{reason} ({error}); {self.LEAVES_OUT}") from error
         if self.block is None:
             self.end_file()
 
@@ -454,6 +457,16 @@ class BlockWalker:
                 self.read_on()
             elif not self.recover(error):
                 raise self.fail(self.locate_error(error))
+
+    def first_embedded(self) -> bytes | None:
+        """The content of the embedded schema of the next record; None if it has none, or is not a message.
+
+        TFRecordError or OSError if the record is damaged, or cannot be read.
+        """
+        from tfrecord_io.columns import EmbeddedSchema  # which a count of records does not need
+
+        frames = next(self.intact_frames(1), None)
+        return None if frames is None else EmbeddedSchema.content_of(self.data[: frames.consumed], check_crc=False)
 
     def locate_error(self, error: Exception) -> Exception:
         """An error about the next record, with its position in the file: a source may have some of its records."""

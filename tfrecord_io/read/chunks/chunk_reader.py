@@ -45,7 +45,7 @@ from tfrecord_io.read.chunks.chunk import (
     is_little,
 )
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
-from tfrecord_io.read.chunks.recovery import recovery_of
+from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.store import OpenPlainFile, Source, SourcePrefetcher, total
 
 if TYPE_CHECKING:  # a read of a small file needs no segments
@@ -93,7 +93,7 @@ class ChunkReader:
             from tfrecord_io.base import ProgressMeter
 
             progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
-        self.recovery = recovery_of(options.on_error, sources)  # goes on behind damage, if that is allowed
+        self.recovery = Recovery.of(options.on_error, sources)  # goes on behind damage, if that is allowed
         self._walker = BlockWalker(
             self._prefetcher,
             self._open,

@@ -1,6 +1,6 @@
 """Count or skip the records of files by their frames, without decoding them.
 
-Tests: tests/apps/tools/test_count.py and tests/read/index/test_find_index.py.
+Tests: tests/read/test_counting.py and tests/read/index/test_find_index.py.
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ def first_contents(sources: Sequence[Source], options: ScanOptions) -> Iterator[
                     suppress(TFRecordError, OSError),
                     closing(BlockWalker(iter([next(prefetched)]), open_file, check_crc=options.check_crc)) as walker,
                 ):
-                    content = first_embedded(walker)
+                    content = walker.first_embedded()
             if content is not None:
                 yield content, path
 
@@ -275,12 +275,3 @@ def _stated_schema(source: Source) -> tuple[bytes, str] | None:
 def _has_first_record(source: Source) -> bool:
     """True if the source begins with the first record of its file, and can be opened once more."""
     return source.begins_file and source.can_be_read_again and source.size != 0
-
-
-def first_embedded(walker: BlockWalker) -> bytes | None:
-    """The content of the embedded schema of the next record of a walk; None if it has none, or is not a message.
-
-    TFRecordError or OSError if the record is damaged, or cannot be read.
-    """
-    frames = next(walker.intact_frames(1), None)
-    return None if frames is None else EmbeddedSchema.content_of(walker.data[: frames.consumed], check_crc=False)

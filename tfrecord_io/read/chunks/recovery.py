@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar, overload
 
 import pyarrow as pa
 
-from tfrecord_io.base import Expansion, byte_size, cached_property, counted, on_damage
+from tfrecord_io.base import LINE_WIDTH, Expansion, byte_size, cached_property, counted, on_damage
 from tfrecord_io.bytes import HEADER_BYTES, Array, ColumnBuffers, Engine, frame_size, get_engine
 from tfrecord_io.columns import RowFault, cut_columns
 from tfrecord_io.errors import (
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder
     from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 
-MOST_REGIONS = 1000  # that are kept
 _NAMED_FILES = 3  # in a warning
 
 
@@ -84,19 +83,10 @@ _REGION = pa.schema(
 )
 
 
-def regions_table(regions: Iterable[SkippedRegion]) -> pa.Table:
-    """A row for each region: see `ReadReport.skipped_table`."""
-    names = ("path", "records_before", "begin", "end", "reason", "error")
-    columns = zip(*([getattr(region, name) for name in names] for region in regions), strict=True)
-    values = list(columns) or [()] * len(names)
-    arrays = [pa.array(column, field.type) for column, field in zip(values, _REGION, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=_REGION)
-
-
 class SkippedRegions(Sequence[SkippedRegion]):
     """The regions that were left out, in the order of the files, and sums over all.
 
-    These are the first 1,000; with ``on_error="collect"`` all of them.
+    These are the first `MOST`; with ``on_error="collect"`` all of them.
 
     Attributes
     ----------
@@ -107,6 +97,9 @@ class SkippedRegions(Sequence[SkippedRegion]):
     files : Counter of str
         Number of regions by path.
     """
+
+    MOST: ClassVar = 1000  # that are kept
+    HEADINGS: ClassVar = ("file", "records before", "begin", "end", "left out because")
 
     def __init__(self, receive: Callable[[SkippedRegions], object] | None = None) -> None:
         self._receive, self._keeps_all = receive, receive is not None  # see `OnDamage.receive`
@@ -127,7 +120,7 @@ class SkippedRegions(Sequence[SkippedRegion]):
         begin = -1 if region.begin is None else region.begin
         insort(self._kept, (file, region.records_before, begin, self.total, region))
         if not self._keeps_all:
-            del self._kept[MOST_REGIONS:]
+            del self._kept[self.MOST :]
         self.total += 1
         self.bytes += region.bytes or 0
         self.files[region.path] += 1
@@ -141,7 +134,7 @@ class SkippedRegions(Sequence[SkippedRegion]):
         after = max(self._numbers, default=-1) + 1
         kept = [(after + file, before, begin, at, region) for file, before, begin, at, region in others._kept]
         self._receive, self._keeps_all = self._receive or others._receive, self._keeps_all or others._keeps_all
-        self._kept = [*self._kept, *kept] if self._keeps_all else [*self._kept, *kept][:MOST_REGIONS]
+        self._kept = [*self._kept, *kept] if self._keeps_all else [*self._kept, *kept][: self.MOST]
         self.total += others.total
         self.bytes += others.bytes
         self.files += others.files
@@ -159,7 +152,30 @@ class SkippedRegions(Sequence[SkippedRegion]):
 
     def to_table(self) -> pa.Table:
         """A row for each of the regions: see `ReadReport.skipped_table`."""
-        return regions_table(self)
+        return self.table(self)
+
+    @staticmethod
+    def table(regions: Iterable[SkippedRegion]) -> pa.Table:
+        """A row for each of some regions: see `ReadReport.skipped_table`."""
+        names = ("path", "records_before", "begin", "end", "reason", "error")
+        columns = zip(*([getattr(region, name) for name in names] for region in regions), strict=True)
+        values = list(columns) or [()] * len(names)
+        arrays = [pa.array(column, field.type) for column, field in zip(values, _REGION, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=_REGION)
+
+    @staticmethod
+    def texts(regions: Iterable[SkippedRegion]) -> list[tuple[str, ...]]:
+        """A row of text for each of some regions, below `HEADINGS`."""
+        return [
+            (
+                printable(region.path, LINE_WIDTH),
+                f"{region.records_before:,}",
+                "" if region.begin is None else f"{region.begin:,}",
+                "" if region.end is None else f"{region.end:,}",
+                printable(region.reason),
+            )
+            for region in regions
+        ]
 
     def has_file(self, file: int) -> bool:
         """True if a region of the file with this number was left out."""
@@ -241,6 +257,11 @@ class Recovery:
         self.skipped = SkippedRegions(self._damage.receive)
         self._sources = sources
 
+    @classmethod
+    def of(cls, on_error: object, sources: Sequence[Source]) -> Self | None:
+        """The recovery for an `on_error`; None if reading ends at the first fault."""
+        return cls(on_error, sources) if on_damage(on_error).goes_on else None
+
     def __call__(self, walker: BlockWalker, error: Exception) -> bool:
         """See `BlockWalker.recover`."""
         if not is_damage(error) or walker.file is None:
@@ -280,11 +301,6 @@ class Recovery:
             repeats.append(seen[source.path, source.begin])
             seen[source.path, source.begin] += 1
         return repeats
-
-
-def recovery_of(on_error: object, sources: Sequence[Source]) -> Recovery | None:
-    """The recovery for an `on_error`; None if reading ends at the first fault."""
-    return Recovery(on_error, sources) if on_damage(on_error).goes_on else None
 
 
 def is_damage(error: Exception) -> TypeGuard[TFRecordError]:

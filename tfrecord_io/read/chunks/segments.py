@@ -357,6 +357,8 @@ class SegmentWalk(Generic[StepT]):
     `skips_payloads`: the step checks only headers, by these checksums, so that large payloads are not read.
     """
 
+    threads = staticmethod(segment_pool)
+
     def __init__(
         self,
         pool: WorkerPool,

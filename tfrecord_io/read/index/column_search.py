@@ -139,6 +139,15 @@ class ColumnSearch:
         warns(text for _, text in results)
         return [result for result, _ in results]
 
+    def certain(self, sources: Sequence[Source]) -> list[tuple[Array, int] | None]:
+        """The numbers of the records of each file that fulfil the condition, and of all; None if it has to be read."""
+        return [
+            (match.records, match.count)
+            if isinstance(match, FileMatches) and not match.is_doubtful and (match.exact or not len(match.records))
+            else None
+            for match in self.files(sources)
+        ]
+
     def _file(self, index_source: Source | None, source: Source) -> FileMatches | FileValues | None:
         if index_source is None:
             return None

@@ -6,22 +6,22 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+
+from tfrecord_io.base import MIB, FrameOptions, ordered
+from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, Checks
+from tfrecord_io.columns import runs_within
+from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale
+from tfrecord_io.read.index.record_index import RecordIndex, scan_index
+from tfrecord_io.store import Bytes, PackedSources, RandomAccessFile, Source, is_elsewhere, working_directory
 
 try:
     import resource
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
-
-from tfrecord_io.base import MIB, ordered
-from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, Checks
-from tfrecord_io.columns import runs_within
-from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.read.index.find_index import read_index, unless_stale, warn_of_stale
-from tfrecord_io.read.index.record_index import RecordIndex, scan_index
-from tfrecord_io.store import Bytes, PackedSources, RandomAccessFile, Source, is_elsewhere, working_directory
 
 _HELD_BYTES = 256 * MIB  # of small objects
 _THREADS = 16
@@ -95,6 +95,12 @@ class IndexedFiles:
             raise
         self._number()
         self.warn_of_stale(text for _, text in loaded)
+
+    @classmethod
+    def of(cls, sources: Sequence[Source], options: FrameOptions) -> Self:
+        """The files, with the indexes that are beside them."""
+        checks = Checks.from_check_crc(options.check_crc)
+        return cls([*sources], find_indexes(sources), options.limits.record_bytes, checks=checks)
 
     def forget(self) -> None:
         """Keep no content any more that opening has read, so that later reads find out if a file was replaced."""

@@ -1,6 +1,6 @@
 """Numbers of records that are known without reading a file: from manifests, indexes and TFDS.
 
-Tests: tests/apps/tools/test_count.py and tests/read/index/test_find_index.py.
+Tests: tests/read/test_counting.py and tests/read/index/test_find_index.py.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class IndexWriter:
     """Collects the sizes of the records written to a file, and writes its index to a sidecar file."""
 
     def __init__(self, path: Any, compression: str | None = None, storage: StorageOptions = DEFAULT_STORAGE) -> None:
-        check_indexable(path, compression)
+        self.check_indexable(path, compression)
         self.path = os.fspath(path) + SUFFIX
         self._storage = storage
         self._replaced = locate(self.path, storage).status()  # of the old index, which is removed before `commit`
@@ -49,6 +49,20 @@ class IndexWriter:
         if self._output is not None:
             self._output.discard()
 
+    @staticmethod
+    def check_indexable(path: Any, compression: str | None) -> None:
+        """Raise ValueError for a compressed file, or a file object, which has no name."""
+        IndexWriter.check_uncompressed(compression)
+        if not isinstance(path, str | os.PathLike):
+            raise ValueError("write_index=True: a file object can have no index file; write to a path")
+
+    @staticmethod
+    def check_uncompressed(compression: str | None) -> None:
+        """Raise ValueError for a compressed file, whose records have no offsets to seek to."""
+        if compression is not None:
+            reason = f"a compressed file ({compression}) cannot be indexed; write it plain: compression=None"
+            raise ValueError(f"write_index=True: {reason}")
+
     def _write_index(self) -> OutputFile:
         index = RecordIndex.from_parts(self._sizes)
         return write_index(self.path, index, self._storage, self._replaced)
@@ -67,17 +81,3 @@ def write_index(
         output.discard()
         raise
     return output
-
-
-def check_indexable(path: Any, compression: str | None) -> None:
-    """Raise ValueError for a compressed file, or a file object, which has no name."""
-    check_uncompressed(compression)
-    if not isinstance(path, str | os.PathLike):
-        raise ValueError("write_index=True: a file object can have no index file; write to a path")
-
-
-def check_uncompressed(compression: str | None) -> None:
-    """Raise ValueError for a compressed file, whose records have no offsets to seek to."""
-    if compression is not None:
-        reason = f"a compressed file ({compression}) cannot be indexed; write it plain: compression=None"
-        raise ValueError(f"write_index=True: {reason}")

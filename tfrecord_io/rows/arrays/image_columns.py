@@ -15,7 +15,7 @@ from pyarrow import types as t
 from tfrecord_io.base import ColumnLayout
 from tfrecord_io.columns import Dense, Ragged, RowFault, list_lengths, offsets_of
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read import fitting_parts
+from tfrecord_io.read import RowFaultPolicy
 from tfrecord_io.rows.arrays.image_decoding import NO_COMMON_TYPE, ImageDecoder, RawImageDecoder, image_decoder
 
 Passes = Callable[[RowFault], bool]  # whether the row of a fault may be left out
@@ -68,7 +68,10 @@ class ImageColumns:
         def make(begin: int, end: int) -> pa.Table:
             return self.decode(table.slice(begin, end - begin))
 
-        for _, _, part in fitting_parts(len(table), make, lambda fault: passes(fault.renumber(first + fault.row))):
+        def passes_here(fault: RowFault) -> bool:
+            return passes(fault.renumber(first + fault.row))
+
+        for _, _, part in RowFaultPolicy.fitting_parts(len(table), make, passes_here):
             yield part.renumber(first + part.row) if isinstance(part, RowFault) else part
 
     def _pixels(self, array: pa.Array, decoder: ImageDecoder) -> pa.Array:

@@ -14,9 +14,9 @@ from tfrecord_io.base import MIB, ArrayOptions, RepresentationOptions, check_key
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Dense, Ragged, RowFault, empty_batch
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read import Reader, RowFaultPolicy, Scan, fitting_parts, open_all, open_path, options_from_call
+from tfrecord_io.read import CallSource, LazyScan, Reader, RowFaultPolicy, options_from_call
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
-from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation, slice_columns
+from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation
 from tfrecord_io.typing import (
     UNSET,
     ArrayLayout,
@@ -148,14 +148,14 @@ def read_arrays(
     )
     if options.out is not None:
         return fill_arrays(source, options, options.out)
-    with open_path(source, options.changed(batch_bytes=_BATCH_BYTES), whole=True) as reader:
+    with CallSource(source).open(options.changed(batch_bytes=_BATCH_BYTES), whole=True) as reader:
         return arrays_of(reader, options)
 
 
-def scan_arrays(scan: Scan, **representation: Any) -> dict[str, npt.NDArray[Any]]:
+def scan_arrays(scan: LazyScan, **representation: Any) -> dict[str, npt.NDArray[Any]]:
     """All rows of a scan; `representation` are keywords of `RepresentationOptions`, see `read_arrays`."""
     options = RepresentationOptions.from_scan(scan.options, **representation)
-    with open_all(scan, batch_bytes=_BATCH_BYTES) as reader:
+    with scan.open_all(batch_bytes=_BATCH_BYTES) as reader:
         return arrays_of(reader, options)
 
 
@@ -200,7 +200,7 @@ def _fitting(
         return part
 
     kept = [table.slice(0, 0)]
-    for _, _, part in fitting_parts(table.num_rows, make, policy.leave_out):
+    for _, _, part in RowFaultPolicy.fitting_parts(table.num_rows, make, policy.leave_out):
         if isinstance(part, RowFault):
             return part, pa.concat_tables(kept)
         kept.append(part)
@@ -210,7 +210,7 @@ def _fitting(
 def _arrays(representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int) -> dict[str, Any]:
     batches = table.to_batches() or [empty_batch(table.schema)]
     budget = ArrayBudget(limit, np.broadcast_to(np.float64(row_bytes), table.num_rows))
-    return slice_columns(representation.represent(batches, budget), 0, table.num_rows)
+    return TableRepresentation.slice(representation.represent(batches, budget), 0, table.num_rows)
 
 
 def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
     columns = options.columns if options.columns is not None else tuple(out)
     plain = replace(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
-    with open_path(path, plain) as reader:
+    with CallSource(path).open(plain) as reader:
         representation = TableRepresentation(
             reader.schema, replace(options, ragged="object", pad_value=0, out=None), complete=False
         )
@@ -272,7 +272,7 @@ def _fill(
             _fill_rows(column, out[column.name], begin + done)
         return end - first
 
-    for _, _, part in fitting_parts(len(batch), make, passes):
+    for _, _, part in RowFaultPolicy.fitting_parts(len(batch), make, passes):
         if isinstance(part, RowFault):
             return done, part
         done += part

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,6 @@ from tfrecord_io.rows.arrays.sparse_matrices import SparseMatrix, csr_matrix, ma
 _MOST_TEXT = 2**31  # bytes that 32-bit offsets can count
 _SHARED_ROWS = 10_000  # of text; fewer are represented in about the time that it takes to start a thread
 LENGTH, SHAPE = "length", "shape"  # of the arrays ``<name>/length`` and ``<name>/shape``
-MASK = "mask"  # of the arrays ``<name>/mask``
 SEGMENT_IDS, POSITIONS = "segment_ids", "positions"
 _BLOCK_BYTES = 16 * MIB  # of arrays that share memory; a larger block would keep too much for one that is kept
 _OWN_BYTES = 4 * MIB  # from this size on NumPy asks for huge pages
@@ -112,12 +111,14 @@ class ColumnArrays:
         if valid is not None:
             mask[...] = ~valid[begin:end].reshape(-1, *(1,) * (mask.ndim - 1))
         if self.of_images:
-            return {self.name: values, f"{self.name}/{MASK}": mask}
+            return {self.name: values, f"{self.name}/{ColumnRepresentation.MASK}": mask}
         return {self.name: np.ma.MaskedArray(values, mask)}
 
 
 class ColumnRepresentation:
     """How one column is represented; see `TableRepresentation`."""
+
+    MASK: ClassVar = "mask"  # of the arrays ``<name>/mask``
 
     def __init__(
         self,
@@ -130,7 +131,7 @@ class ColumnRepresentation:
         self.field, self.options, self.complete, self.length = field, options, complete, length
         self.may_lack = not complete and field.nullable  # other batches may have rows without a value
         self.decoder = image_decoder(field)
-        has_layout = options.has_layouts and (varies(field.type) or self.decoder is not None)
+        has_layout = options.has_layouts and (ColumnRepresentation.varies(field.type) or self.decoder is not None)
         self.layout = options.layout_of(field.name) if has_layout else _PLAIN
         if in_matrix:
             self.layout, self.length = _IN_MATRIX, None
@@ -212,7 +213,7 @@ class ColumnRepresentation:
             ragged = layout.ragged or "object"
             if ragged != "object":
                 self._refuse_missing(rows.valid, f"ragged={ragged!r}", maskable=pads)
-            value = pad_value(layout.pad_value, rows.values.dtype, name) if pads else None
+            value = ColumnRepresentation.pad_value(layout.pad_value, rows.values.dtype, name) if pads else None
             if layout.length is not None:
                 self._refuse_longer(rows, layout.length)
             elif pads and budget is not None:
@@ -270,6 +271,32 @@ class ColumnRepresentation:
     def _fault(self, row: int, reason: str, expected: object, **details: Any) -> RowFault:
         return RowFault(row, reason, feature=self.field.name, expected=expected, **details)
 
+    @staticmethod
+    def varies(type_: pa.DataType) -> bool:
+        """True if rows may have different shapes."""
+        return Column(type_).is_variable_shape_tensor or (
+            Column(type_).is_list and not pa.types.is_fixed_size_list(type_)
+        )
+
+    @staticmethod
+    def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
+        """Convert a padding value to a dtype; text and bytes are padded with empty values unless `value` is one.
+
+        >>> [ColumnRepresentation.pad_value(-1, np.dtype(dtype), "x") for dtype in ("int64", "M8[s]")]
+        [np.int64(-1), np.datetime64('1969-12-31T23:59:59')]
+        """
+        if is_text_dtype(dtype):
+            return value if isinstance(value, str) else ""
+        if dtype.kind == "O":
+            return value if isinstance(value, bytes) else b""
+        if dtype.kind in "US" and not isinstance(value, str | bytes):
+            return dtype.type()
+        converted = _cast_exactly(value, dtype)
+        if converted is None:
+            reason = f"cannot pad {dtype} with {value!r}"
+            raise SchemaError(reason, feature=name, expected=str(dtype), got=value, hint="pass another pad_value=")
+        return converted
+
 
 class TableRepresentation:
     """How the columns of a schema are represented.
@@ -307,6 +334,24 @@ class TableRepresentation:
                 raise SchemaError(
                     reason, feature=name, hint="exclude one with columns=", hint_cli="exclude one with --columns"
                 )
+
+    @staticmethod
+    def slice(columns: list[ColumnArrays], begin: int, end: int, form: BatchForm | None = None) -> dict[str, Any]:
+        """The arrays of the rows [begin, end) of all columns; SchemaError if two have the same name."""
+        arrays: dict[str, Any] = {}
+        for column in columns:
+            # The fast path: this runs for every batch.
+            if isinstance(column.rows, Dense) and not column.masked and column.name not in arrays:
+                arrays[column.name] = column.rows.values[begin:end]
+                continue
+            for name, array in column.slice(begin, end, form).items():
+                if name in arrays:
+                    reason = f'two arrays would have the name "{name}"'
+                    advice = 'exclude one with columns=, or pass ragged="object"'
+                    advice_cli = "exclude one with --columns"
+                    raise SchemaError(reason, feature=name, hint=advice, hint_cli=advice_cli)
+                arrays[name] = array
+        return arrays
 
     @property
     def joins_all(self) -> bool:
@@ -376,29 +421,6 @@ def join_matrices(columns: list[ColumnArrays], matrices: Sequence[SparseMatrix])
     return [replaced.get(at, column) for at, column in enumerate(columns) if at not in left_out]
 
 
-def slice_columns(columns: list[ColumnArrays], begin: int, end: int, form: BatchForm | None = None) -> dict[str, Any]:
-    """The arrays of the rows [begin, end) of all columns; SchemaError if two have the same name."""
-    arrays: dict[str, Any] = {}
-    for column in columns:
-        # The fast path: this runs for every batch.
-        if isinstance(column.rows, Dense) and not column.masked and column.name not in arrays:
-            arrays[column.name] = column.rows.values[begin:end]
-            continue
-        for name, array in column.slice(begin, end, form).items():
-            if name in arrays:
-                reason = f'two arrays would have the name "{name}"'
-                advice = 'exclude one with columns=, or pass ragged="object"'
-                advice_cli = "exclude one with --columns"
-                raise SchemaError(reason, feature=name, hint=advice, hint_cli=advice_cli)
-            arrays[name] = array
-    return arrays
-
-
-def varies(type_: pa.DataType) -> bool:
-    """True if rows may have different shapes."""
-    return Column(type_).is_variable_shape_tensor or (Column(type_).is_list and not pa.types.is_fixed_size_list(type_))
-
-
 def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> None:
     """Raise FeatureNotFoundError or SchemaError if options name what is not a column of lists."""
     types, layouts = {field.name: field.type for field in fields}, options.layouts()
@@ -412,7 +434,9 @@ def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> No
             raise FeatureNotFoundError(
                 "an option names a column that is not read", feature=name, hint=advice, hint_cli=advice_cli
             )
-        if not varies(types[name]) and (name not in images or layout.packed or layout.bucketed or layout.max_length):
+        if not ColumnRepresentation.varies(types[name]) and (
+            name not in images or layout.packed or layout.bucketed or layout.max_length
+        ):
             reason = "an option for lists names it, but its values are not lists of varying length"
             raise SchemaError(reason, feature=name, got=str(types[name]), hint="leave it out of the option")
         if (layout.packed or layout.bucketed) and Column(types[name]).is_variable_shape_tensor:
@@ -493,25 +517,6 @@ class Blocks:
             self._block = np.empty(self._size, np.uint8)
         values, self._block = self._block[:size].view(dtype), self._block[-(-size // _ALIGNMENT) * _ALIGNMENT :]
         return values
-
-
-def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
-    """Convert a padding value to a dtype; arrays of text and bytes are padded with empty values unless `value` is one.
-
-    >>> pad_value(-1, np.dtype("int64"), "x"), pad_value(0, np.dtype("M8[s]"), "x")
-    (np.int64(-1), np.datetime64('1970-01-01T00:00:00'))
-    """
-    if is_text_dtype(dtype):
-        return value if isinstance(value, str) else ""
-    if dtype.kind == "O":
-        return value if isinstance(value, bytes) else b""
-    if dtype.kind in "US" and not isinstance(value, str | bytes):
-        return dtype.type()
-    converted = _cast_exactly(value, dtype)
-    if converted is None:
-        reason = f"cannot pad {dtype} with {value!r}"
-        raise SchemaError(reason, feature=name, expected=str(dtype), got=value, hint="pass another pad_value=")
-    return converted
 
 
 def _cast_exactly(value: Any, dtype: np.dtype[Any]) -> Any:

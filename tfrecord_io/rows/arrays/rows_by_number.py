@@ -13,11 +13,11 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import ColumnLayout, RepresentationOptions, ScanOptions, cached_property
-from tfrecord_io.bytes import Array, Checks
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, RowFault, empty_batch, int64_array
 from tfrecord_io.errors import SALVAGE, TFRecordError
-from tfrecord_io.read import IndexedFiles, NumberedRows, RandomAccess, Scan, find_indexes, open_indexed, open_scan
-from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation, slice_columns
+from tfrecord_io.read import IndexedFiles, NumberedRows, RandomAccess, Scan, open_indexed, open_scan
+from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation
 
 OF_ROWS = frozenset({"pad_value", "max_length", "pad_to", "missing"})
 _PLAIN = ColumnLayout()
@@ -87,8 +87,7 @@ class ScanLookup(PartLookup):
             reason = "rows that are left out have none"
             raise ValueError(f"on_error= cannot be combined with access by number: {reason}; {SALVAGE}")
         sources, options, selection = list(self.scan.sources), self.scan.options, self.scan.selection
-        checks = Checks.from_check_crc(options.check_crc)
-        self._files = IndexedFiles(sources, find_indexes(sources), options.limits.record_bytes, checks=checks)
+        self._files = IndexedFiles.of(sources, options)
         self._files.forget()
         self._numbers: Array | range  # of the records
         if self.scan.row_filter is None:
@@ -208,7 +207,7 @@ class ArraysByNumber:
             columns = self._representation.represent(table.to_batches() or [empty_batch(table.schema)])
         except RowFault as fault:
             raise self.rows.row_error(fault.renumber(int(numbers[fault.row]))) from fault.__cause__
-        return slice_columns(columns, 0, len(table), form)
+        return TableRepresentation.slice(columns, 0, len(table), form)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ArraysByNumber, (self.rows, self._options, self._lengths)

@@ -19,9 +19,9 @@ import pyarrow as pa
 from tfrecord_io.base import MIB, IterOptions, counted
 from tfrecord_io.bytes import Array, first_fit
 from tfrecord_io.columns import RowFault, leaf_arrays, leaf_fields, list_lengths
-from tfrecord_io.read import fitting_parts
+from tfrecord_io.read import RowFaultPolicy
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
-from tfrecord_io.rows.arrays.representation import BatchForm, ColumnArrays, TableRepresentation, slice_columns
+from tfrecord_io.rows.arrays.representation import BatchForm, ColumnArrays, TableRepresentation
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
@@ -200,7 +200,7 @@ class ArrayChunk:
         if self.batches is not None:
             rows = np.arange(begin, end) if self.kept is None else self.kept[first:last]
             form = self.batches.form(number, self.begin + rows)
-        return end, slice_columns(self.columns, first, last, form)
+        return end, TableRepresentation.slice(self.columns, first, last, form)
 
     def position(self, rows: int) -> IteratorPosition:
         """Position once `rows` rows of the chunk are delivered."""
@@ -481,7 +481,7 @@ class Batching:
             return places
 
         kept = [np.empty(0, np.int64)]
-        for _, _, places in fitting_parts(len(part), make, partial(rows.leave_out, part)):
+        for _, _, places in RowFaultPolicy.fitting_parts(len(part), make, partial(rows.leave_out, part)):
             if isinstance(places, RowFault):
                 return np.concatenate(kept), places
             kept.append(places)

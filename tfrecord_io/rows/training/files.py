@@ -33,7 +33,6 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.read import (
-    PIECE_BYTES,
     AbsentColumns,
     KnownCounts,
     NumberedRows,
@@ -47,7 +46,6 @@ from tfrecord_io.read import (
     open_scan,
     read_scan,
     records_of_files,
-    unwrap_scans,
 )
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
@@ -79,7 +77,7 @@ class Files(RowSource):
     def describe(self) -> str:
         return self.scan.describe()
 
-    def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
+    def split(self, n: int | None, max_bytes: int = Scan.PIECE_BYTES) -> list[Self]:
         return [type(self)(scan) for scan in self.scan.split(n, max_bytes)]
 
     def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> FileEpochs:
@@ -134,7 +132,7 @@ class Files(RowSource):
 
 def source_of(data: ScanHolder | Scan | RowSource) -> RowSource:
     """Rows of a dataset, a mixture or windows as a source for training."""
-    source = unwrap_scans(data)
+    source = Scan.unwrap(data)
     return Files(source) if isinstance(source, Scan) else source
 
 

@@ -28,14 +28,13 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DamagedDataWarning, warn
 from tfrecord_io.read import (
+    CallSource,
     LazyScan,
     ReadReport,
     Scan,
     ScanHolder,
-    end_read,
     options_from_call,
     plan_scan,
-    resolve_source,
     warn_of_schema,
 )
 from tfrecord_io.rows.arrays.representation import TableRepresentation
@@ -287,10 +286,11 @@ class ArrayIterator(Closing, Shared):
 
     def _finish(self, error: Exception, on_error: object) -> NoReturn:
         """End the iteration: raise `error`, now and in further calls, or warn of it."""
-        if not on_damage(on_error).ends_quietly:
+        damage = on_damage(on_error)
+        if not damage.ends_quietly:
             self._end = error
         self.close()
-        end_read(error, on_error)
+        damage.end_read(error)
         raise StopIteration
 
     def close(self) -> None:
@@ -471,7 +471,7 @@ def iter_arrays(
         **batching,
     )
     _refuse_idle_seed(seed, shuffle_buffer)
-    found = resolve_source(source, options)
+    found = CallSource(source).resolve(options)
     if isinstance(found, Scan):
         return iterate(found, **batching)
     limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}

@@ -14,7 +14,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tfrecord_io.base import IterOptions, ScanOptions, Selection
-from tfrecord_io.read import PIECE_BYTES, Reader, Scan
+from tfrecord_io.read import Reader, Scan
 from tfrecord_io.rows.arrays.rows_by_number import Lookup
 from tfrecord_io.rows.training.checkpoint import ReadIdentity
 from tfrecord_io.rows.training.epochs import Epochs
@@ -94,7 +94,7 @@ class RowSource(ABC):
         return self.map_scans(lambda scan: scan.prune_files())
 
     @abstractmethod
-    def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> Sequence[RowSource]:
+    def split(self, n: int | None, max_bytes: int = Scan.PIECE_BYTES) -> Sequence[RowSource]:
         """Split the rows into at most `n` parts that are read apart; see `Scan.split`."""
 
     # Rows -------------------------------------------------------------------------------------------------------------

@@ -16,17 +16,7 @@ from tfrecord_io.base import LIMITS, MIB, IterOptions, cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import RowFault, empty_batch, int64_array, selectable
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
-from tfrecord_io.read import (
-    PIECE_BYTES,
-    ReadReport,
-    Scan,
-    open_scan,
-    records_of_files,
-    replace_steps,
-    rows_and_numbers,
-    step_counts,
-    step_values,
-)
+from tfrecord_io.read import ReadReport, Scan, Steps, open_scan, records_of_files
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup, ScanLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, Share
@@ -67,17 +57,17 @@ class WindowForm:
 
 
 class _Episodes:
-    """Steps of a batch of episodes; `begin`: see `step_counts`."""
+    """Steps of a batch of episodes; `begin`: see `Steps.counts`."""
 
     def __init__(self, batch: pa.RecordBatch, form: WindowForm, begin: int | None = None) -> None:
-        self._batch, self._form = batch, form
-        self.steps = step_counts(batch, list(form.names), begin)
+        self._batch, self._form, self._of_rows = batch, form, Steps(batch, form.names)
+        self.steps = self._of_rows.counts(begin)
         self._first = np.cumsum(self.steps) - self.steps
-        self._values = {name: step_values(batch[name], batch.schema.field(name)) for name in form.names}
+        self._values = self._of_rows.values()
 
     def numbers(self) -> Iterator[tuple[Array, Array]]:
         """Number all windows, some at a time: the row of the episode of each, and the number in the episode."""
-        yield from self.split(*rows_and_numbers(self._form.counts(self.steps)))
+        yield from self.split(*Steps.numbers(self._form.counts(self.steps)))
 
     def split(self, rows: Array, numbers: Array) -> Iterator[tuple[Array, Array]]:
         """Split the rows and numbers of windows into parts of limited memory."""
@@ -93,7 +83,7 @@ class _Episodes:
         steps = np.minimum(steps, self.steps[rows][:, None] - 1) + self._first[rows][:, None]
         indices = int64_array(steps.reshape(-1))
         values = {name: _take_lists(self._values[name], indices, form.length) for name in form.names}
-        return replace_steps(self._batch, rows, values)
+        return self._of_rows.replace(rows, values)
 
 
 def _take_lists(values: pa.Array, indices: pa.Array, length: int) -> pa.Array:
@@ -151,7 +141,7 @@ class Windows(RowSource):
         form = self.form
         return f"{form.length} steps, stride={form.stride}, pad={form.pad!r}, of {self.episodes.describe()}"
 
-    def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
+    def split(self, n: int | None, max_bytes: int = Scan.PIECE_BYTES) -> list[Self]:
         """See `Scan.split`."""
         return [replace(self, episodes=scan) for scan in self.episodes.split(n, max_bytes)]
 
@@ -166,7 +156,7 @@ class Windows(RowSource):
         epochs.records = records
         with closing(epochs.open(IteratorPosition(0, 0, 0))) as episodes:
             for batch in episodes:
-                of_episodes = self.form.counts(step_counts(batch.rows, [self.form.names[0]]))
+                of_episodes = self.form.counts(Steps(batch.rows, [self.form.names[0]]).counts())
                 np.add.at(windows, ends.searchsorted(batch.numbers, side="right"), of_episodes)
             episodes.raise_error()
         return WindowCounts(tuple(records), tuple(windows.tolist()))
@@ -356,7 +346,7 @@ class WindowLookup(PartLookup):
         self._windows, self._episodes = windows, ScanLookup(windows.episodes)
         steps = [np.empty(0, np.int64)]
         with open_scan(windows.episodes.only([windows.form.names[0]])) as reader:
-            steps += [step_counts(batch, [windows.form.names[0]]) for batch in reader]
+            steps += [Steps(batch, [windows.form.names[0]]).counts() for batch in reader]
         self._counts = windows.form.counts(np.concatenate(steps))
         self._ends = np.cumsum(self._counts)
 

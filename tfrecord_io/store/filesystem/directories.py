@@ -1,6 +1,6 @@
 """Make the directories of local files, and remove them if nothing was written.
 
-Tests: tests/apps/tools/test_salvage.py and tests/store/copies/test_copy_files.py.
+Tests: tests/write/test_salvaging.py and tests/store/copies/test_copy_files.py.
 """
 
 from __future__ import annotations

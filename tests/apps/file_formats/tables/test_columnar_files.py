@@ -22,6 +22,7 @@ from rounds import rounds
 from tfrecord_io.apps.file_formats.tables import columnar_files
 from tfrecord_io.apps.file_formats.tables.columnar_files import OrcWriter, orc_source
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
+from tfrecord_io.columns.arrow import casts
 from tfrecord_io.columns.arrow.casts import one_dictionary
 
 
@@ -254,7 +255,7 @@ def test_many_categories_are_united_in_linear_time(tmp_path: Path, monkeypatch: 
         united.append(sum(len(chunk.dictionary) for chunk in column.chunks))
         return one_dictionary(column)
 
-    monkeypatch.setattr(columnar_files, "one_dictionary", note)
+    monkeypatch.setattr(casts, "one_dictionary", note)
     values = [f"category {row}" for row in range(rows)]
     table = pa.table({"c": pa.array(values).dictionary_encode()})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=1000, use_dictionary=False)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from arrow_tables import LEAVES
 from rounds import rounds
 from tfrecord_io.bytes.format.dtypes import text_dtype
-from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, Rows, join_rows, leaf_arrays, leaf_fields, to_rows
+from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, Rows, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.columns.arrow.tensor_values import ndarray_to_column
 from tfrecord_io.testing.tensor_encoding_suite import tensor_column
 from traced import peak
@@ -66,14 +66,14 @@ def test_parts_joined_are_the_whole(rows: list[list[int] | None], cuts: list[int
     field = pa.field("x", array.type)
     edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     parts = [to_rows(array.slice(a, b - a), field) for a, b in pairwise(edges)]
-    whole = join_rows(parts)
+    whole = Ragged.join(parts)
     assert listed(whole) == rows
     assert parts == []
 
 
 def test_text_of_which_one_part_misses_some() -> None:
     field = pa.field("x", pa.string())
-    whole = join_rows([to_rows(pa.array(["a"]), field), to_rows(pa.array([None, "b"]), field)])
+    whole = Ragged.join([to_rows(pa.array(["a"]), field), to_rows(pa.array([None, "b"]), field)])
     assert whole.values.tolist() == ["a", None, "b"]
 
 
@@ -135,7 +135,7 @@ def test_texts_are_joined_in_little_more_than_their_memory(missing: bool) -> Non
 
     def join() -> Rows:
         some = [*[texts[:3]] * 20, texts]
-        return join_rows([Dense(np.array(each, text_dtype(missing=None in each))) for each in some])
+        return Ragged.join([Dense(np.array(each, text_dtype(missing=None in each))) for each in some])
 
     assert join().values.tolist() == [*texts[:3] * 20, *texts]
     assert peak(join) < 1.6 * 21 * 200_000

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES, ArrayFile
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import BatchStream, Column, Projection, fields_of, label_columns, open_input
+from tfrecord_io.columns import BatchStream, Column, Projection, label_columns, open_input, structured_columns
 from tfrecord_io.errors import EncodeError, printable
 
 _MAX_ROWS = 65_536
@@ -153,7 +153,7 @@ def stream_of(
 
 def columns_by_array(dtypes: Mapping[str, np.dtype[Any]]) -> dict[str, list[str]]:
     """The names of the columns of each array."""
-    return {name: [*fields_of(np.empty(0, dtype))] or [name] for name, dtype in dtypes.items()}
+    return {name: [*structured_columns(np.empty(0, dtype))] or [name] for name, dtype in dtypes.items()}
 
 
 def needed_arrays(dtypes: Mapping[str, np.dtype[Any]], project: Project) -> list[str]:
@@ -171,7 +171,7 @@ def _columns(arrays: Mapping[str, Values]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for name, values in arrays.items():
         if isinstance(values, np.ndarray) and values.dtype.names:
-            values = fields_of(values)
+            values = structured_columns(values)
         fields = values if isinstance(values, Mapping) else {name: values}
         if duplicates := columns.keys() & fields.keys():
             reason = "two arrays would become columns of this name: the fields of a structured array are columns"

@@ -31,7 +31,7 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of
 from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options, column_list
 from tfrecord_io.bytes import HDF5, MAX_RECORD_BYTES, Array
-from tfrecord_io.columns import Ragged, declaration, fields_of
+from tfrecord_io.columns import Ragged, declaration, structured_columns
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, needs, printable, warn
 from tfrecord_io.store import Source, find_files, named_temporary_folder, open_output
 from tfrecord_io.typing import FileMode
@@ -393,8 +393,10 @@ def _conversion(dtype: np.dtype[Any], *, is_bytes: bool = False) -> tuple[bool, 
     if dtype.names:
         if not dtype.hasobject:
             return False, lambda values: values
-        fields = {name: _conversion(column.dtype) for name, column in fields_of(np.empty(0, dtype)).items()}
-        return True, lambda values: {name: fields[name][1](column) for name, column in fields_of(values).items()}
+        fields = {name: _conversion(column.dtype) for name, column in structured_columns(np.empty(0, dtype)).items()}
+        return True, lambda values: {
+            name: fields[name][1](column) for name, column in structured_columns(values).items()
+        }
     if dtype.hasobject:
         kind = "references" if h5py.check_ref_dtype(dtype) else f"values of the type {dtype}"
         raise EncodeError(f"{kind} cannot be stored in a TFRecord", hint=EXCLUDE, hint_cli=EXCLUDE_CLI)

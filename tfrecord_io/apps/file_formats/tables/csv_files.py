@@ -41,7 +41,7 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
 )
 from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered
 from tfrecord_io.bytes import CSV, TSV, Array
-from tfrecord_io.columns import Column, arrow_file, uncommon
+from tfrecord_io.columns import Column, arrow_file, uncommon_columns
 from tfrecord_io.errors import DecodeError, SchemaWarning, printable, warn
 from tfrecord_io.store import FileName, Source
 
@@ -460,7 +460,7 @@ def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> _CsvWriter
     for field in schema:  # pyarrow writes bytes that happen to be UTF-8
         if any(check(field.type) for check in (t.is_binary, t.is_large_binary, t.is_fixed_size_binary)):
             raise pa.ArrowTypeError("CSV holds no bytes")
-    for at in uncommon(schema):
+    for at in uncommon_columns(schema):
         if Column(type_ := schema.field(at).type).is_compared_as_storage:
             schema = schema.set(at, schema.field(at).with_type(type_.storage_type))
     return _CsvWriter(csv.CSVWriter(sink, schema, write_options=csv.WriteOptions(delimiter=delimiter)))
@@ -477,7 +477,7 @@ class _CsvWriter(AbstractContextManager["_CsvWriter"]):
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """ArrowInvalid for a year without four digits, a time beyond a day, or an offset from UTC with seconds."""
-        for at in uncommon(batch.schema):
+        for at in uncommon_columns(batch.schema):
             if Column(batch.column(at).type).is_compared_as_storage:
                 column = batch.column(at).storage
                 batch = batch.set_column(at, batch.schema.field(at).with_type(column.type), column)

@@ -34,7 +34,7 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
 )
 from tfrecord_io.base import BYTES_PER_CELL, LIMITS, Expansion, ProgressMeter
 from tfrecord_io.bytes import JSON
-from tfrecord_io.columns import BYTES_KEY, Column, NamePattern, Schema, arrow_file, json_lines, uncommon
+from tfrecord_io.columns import BYTES_KEY, Column, NamePattern, Schema, arrow_file, json_lines, uncommon_columns
 from tfrecord_io.errors import DecodeError, for_cli, printable
 from tfrecord_io.store import Source
 
@@ -274,7 +274,7 @@ class JsonWriter(AbstractContextManager["JsonWriter"]):
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         rows = 1 + len(batch) * _WRITTEN_BYTES // max(1, batch.nbytes)  # as text they take several times as much
-        for at in uncommon(batch.schema):
+        for at in uncommon_columns(batch.schema):
             column = Column(batch.column(at).type).to_plain_form(batch.column(at))
             batch = batch.set_column(at, batch.schema.field(at).with_type(column.type), column)
         for begin in range(0, len(batch), rows):

@@ -27,7 +27,7 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream, load
 from tfrecord_io.columns import Column, Projection, RowFault, Schema, empty_batch, selectable
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
-from tfrecord_io.read import PartitionColumns, RowFilter, add_filter_columns, open_path, options_from_call
+from tfrecord_io.read import CallSource, PartitionColumns, RowFilter, options_from_call
 from tfrecord_io.store import Entry, RawFile, Source, find_files, open_output, total
 from tfrecord_io.typing import ProgressLike, SchemaLike
 from tfrecord_io.write import FrameSink, Piece, WriteReport
@@ -67,7 +67,7 @@ class SourceOptions:
         if not set(needed) <= set(names):
             return Projection(None)
         columns = self.columns
-        return Projection(add_filter_columns(columns, needed) if needed and columns is not None else columns)
+        return Projection(RowFilter.add_columns(columns, needed) if needed and columns is not None else columns)
 
     def check_count(self, count: int, path: str) -> None:
         """Raise SchemaError if a file has more columns or fields than its limit, of which `count` are known."""
@@ -347,7 +347,7 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     open_writer = partial(load(format.writer), **writer_options)
     mode = keywords.pop("mode", None)
     options = options_from_call(ExportOptions, None, source, **keywords)
-    with open_path(source, options) as reader:
+    with CallSource(source).open(options) as reader:
         return _write_rows(reader, target, format, open_writer, options=options, mode=mode)
 
 

@@ -31,7 +31,7 @@ from tfrecord_io.base import MIB, ExportOptions, Options, StorageOptions, WriteO
 from tfrecord_io.bytes import ARROW, PARQUET, Format, load
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import EncodeError, SchemaError, printable
-from tfrecord_io.read import open_path, options_from_call
+from tfrecord_io.read import CallSource, options_from_call
 from tfrecord_io.store import Entry, FileName, Listing, NewFolder, ShardName, locate, open_output, path_text
 from tfrecord_io.typing import WriteMode
 from tfrecord_io.write import WriteReport, WrittenFile
@@ -85,7 +85,7 @@ def write_table_folder(source: Any, target: Any, format: Format, keywords: dict[
     export = options_from_call(ExportOptions, None, source, **keywords)
     folder = _Target(path_text(target).rstrip("/"), export.target, format, options)
     with ExitStack() as opened:
-        reader = opened.enter_context(open_path(source, export))
+        reader = opened.enter_context(CallSource(source).open(export))
         schema, columns = reader.schema, list(options.partition_by or ())
         writer = _Writer(format, load(format.writer), writer_options)
         Projection(tuple(columns) or None).check(schema.names)

@@ -25,12 +25,12 @@ from tfrecord_io.columns.arrow.casts import plain_layout, unify_table
 from tfrecord_io.columns.arrow.flatten import loses
 from tfrecord_io.columns.arrow.input.from_arrays import (
     class_name,
-    fields_of,
     imported_module,
     is_frame,
     is_single,
     is_sparse_matrix,
     refuse_duckdb_types,
+    structured_columns,
     table_of_arrays,
     table_of_rows,
 )
@@ -44,7 +44,7 @@ from tfrecord_io.columns.schema.types import (
     is_deep,
     is_list_like,
     replace_fields,
-    uncommon,
+    uncommon_columns,
 )
 from tfrecord_io.errors import EncodeError
 
@@ -262,7 +262,7 @@ def _is_row(data: Any) -> bool:
 def _source_of_single_table(data: Any, options: _InputOptions, row_base: int) -> BatchSource | None:
     """The batches of a single table; None if `data` is not one."""
     if isinstance(data, np.ndarray) and data.dtype.names is not None and data.ndim:
-        data = fields_of(data)
+        data = structured_columns(data)
     if is_frame(data) or isinstance(data, Mapping):
         return _source_of_columns(data, options, row_base)
     if isinstance(data, pa.Table):
@@ -412,7 +412,7 @@ def _source_of_xarray(data: Any, options: _InputOptions, row_base: int) -> Batch
 
 
 def _source_of_table(table: pa.Table) -> BatchSource:
-    if not uncommon(table.schema):
+    if not uncommon_columns(table.schema):
         return _source_of_chunks(table, table.schema)
     table = _one_dictionary(table)
     return _source_of_chunks(table, nest_lossy_columns(table.schema, table.to_batches()))
@@ -429,7 +429,7 @@ def _source_of_stream(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows
 
 def nest_lossy_columns(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Schema:
     """Store columns as nested where plain features would lose a part of the content of the batches."""
-    candidates = [at for at in uncommon(schema) if _may_lose(schema.field(at))]
+    candidates = [at for at in uncommon_columns(schema) if _may_lose(schema.field(at))]
     nested = [at for at in candidates if any(loses(batch.column(at)) for batch in batches)]
     return replace_fields(schema, {at: set_encoding(schema.field(at), NESTED) for at in nested})
 

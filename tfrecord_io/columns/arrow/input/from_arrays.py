@@ -170,11 +170,11 @@ def check_name(name: str) -> None:
         raise EncodeError(reason, feature=name, hint="rename the column") from None
 
 
-def fields_of(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
+def structured_columns(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
     """The columns of a structured array; those of a field with fields are ``field/inner``."""
     columns: dict[str, np.ndarray[Any, Any]] = {}
     for name in values.dtype.names or ():
-        inner = {f"{name}/{part}": column for part, column in fields_of(values[name]).items()}
+        inner = {f"{name}/{part}": column for part, column in structured_columns(values[name]).items()}
         parts = inner or {name: values[name]}
         if both := columns.keys() & parts.keys():
             reason = "two fields of the structured array would become columns of this name"

@@ -46,7 +46,7 @@ from tfrecord_io.columns.schema.types import (
     is_text_or_bytes,
     restored_type,
     types_within,
-    uncommon,
+    uncommon_columns,
 )
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.typing import DtypeBackend
@@ -247,7 +247,7 @@ def _frame(table: pa.Table, description: Mapping[str, Any], backend: str | None)
 
     if not table.num_columns:  # with new metadata a table without columns would lose its rows (pyarrow 26)
         return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
-    special = uncommon(table.schema)
+    special = uncommon_columns(table.schema)
     converted = _special_columns(table, special, description, backend) if special else {}
     converted |= _columns_of_pandas(table, description)
     if backend is None:
@@ -674,7 +674,7 @@ def zones_that_python_has(table: pa.Table) -> pa.Table:
     Each such column is named by a SchemaWarning.
     """
     changed = {}
-    for at in uncommon(table.schema):
+    for at in uncommon_columns(table.schema):
         field, column = table.schema.field(at), table.column(at)
         is_categorical = t.is_dictionary(field.type)
         type_ = field.type.value_type if is_categorical else field.type

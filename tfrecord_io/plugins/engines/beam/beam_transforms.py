@@ -32,9 +32,9 @@ from tfrecord_io.base import MIB, ReadOptions, WriteOptions, check_integer
 from tfrecord_io.columns import Schema, register_variable_shape_tensor, table_of_rows, to_pandas
 from tfrecord_io.errors import TFRecordError, hide_secrets
 from tfrecord_io.plugins.engines.beam.beam_rows import RowForm, arrow_schema, row_values
-from tfrecord_io.read import PIECE_BYTES, Scan, open_scan, plan_dataset
+from tfrecord_io.read import CallSource, Scan, open_scan
 from tfrecord_io.store import Source
-from tfrecord_io.write import DistributedWriter, OpenPart, WriteReport, WrittenPart, check_distributed
+from tfrecord_io.write import DistributedWriter, WriteReport, WrittenPart
 
 _CHUNK_BYTES = 32 * MIB  # what a runner may split off,
 _FIRST_CHUNKS = 2  # and what is read together at first: the runners of Flink and Spark do not split later
@@ -105,7 +105,7 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]
 
     def __init__(self, source: Any, *, as_: str = "batches", **keywords: Any) -> None:
         super().__init__()
-        scan = plan_dataset(source, ReadOptions.from_keywords(keywords))
+        scan = CallSource(source).dataset(ReadOptions.from_keywords(keywords))
         self._name = hide_secrets(os.fspath(source)) if isinstance(source, str | os.PathLike) else _name_of(scan.files)
         self._read = _Read(as_, scan.schema)
         self._runs = list(_runs_of_files(scan))
@@ -144,7 +144,9 @@ class ReadAllTables(beam.PTransform):  # type: ignore[misc]
 
     def expand(self, pcoll: Any) -> Any:
         options = self._options
-        return pcoll | "Files" >> beam.FlatMap(lambda path: _runs_of_files(plan_dataset(path, options))) | self._read
+        return (
+            pcoll | "Files" >> beam.FlatMap(lambda path: _runs_of_files(CallSource(path).dataset(options))) | self._read
+        )
 
 
 class _Read(beam.PTransform):  # type: ignore[misc]
@@ -225,8 +227,8 @@ def _runs_of_files(scan: Scan) -> Iterator[Scan]:
     run: list[Source] = []
     size = 0
     for source in scan.sources:
-        source_bytes = PIECE_BYTES if source.size is None else source.size
-        if run and size + source_bytes > PIECE_BYTES:
+        source_bytes = Scan.PIECE_BYTES if source.size is None else source.size
+        if run and size + source_bytes > Scan.PIECE_BYTES:
             yield scan.with_sources(run)
             run, size = [], 0
         run.append(source)
@@ -288,7 +290,7 @@ class WriteTable(beam.PTransform):  # type: ignore[misc]
         super().__init__()
         check_integer("shards", shards, 1, optional=True)
         options = WriteOptions.from_keywords(keywords)
-        self._path, self._shards = check_distributed(path, options), shards
+        self._path, self._shards = DistributedWriter.check_path(path, options), shards
         self._options = options if options.schema is None else _with_schema(options, options.schema)
 
     def default_label(self) -> str:
@@ -349,7 +351,7 @@ class _Elements:
     """Writes elements to a part: tables as they are, rows in groups."""
 
     def __init__(self, writer: DistributedWriter, task: int) -> None:
-        self._part, self._has_schema = OpenPart(writer, task), writer.options.schema is not None
+        self._part, self._has_schema = writer.open_part(task), writer.options.schema is not None
         self._rows: list[dict[str, Any]] = []
 
     def write(self, element: Any) -> None:

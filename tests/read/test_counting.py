@@ -14,8 +14,6 @@ import pytest
 
 from records import written
 from tfrecord_io import Limits, RecordReader, RecordWriter, dataset, formats, write_tfrecord
-from tfrecord_io.apps.tools.build_index import write_indexes
-from tfrecord_io.apps.tools.count import count
 from tfrecord_io.errors import (
     CorruptRecordError,
     DamagedDataWarning,
@@ -24,6 +22,8 @@ from tfrecord_io.errors import (
     StoppedEarlyWarning,
     TruncatedRecordError,
 )
+from tfrecord_io.read.counting import count
+from tfrecord_io.read.file_indexes import write_indexes
 
 
 @pytest.mark.parametrize("name", ["tutorial", "ragged", "sequence", "images", "extremes", "empty"])

@@ -6,11 +6,10 @@ import errno
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from tfrecord_io.apps.tools.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
 from tfrecord_io.base import (
     LINE_WIDTH,
     ProgressMeter,
@@ -23,11 +22,10 @@ from tfrecord_io.base import (
     counted,
 )
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
-from tfrecord_io.read import SkippedRegion, options_from_call, regions_table, whole_files
+from tfrecord_io.read import CallSource, SkippedRegion, SkippedRegions, options_from_call
 from tfrecord_io.store import Output, Source, open_output, resolve_inputs, total
 from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset
-
-HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")
+from tfrecord_io.write.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -45,6 +43,8 @@ class SalvageReport(Report):
     dry_run : bool
         Whether nothing was written.
     """
+
+    HEADINGS: ClassVar = ("file", "records", "bytes", "bytes lost", "regions", "schema")
 
     files: tuple[SalvagedFile, ...]
     missing: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class SalvageReport(Report):
 
         Of each file there are at most 1,000; of a dataset with ``on_error="collect"``, all.
         """
-        return regions_table(self.regions)
+        return SkippedRegions.table(self.regions)
 
     def to_dict(self) -> dict[str, Any]:
         names = ("ok", "dry_run", "records", "bytes_lost", "missing", "manifests")
@@ -123,7 +123,7 @@ class SalvageReport(Report):
         return [*lines, *(printable(text, LINE_WIDTH) for text in self.manifests)]
 
     def _summary(self) -> Summary:
-        return Summary(self.title(), HEADINGS, self.rows(), self.loss_lines(), paths=("file",))
+        return Summary(self.title(), self.HEADINGS, self.rows(), self.loss_lines(), paths=("file",))
 
 
 @check_keywords
@@ -208,7 +208,7 @@ def salvage(
         storage_options=storage_options,
         progress=progress,
     )
-    src, dst = whole_files(source, "salvage"), target
+    src, dst = CallSource(source).whole_files("salvage"), target
     found = _find_files(src, options.source)
     Output.check_outside(src, options.source, target=dst, storage=options.target, sources=found.sources)
     targets = plan_targets(found.sources, dst, options.target, report)

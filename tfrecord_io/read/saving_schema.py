@@ -13,16 +13,16 @@ from typing import Any
 from tfrecord_io.base import ScanOptions, and_more
 from tfrecord_io.columns import Schema, plan_columns
 from tfrecord_io.errors import SchemaError, TFRecordError, printable
-from tfrecord_io.read import (
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.chunks.chunk import DecodedChunk
+from tfrecord_io.read.chunks.chunk_reader import ChunkReader
+from tfrecord_io.read.chunks.embedded_schemas import first_contents
+from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.saved_schema import (
     FORMAT,
     VERSION,
-    ChunkReader,
-    DecodedChunk,
     Fingerprint,
-    first_contents,
     has_named_types,
-    one_path,
-    options_from_call,
     place_of_schema,
     sample_features,
 )
@@ -34,10 +34,10 @@ _MOST_NAMED = 4
 
 def save(schema: Schema, source: Any) -> str:
     """Save a schema for the files of a path or a dataset; see `Schema.save`."""
-    return save_for_path(schema, one_path(source, "save"), options_from_call(ScanOptions, Schema.save, source))
+    return save_schema(schema, CallSource(source).one_path("save"), options_from_call(ScanOptions, Schema.save, source))
 
 
-def save_for_path(schema: Schema, path: str | os.PathLike[str], options: ScanOptions) -> str:
+def save_schema(schema: Schema, path: str | os.PathLike[str], options: ScanOptions) -> str:
     """Save a schema for the files of a path; the path of the saved schema."""
     storage = options.storage
     sources = resolve_inputs(path, storage)

@@ -13,7 +13,12 @@ import pyarrow as pa
 from tfrecord_io.base import ReadOptions, Report, Summary, byte_size, check_keywords, counted
 from tfrecord_io.columns import Column
 from tfrecord_io.errors import printable
-from tfrecord_io.read import Files, Reader, RecordFile, first_contents, options_from_call, plan_scan, unite_embedded
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.chunks.block_walker import RecordFile
+from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.source_resolution import Files
 from tfrecord_io.store import SourcePrefetcher, metadata_of, total
 from tfrecord_io.typing import FilesLike, StorageLike
 

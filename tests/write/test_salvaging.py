@@ -19,14 +19,14 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, example, flip, framed, int64s, written
 from servers import Bucket
-from tfrecord_io.apps.tools.salvage import salvage
-from tfrecord_io.apps.tools.salvage_writer import missing_shards
 from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.columns.schema.embedded import FIELD
 from tfrecord_io.errors import SchemaWarning
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths.file_names import ShardName
 from tfrecord_io.store.paths.resolve import resolve_inputs
+from tfrecord_io.write.salvage_writer import missing_shards
+from tfrecord_io.write.salvaging import salvage
 
 PAYLOADS = [example(n=int64s(i)) for i in range(10)]
 SIZE = len(framed(PAYLOADS[0]))

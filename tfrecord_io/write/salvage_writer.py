@@ -1,6 +1,6 @@
 """Write the intact records of damaged files to their targets: single files, and the shards of datasets together.
 
-Tests: tests/apps/tools/test_salvage.py and tests/laws/test_salvage_laws.py.
+Tests: tests/write/test_salvaging.py and tests/laws/test_salvage_laws.py.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from tfrecord_io.errors import (
     printable,
 )
 from tfrecord_io.read import (
-    MOST_REGIONS,
     BlockWalker,
     PartitionColumns,
     RecordFile,
@@ -43,6 +42,7 @@ from tfrecord_io.read import (
     ResolvedSchema,
     Scan,
     SkippedRegion,
+    SkippedRegions,
     open_as_it_is,
 )
 from tfrecord_io.store import (
@@ -59,7 +59,9 @@ from tfrecord_io.store import (
     change_of,
     locate,
 )
-from tfrecord_io.write import FrameSink, SchemaUnion, say_published, try_add_prefix
+from tfrecord_io.write.frame_sink import FrameSink, try_add_prefix
+from tfrecord_io.write.record_output import say_published
+from tfrecord_io.write.sharded_sink import SchemaUnion
 
 _MOST_SHARDS = 1_000_000  # of a family without a manifest, of which missing ones are looked for
 
@@ -156,7 +158,7 @@ class IntactRecords:
             self.regions[-1] = replace(last, end=region.end)
         else:
             self.region_count += 1
-            if len(self.regions) < MOST_REGIONS or self._options.damage.hands_over:
+            if len(self.regions) < SkippedRegions.MOST or self._options.damage.hands_over:
                 self.regions.append(region)
 
     def _note_gaps(self, offset: int | None) -> None:

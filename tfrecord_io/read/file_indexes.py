@@ -19,21 +19,13 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.bytes import Checks
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
-from tfrecord_io.read import (
-    SUFFIX,
-    FileIndex,
-    RecordIndex,
-    files_at_a_time,
-    find_indexes,
-    index_columns,
-    options_from_call,
-    read_index,
-    resolve_sources,
-    scan_index,
-    whole_files,
-    withdraw_if_replaced,
-    write_index,
-)
+from tfrecord_io.read.build_column_index import FileIndex, files_at_a_time, index_columns, withdraw_if_replaced
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.index.find_index import find_indexes, read_index
+from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex, scan_index
+from tfrecord_io.read.index.write_index import write_index
+from tfrecord_io.read.opening import CallSource
 from tfrecord_io.store import RandomAccessFile, Source, total
 from tfrecord_io.typing import UNSET, FilesLike, InputPath, ProgressLike, StorageLike, Unset
 
@@ -56,7 +48,7 @@ def write_indexes(
     A file that is compressed, or damaged, is an error; no index is written for it.
     """
     options = options_from_call(FrameOptions, write_indexes, source, storage_options=storage_options, progress=progress)
-    sources = _files(resolve_sources(whole_files(source, "write_indexes"), options))
+    sources = _files(resolve_sources(CallSource(source).whole_files("write_indexes"), options))
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
 
         def write_one(source: Source) -> FileIndex:
@@ -130,7 +122,7 @@ def build_index(
     options = options_from_call(
         ReadOptions, build_index, source, columns=columns, storage_options=storage_options, progress=progress
     )
-    sources = _files(resolve_sources(whole_files(source, "build_index"), options))
+    sources = _files(resolve_sources(CallSource(source).whole_files("build_index"), options))
     return index_columns(sources, columns, options.of_scan) if sources else []
 
 
@@ -156,7 +148,7 @@ def check_indexes(
     [None]
     """
     options = options_from_call(FrameOptions, check_indexes, source, storage_options=storage_options, progress=progress)
-    sources = _files(resolve_sources(whole_files(source, "check_indexes"), options))
+    sources = _files(resolve_sources(CallSource(source).whole_files("check_indexes"), options))
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (
             partial(_check_one, source, file, options, meter)

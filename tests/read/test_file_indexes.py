@@ -11,7 +11,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import framed, written
-from tfrecord_io.apps.tools.build_index import check_indexes, write_indexes
+from tfrecord_io.read.file_indexes import check_indexes, write_indexes
 
 
 def test_the_index_of_golden_files(engine: str, data: Path, tmp_path: Path) -> None:

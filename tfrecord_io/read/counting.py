@@ -8,16 +8,12 @@ from dataclasses import replace
 
 from tfrecord_io.base import LIMITS, FrameOptions, ProgressMeter, check_keywords
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.read import (
-    KnownCounts,
-    count_by_reading,
-    count_each,
-    find_indexes,
-    find_sources,
-    options_from_call,
-    recovery_of,
-    resolve_sources,
-)
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
+from tfrecord_io.read.chunks.recovery import Recovery
+from tfrecord_io.read.dataset_splits import find_sources, resolve_sources
+from tfrecord_io.read.index.find_index import find_indexes
+from tfrecord_io.read.index.known_counts import KnownCounts
 from tfrecord_io.store import Source, total
 from tfrecord_io.typing import UNSET, InputPath, OnError, Path, ProgressLike, StorageLike, Unset
 
@@ -84,11 +80,9 @@ def count(
     if isinstance(source, str | os.PathLike):
         sources: Sequence[Source] = find_sources(source, options)
     else:
-        from tfrecord_io.read import (
-            Scan,
-            count_scan,  # a path needs nothing that decodes records
-            resolve_source,
-        )
+        from tfrecord_io.read.opening import count_scan  # a path needs nothing that decodes records
+        from tfrecord_io.read.scan import Scan
+        from tfrecord_io.read.source_resolution import resolve_source
 
         found = resolve_source(source, options)
         if isinstance(found, Scan) and (found.chooses_rows or found.chooses_columns):
@@ -96,7 +90,7 @@ def count(
             if index is None and not reads_all and options.damage.is_strict:
                 return count_scan(found)
         sources = resolve_sources(found, options) if isinstance(found, Scan) else found.sources
-    recovery = recovery_of(options.on_error, sources)
+    recovery = Recovery.of(options.on_error, sources)
     record_counts = KnownCounts(options)
     if index is not None and (reads_all or not record_counts.may_be_plain):
         plain = f"compression={options.compression!r}: only plain files have one"
@@ -127,9 +121,7 @@ def count(
             for number in numbers:
                 counted += number
         except TFRecordError as error:
-            from tfrecord_io.read import end_read
-
-            end_read(error, options.on_error)
+            options.damage.end_read(error)
             counted += error.records_intact or 0
     if recovery is not None:
         recovery.skipped.warn()
