@@ -1,16 +1,25 @@
-"""The rooms of the package: other rooms import a room's door, never a module behind it."""
+"""The rooms of the package: other rooms import a room's door, never a module behind it.
+
+What is outside the rooms imports the kit: folders that do so already are in `CONVERTED`.
+"""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import importlib.util
+import inspect
 import re
 import runpy
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io import errors, kit, typing
 
 _SPEC = importlib.util.find_spec("tfrecord_io")
 assert _SPEC is not None
@@ -19,7 +28,7 @@ PACKAGE = Path(_SPEC.origin).parent
 STUBS = Path(__file__).parents[1] / "docs" / "reference" / "stub.py"
 
 # The most names that a room's door may have: a name that is added to a full door belongs to a noun that is there.
-ROOMS = {"base": 129, "bytes": 164, "store": 61, "columns": 105, "read": 63, "write": 21, "rows": 24}
+ROOMS = {"base": 127, "bytes": 164, "store": 62, "columns": 105, "read": 63, "write": 22, "rows": 24}
 FILES = {path.relative_to(PACKAGE).with_suffix("").as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
@@ -42,13 +51,15 @@ def imports(file: str) -> Iterator[tuple[str, str, int]]:
 
 
 def crossing() -> Iterator[tuple[str, str, str, int]]:
-    """(file, module, name, line) of the imports of a room by what is not in it."""
+    """(file, module, name, line) of the imports of a room by what is not in it; the kit imports what it shows."""
+    yield from (("kit/__init__", home, name, 0) for name, home in KIT.items() if home in ROOMS)
     for file in FILES:
         for module, name, line in imports(file):
             if (room := room_of(module)) is not None and room != room_of(file):
                 yield file, module, name, line
 
 
+KIT: dict[str, str] = importlib.import_module("tfrecord_io.kit")._HOMES
 CROSSING = [*crossing()]
 
 
@@ -96,3 +107,117 @@ def test_a_door_is_narrow(room: str, most: int) -> None:
 def test_stubs_of_doors_are_as_written(room: str) -> None:
     expected = runpy.run_path(str(STUBS))["room_stub"](room)
     assert (PACKAGE / room / "__init__.pyi").read_text("utf-8") == expected, "run: python docs/reference/stub.py"
+
+
+# ---- the kit
+
+# Folders that import the kit and, inside functions, the package; to these, one that is converted is added.
+CONVERTED = ("plugins/engines", "apps/adapters")
+MOST_NAMES = 60
+MOST_MEMBERS = 317  # to become 300: 38 are the fields of the rows `Format` and `Adapter`, which their makers state
+PUBLIC = {"errors": set(errors.__all__), "typing": {*typing.__all__, *dir(typing)}}
+CLASSES = {name: item for name in kit.__all__ if isinstance(item := getattr(kit, name), type)}
+
+
+def members(item: type[Any]) -> Iterator[tuple[type[Any], str, Any]]:
+    """(class, name, value) of the public members of a class, by the first base that has them; no fields of options."""
+    owners = [owner for owner in item.__mro__ if owner.__module__.startswith("tfrecord_io.")]
+    for at, owner in enumerate(owners):
+        own_fields = {field.name for field in fields(owner)} if is_dataclass(owner) else set[str]()
+        keywords = own_fields if hasattr(owner, "from_keywords") else set()
+        for name in dict.fromkeys([*vars(owner), *getattr(owner, "__annotations__", ())]):
+            if not (name.startswith("_") or name in keywords or any(hasattr(base, name) for base in owners[at + 1 :])):
+                yield owner, name, vars(owner).get(name)
+
+
+MEMBERS = {(owner, name): value for item in CLASSES.values() for owner, name, value in members(item)}
+
+
+def test_the_kit_is_small() -> None:
+    assert len(kit.__all__) <= MOST_NAMES
+    assert len(MEMBERS) <= MOST_MEMBERS
+
+
+def test_names_of_the_kit_are_explained() -> None:
+    text = (PACKAGE / "kit" / "__init__.py").read_text(encoding="utf-8")
+    lines = re.findall(r'^    "(\w+)": "[\w.]+",  # .+$', text, re.MULTILINE)
+    assert lines == kit.__all__, "say in one line what each is"
+    without = [
+        name for name in kit.__all__ if callable(item := getattr(kit, name)) and not (item.__doc__ or "").strip()
+    ]
+    assert without == []
+
+
+def is_documented(owner: type[Any], name: str, value: Any) -> bool:
+    """True if a method or property has a docstring, and a docstring or a comment says what an attribute is."""
+    function = getattr(value, "func", getattr(value, "fget", getattr(value, "__func__", value)))
+    if inspect.isfunction(function):
+        return bool((function.__doc__ or "").strip())
+    comment = re.compile(rf"^    {name}\b.*  # |^    # .*\n    {name}\b", re.MULTILINE)
+    return re.search(rf"\b{name}\b", owner.__doc__ or "") is not None or bool(comment.search(inspect.getsource(owner)))
+
+
+def test_members_of_the_kit_are_documented() -> None:
+    without = [key for key, value in MEMBERS.items() if not is_documented(*key, value)]
+    assert [f"{owner.__qualname__}.{name}" for owner, name in without] == []
+
+
+def test_a_name_of_the_kit_is_of_a_room_or_a_facade() -> None:
+    for name, home in KIT.items():
+        is_facade = home.startswith("kit.") and getattr(kit, name).__module__ == f"tfrecord_io.{home}"
+        assert home in ROOMS or home == "errors" or is_facade, name
+
+
+@pytest.mark.parametrize("folder", CONVERTED)
+def test_converted_folders_import_the_kit_alone(folder: str) -> None:
+    files = [file for file in FILES if file.startswith(f"{folder}/")]
+    assert files
+    wrong = [
+        f"tfrecord_io/{file}.py:{line}: {module}.{name}"
+        for file in files
+        for module, name, line in imports(file)
+        if not is_public(folder, module, name)
+    ]
+    assert wrong == []
+
+
+def is_public(folder: str, module: str, name: str) -> bool:
+    """True for names of the kit, of `errors` and `typing`, for the package, and in the own folder."""
+    if module.replace(".", "/").startswith(folder):
+        return True
+    return (module == "kit" and name in KIT) or name in PUBLIC.get(module, ()) or (module == "" and name in dir(tfr))
+
+
+@pytest.mark.parametrize("folder", CONVERTED)
+def test_converted_folders_import_the_package_inside_functions(folder: str) -> None:
+    wrong = [
+        f"tfrecord_io/{file}.py:{node.lineno}"
+        for file in FILES
+        if file.startswith(f"{folder}/")
+        for node in ast.parse(FILES[file].read_text(encoding="utf-8")).body
+        if isinstance(node, ast.Import) and any(alias.name == "tfrecord_io" for alias in node.names)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("folder", CONVERTED)
+def test_converted_folders_import_no_module_by_its_name(folder: str) -> None:
+    """A text with the name of a module below the package is only in rows, which are tables of such names."""
+    found = {
+        (file, node.value)
+        for file in FILES
+        if file.startswith(f"{folder}/")
+        for node in ast.walk(ast.parse(FILES[file].read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value.startswith("tfrecord_io.")
+        and node.value.strip(".").partition(".")[2].replace(".", "/") in {*FILES, *ROOMS}
+        and not node.value.startswith(f"tfrecord_io.{folder.replace('/', '.')}")
+    }
+    assert found == set()
+
+
+@pytest.mark.skipif(not STUBS.exists(), reason="the sources are not here")
+def test_the_stub_of_the_kit_is_as_written() -> None:
+    expected = runpy.run_path(str(STUBS))["kit_stub"]()
+    assert (PACKAGE / "kit" / "__init__.pyi").read_text("utf-8") == expected, "run: python docs/reference/stub.py"

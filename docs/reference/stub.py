@@ -1,6 +1,6 @@
 """Write the stubs ``*.pyi`` of modules that import a name when it is first used: where each is defined.
 
-Those are the public modules, and the doors of the rooms.
+Those are the public modules, the doors of the rooms, and the kit.
 
 Type checkers and editors read signatures and docstrings there. The stubs are in the repository; a test compares them.
 """
@@ -29,6 +29,12 @@ def stub(shown_in: str) -> str:
 def room_stub(room: str) -> str:
     """The text of the stub of a room's door."""
     return _text({name: f"tfrecord_io.{room}.{home}" for name, home in room_homes(room).items()}, ())
+
+
+def kit_stub() -> str:
+    """The text of the stub of `tfrecord_io.kit`."""
+    homes_of_kit: dict[str, str] = import_module("tfrecord_io.kit")._HOMES
+    return _text({name: f"tfrecord_io.{home}" for name, home in homes_of_kit.items()}, ())
 
 
 def room_homes(room: str) -> dict[str, str]:
@@ -66,3 +72,4 @@ if __name__ == "__main__":
         (ROOT / "tfrecord_io" / f"{file}.pyi").write_text(stub(shown_in), encoding="utf-8")
     for room in ROOMS:
         (ROOT / "tfrecord_io" / room / "__init__.pyi").write_text(room_stub(room), encoding="utf-8")
+    (ROOT / "tfrecord_io" / "kit" / "__init__.pyi").write_text(kit_stub(), encoding="utf-8")

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import tfrecord_io as tfr
 from records import field, varint
 from tfrecord_io.apps.cli import tfr as command
-from tfrecord_io.bytes.format.dtypes import DTYPES, Dtype, dtype_name, element, extension_of, row_of_name
+from tfrecord_io.bytes.format.dtypes import DTYPES, Dtype, dtype_name, element, row_of_name
 from tfrecord_io.bytes.format.feature_types import Kind
 from tfrecord_io.columns.arrow.tensor_values import column_to_cells, ndarray_to_column
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS, element_and_shape, tensor_field, written_encodings
@@ -100,7 +100,7 @@ def test_a_row_is_that_of_its_dtype(row: Dtype) -> None:
     assert row.dtype.itemsize == row.itemsize
     width = 1 if row.kind == "b" else row.arrow.bit_width // 8
     assert width * int(np.prod(row.inner)) == row.itemsize
-    assert (row.kind == "V") == row.is_extension == (extension_of(row.dtype) is not None)
+    assert (row.kind == "V") == row.is_extension == (Dtype.find_extension(row.dtype) is not None)
     assert row.is_extension or row.kind == row.dtype.kind
 
 

@@ -674,3 +674,16 @@ def test_the_temporary_file_of_a_killed_attempt_is_removed(tmp_path: Path) -> No
     with pytest.raises(FileNotFoundError):
         output.commit()
     assert place.values() == [1]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["first", "last"])
+def test_a_task_finds_the_types_of_columns_that_begin_with_nulls(tmp_path: Path, order: int) -> None:
+    """Ray has such tables, of Arrow and of pandas."""
+    pandas = pytest.importorskip("pandas")
+    columns: list[dict[str, Any]] = [{"x": [None], "k": [1]}, {"x": [None], "k": [2]}, {"x": [[]], "k": [3]}]
+    columns = [*columns, {"x": [[1, 2]], "k": [4]}][::order]
+    for number, form in enumerate([pa.table, pandas.DataFrame]):
+        with DistributedWriter.begin(tmp_path / f"out{number}", WriteOptions()) as writer:
+            writer.commit([writer.write_part(0, map(form, columns), finds_types=True)])
+        expected = [{"x": each["x"][0], "k": each["k"][0]} for each in columns]
+        assert tfr.read_table(tmp_path / f"out{number}@*").to_pylist() == expected

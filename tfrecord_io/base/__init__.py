@@ -47,7 +47,6 @@ _HOMES = {
     "ArrayOptions": "options.arrays",  # Keywords of `tfrecord_io.read_arrays`
     "ColumnLayout": "options.arrays",  # How the lists of one column are represented
     "IterOptions": "options.arrays",  # Keywords of `tfrecord_io.iter_arrays`
-    "refuse_matrices": "options.arrays",  # Raise ValueError for matrices of scipy.sparse, which a library does not take
     "RepresentationOptions": "options.arrays",  # Keywords of the representation of columns as arrays
     "check_keywords": "options.call_errors",  # Make a public call raise a helpful TypeError for a keyword that it
     "Condition": "options.condition",  # A condition on rows, or a part of one
@@ -80,7 +79,6 @@ _HOMES = {
     "receive_in_reader": "options.on_damage",  # Receive the regions of a reader, which are in its own report
     "takes_all": "options.on_damage",  # True for each ``on_error``
     "without_report": "options.on_damage",  # True for each ``on_error`` that needs no report
-    "BY_FUNCTION": "options.operators",  # Operators by the function of Arrow that evaluates each
     "BY_SYMBOL": "options.operators",  # Operators by their symbol in a condition
     "MIRRORED": "options.operators",  # The operator with swapped sides, as < for >
     "OPERATORS": "options.operators",  # The table of operators of conditions

@@ -42,7 +42,6 @@ from tfrecord_io.base.options.arrays import ArrayOptions as ArrayOptions
 from tfrecord_io.base.options.arrays import ColumnLayout as ColumnLayout
 from tfrecord_io.base.options.arrays import IterOptions as IterOptions
 from tfrecord_io.base.options.arrays import RepresentationOptions as RepresentationOptions
-from tfrecord_io.base.options.arrays import refuse_matrices as refuse_matrices
 from tfrecord_io.base.options.call_errors import check_keywords as check_keywords
 from tfrecord_io.base.options.condition import Condition as Condition
 from tfrecord_io.base.options.condition_text import parse_filters as parse_filters
@@ -74,7 +73,6 @@ from tfrecord_io.base.options.on_damage import on_damage as on_damage
 from tfrecord_io.base.options.on_damage import receive_in_reader as receive_in_reader
 from tfrecord_io.base.options.on_damage import takes_all as takes_all
 from tfrecord_io.base.options.on_damage import without_report as without_report
-from tfrecord_io.base.options.operators import BY_FUNCTION as BY_FUNCTION
 from tfrecord_io.base.options.operators import BY_SYMBOL as BY_SYMBOL
 from tfrecord_io.base.options.operators import MIRRORED as MIRRORED
 from tfrecord_io.base.options.operators import OPERATORS as OPERATORS
@@ -138,7 +136,6 @@ __all__ = [
     "AnnotationOptions",
     "ArrayOptions",
     "BYTES_PER_CELL",
-    "BY_FUNCTION",
     "BY_SYMBOL",
     "BackgroundThread",
     "COMMANDS",
@@ -247,7 +244,6 @@ __all__ = [
     "raise_error",
     "ranges",
     "receive_in_reader",
-    "refuse_matrices",
     "separate_filesystem",
     "shape_ranges",
     "short",

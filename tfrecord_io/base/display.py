@@ -27,10 +27,10 @@ class Summary(NamedTuple):
     Cells below the headings `paths` are not cut at `CELL_WIDTH`: a path without its middle cannot be pasted.
     """
 
-    title: str
-    headings: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
-    lines: Sequence[str] = ()
+    title: str  # the line
+    headings: Sequence[str] = ()  # of the table
+    rows: Sequence[Sequence[str]] = ()  # of the table
+    lines: Sequence[str] = ()  # below the table
     paths: Sequence[str] = ()
 
     def head(self, count: int) -> Summary:
@@ -43,6 +43,7 @@ class Summary(NamedTuple):
         return self._replace(rows=rows, lines=lines)
 
     def text(self) -> str:
+        """The whole content as text."""
         table = [plain_table(self.headings, self.rows, self.paths)] if self.rows else []
         return "\n".join(
             [*([self.title] if self.title else []), *table, *(_shorten(line, LINE_WIDTH) for line in self.lines)]

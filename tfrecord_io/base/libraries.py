@@ -27,6 +27,8 @@ class Adapter:
         Functions of `module` that are methods of `Dataset`: the first argument is the dataset.
     module : str
         The module that defines them, if it is not the one of this name in `adapters`.
+    aliases, suffixes : tuple of str
+        Other names, and suffixes of files, none of which adapters have so far.
 
     Examples
     --------

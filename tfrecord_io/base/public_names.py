@@ -143,9 +143,11 @@ def attach(shown_in: str, namespace: dict[str, Any]) -> tuple[Callable[[str], An
 
 
 def lazy_names(
-    package: str, namespace: dict[str, Any], homes: Mapping[str, str]
+    package: str, namespace: dict[str, Any], homes: Mapping[str, str], root: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a package (PEP 562): its names, by the module that defines each.
+
+    Modules are named from `root` on, by default from the package.
 
     >>> get, _, names = lazy_names("tfrecord_io.base", {}, {"byte_size": "display"})
     >>> get("byte_size")(2048), names
@@ -155,7 +157,7 @@ def lazy_names(
     def __getattr__(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
-        value = namespace[name] = getattr(import_module(f"{package}.{homes[name]}"), name)
+        value = namespace[name] = getattr(import_module(f"{root or package}.{homes[name]}"), name)
         return value
 
     def __dir__() -> list[str]:

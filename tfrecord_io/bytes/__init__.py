@@ -15,6 +15,7 @@ _HOMES = {
     "infer": "compression",  # Find the codec of a file to read
     "sniff": "compression",  # Find the codec of a file by its first bytes (`SNIFF_BYTES`, or all it has) alone
     "Codec": "compression.codec",  # A compression
+    "Damage": "compression.codec",  # Data that cannot be decompressed
     "Gap": "compression.recovering_stream",  # Bytes of a compressed file that are not read
     "RecoveringStream": "compression.recovering_stream",  # The uncompressed bytes of a file that can be read
     "DecompressedStream": "compression.stream",  # The uncompressed bytes of the members of a file, one after the other
@@ -94,7 +95,6 @@ _HOMES = {
     "dtype_name": "format.dtypes",  # The table's name of a NumPy dtype, of either byte order
     "element": "format.dtypes",  # The Arrow type of a dtype's elements
     "element_of": "format.dtypes",  # The element of a tensor column
-    "extension_of": "format.dtypes",  # The row of a dtype of ml_dtypes, of an array of any library
     "find_element": "format.dtypes",  # Look up a dtype by its name, None if it is not in the table
     "is_text_dtype": "format.dtypes",  # True if `dtype` is a `text_dtype`
     "row_of_name": "format.dtypes",  # The row of a dtype, also if its library is not installed

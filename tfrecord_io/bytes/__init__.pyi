@@ -9,6 +9,7 @@ from tfrecord_io.bytes.compression import get_codec as get_codec
 from tfrecord_io.bytes.compression import infer as infer
 from tfrecord_io.bytes.compression import sniff as sniff
 from tfrecord_io.bytes.compression.codec import Codec as Codec
+from tfrecord_io.bytes.compression.codec import Damage as Damage
 from tfrecord_io.bytes.compression.recovering_stream import Gap as Gap
 from tfrecord_io.bytes.compression.recovering_stream import RecoveringStream as RecoveringStream
 from tfrecord_io.bytes.compression.stream import DecompressedStream as DecompressedStream
@@ -88,7 +89,6 @@ from tfrecord_io.bytes.format.dtypes import declared_name as declared_name
 from tfrecord_io.bytes.format.dtypes import dtype_name as dtype_name
 from tfrecord_io.bytes.format.dtypes import element as element
 from tfrecord_io.bytes.format.dtypes import element_of as element_of
-from tfrecord_io.bytes.format.dtypes import extension_of as extension_of
 from tfrecord_io.bytes.format.dtypes import find_element as find_element
 from tfrecord_io.bytes.format.dtypes import is_text_dtype as is_text_dtype
 from tfrecord_io.bytes.format.dtypes import row_of_name as row_of_name
@@ -177,6 +177,7 @@ __all__ = [
     "ColumnBuffers",
     "DTYPES",
     "DTYPE_KEY",
+    "Damage",
     "Decoder",
     "DecodingChoice",
     "DecompressedStream",
@@ -272,7 +273,6 @@ __all__ = [
     "dtype_of_number",
     "element",
     "element_of",
-    "extension_of",
     "facts_of",
     "feature_of_companion",
     "find_element",

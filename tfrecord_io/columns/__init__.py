@@ -26,7 +26,6 @@ _HOMES = {
     "value_bytes": "arrow.buffers",  # The bytes of an array's values
     "variable_width": "arrow.buffers",  # An array of (large_)binary or (large_)string over `values`
     "plain_layout": "arrow.casts",  # The array without views and run-ends, for which Arrow (26.0) has few functions
-    "batch_of": "arrow.decode.batch_builder",  # The batch of so many rows, also without a column to count them by
     "BatchBuilder": "arrow.decode.batch_builder",  # Makes record batches of one schema
     "to_table": "arrow.decode.batch_builder",  # The table of batches of `schema`
     "other_part": "arrow.decode.decode_plan",  # Columns for what the declared `schema` has under the names of
@@ -42,6 +41,7 @@ _HOMES = {
     "PieceMemory": "arrow.encode.slice_encoder",  # Memory for pieces, used again and again
     "SchemaEmbedding": "arrow.encode.slice_encoder",  # The schema that a writer embeds, and its categories
     "SliceEncoder": "arrow.encode.slice_encoder",  # Splits batches of one schema into tasks that encode pieces
+    "DecodedCells": "arrow.encodings.tensor_encoding",  # Cells of a column, decoded
     "TensorEncoding": "arrow.encodings.tensor_encoding",  # A tensor encoding
     "cast_comparable_columns": "arrow.evaluate_condition",  # Turn columns of float16 into float32
     "evaluate_simple": "arrow.evaluate_condition",  # The values of a simple condition, None of others

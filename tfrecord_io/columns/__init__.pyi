@@ -21,7 +21,6 @@ from tfrecord_io.columns.arrow.buffers import value_bytes as value_bytes
 from tfrecord_io.columns.arrow.buffers import variable_width as variable_width
 from tfrecord_io.columns.arrow.casts import plain_layout as plain_layout
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder as BatchBuilder
-from tfrecord_io.columns.arrow.decode.batch_builder import batch_of as batch_of
 from tfrecord_io.columns.arrow.decode.batch_builder import to_table as to_table
 from tfrecord_io.columns.arrow.decode.decode_plan import other_part as other_part
 from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns as plan_columns
@@ -36,6 +35,7 @@ from tfrecord_io.columns.arrow.encode.slice_encoder import EncodedPiece as Encod
 from tfrecord_io.columns.arrow.encode.slice_encoder import PieceMemory as PieceMemory
 from tfrecord_io.columns.arrow.encode.slice_encoder import SchemaEmbedding as SchemaEmbedding
 from tfrecord_io.columns.arrow.encode.slice_encoder import SliceEncoder as SliceEncoder
+from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells as DecodedCells
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding as TensorEncoding
 from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns as cast_comparable_columns
 from tfrecord_io.columns.arrow.evaluate_condition import evaluate_simple as evaluate_simple
@@ -117,6 +117,7 @@ __all__ = [
     "ColumnSummary",
     "Composite",
     "Conforming",
+    "DecodedCells",
     "Dense",
     "EmbeddedSchema",
     "EmbeddedSchemaUnreadable",
@@ -152,7 +153,6 @@ __all__ = [
     "apply_overrides",
     "arrow_file",
     "as_stored",
-    "batch_of",
     "cast_comparable_columns",
     "check_column_encodings",
     "close_shapes",

@@ -7,14 +7,14 @@ from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
     "ImageColumns": "arrays.image_columns",  # The columns of images in tables of a schema
-    "ImageDecoder": "arrays.image_decoding",  # Decodes a column of images, or of lists of images
+    "cut_lists": "arrays.list_layout",  # Truncate lists, and pad them if the layout has a length
     "read_arrays": "arrays.read_arrays",  # Read TFRecord files of tf.train.Example into NumPy arrays, one per column
     "scan_arrays": "arrays.read_arrays",  # All rows of a scan
-    "BatchForm": "arrays.representation",  # Form of the rows of a batch, where it is not a row for each
     "ColumnRepresentation": "arrays.representation",  # How one column is represented
     "TableRepresentation": "arrays.representation",  # How the columns of a schema are represented
+    "row_lookup": "arrays.row_lookup",  # Look up rows of a scan
+    "RowLookup": "arrays.row_lookup",  # Rows by number
     "ArraysByNumber": "arrays.rows_by_number",  # Rows by number as arrays
-    "ScanLookup": "arrays.rows_by_number",  # The rows of a scan by number
     "BatchesByNumber": "training.batches_by_number",  # Batches of a source by number
     "open_by_number": "training.batches_by_number",  # Give access by number
     "workers_in_state": "training.checkpoint",  # Number of workers among which the rows were split when a state was

@@ -1,14 +1,14 @@
 # Written by docs/reference/stub.py.
 
 from tfrecord_io.rows.arrays.image_columns import ImageColumns as ImageColumns
-from tfrecord_io.rows.arrays.image_decoding import ImageDecoder as ImageDecoder
+from tfrecord_io.rows.arrays.list_layout import cut_lists as cut_lists
 from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
 from tfrecord_io.rows.arrays.read_arrays import scan_arrays as scan_arrays
-from tfrecord_io.rows.arrays.representation import BatchForm as BatchForm
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation as ColumnRepresentation
 from tfrecord_io.rows.arrays.representation import TableRepresentation as TableRepresentation
+from tfrecord_io.rows.arrays.row_lookup import RowLookup as RowLookup
+from tfrecord_io.rows.arrays.row_lookup import row_lookup as row_lookup
 from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber as ArraysByNumber
-from tfrecord_io.rows.arrays.rows_by_number import ScanLookup as ScanLookup
 from tfrecord_io.rows.training.batches_by_number import BatchesByNumber as BatchesByNumber
 from tfrecord_io.rows.training.batches_by_number import open_by_number as open_by_number
 from tfrecord_io.rows.training.checkpoint import workers_in_state as workers_in_state
@@ -29,22 +29,22 @@ __all__ = [
     "ArrayIterator",
     "ArraysByNumber",
     "BalancedEpochs",
-    "BatchForm",
     "BatchesByNumber",
     "ColumnRepresentation",
     "ImageColumns",
-    "ImageDecoder",
     "MixedEpochs",
     "Mixture",
+    "RowLookup",
     "RowSource",
-    "ScanLookup",
     "SequenceEpochs",
     "TableRepresentation",
     "WindowForm",
     "Windows",
+    "cut_lists",
     "iterate",
     "open_by_number",
     "read_arrays",
+    "row_lookup",
     "same_columns",
     "scan_arrays",
     "shares",

@@ -31,6 +31,7 @@ _HOMES = {
     "ManifestFile": "paths.manifest",  # One shard
     "PackedSources": "paths.packed_sources",  # Sources without the state of this process
     "find_files": "paths.plain_files",  # Find the files that a path means
+    "PathMatch": "paths.plain_files",  # The files that a path means
     "resolve_inputs": "paths.resolve",  # Find the files that a path means, at least one
     "sources_of_shards": "paths.resolve",  # The sources of files that are one family of shards, in natural order
     "OtherSuffix": "paths.resolve_output",  # The suffix of a name that is not TFRecord's

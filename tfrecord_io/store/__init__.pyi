@@ -24,6 +24,7 @@ from tfrecord_io.store.paths.manifest import Manifest as Manifest
 from tfrecord_io.store.paths.manifest import ManifestFile as ManifestFile
 from tfrecord_io.store.paths.manifest import find_sidecars as find_sidecars
 from tfrecord_io.store.paths.packed_sources import PackedSources as PackedSources
+from tfrecord_io.store.paths.plain_files import PathMatch as PathMatch
 from tfrecord_io.store.paths.plain_files import find_files as find_files
 from tfrecord_io.store.paths.resolve import resolve_inputs as resolve_inputs
 from tfrecord_io.store.paths.resolve import sources_of_shards as sources_of_shards
@@ -88,6 +89,7 @@ __all__ = [
     "Output",
     "OutputFile",
     "PackedSources",
+    "PathMatch",
     "Publication",
     "PublishedDataset",
     "RandomAccessFile",

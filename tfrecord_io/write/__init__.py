@@ -14,6 +14,7 @@ _HOMES = {
     "delete_rows": "deleting",  # Remove the rows of a dataset, or of one file, that meet a condition
     "DeleteReport": "deleting",  # Rows and files deleted, or to be deleted in a dry run
     "DistributedWriter": "distributed",  # One writing of a sharded dataset by several processes
+    "OpenPart": "distributed",  # An attempt at a task, to which tables are written one by one
     "WrittenPart": "distributed",  # The result of an attempt at a task
     "FrameSink": "frame_sink",  # Writes framed records, through a compressor if any
     "PayloadSink": "frame_sink",  # Keeps the payloads of records, for an array of them

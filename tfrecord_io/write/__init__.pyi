@@ -8,6 +8,7 @@ from tfrecord_io.write.copied_records import Frames as Frames
 from tfrecord_io.write.deleting import DeleteReport as DeleteReport
 from tfrecord_io.write.deleting import delete_rows as delete_rows
 from tfrecord_io.write.distributed import DistributedWriter as DistributedWriter
+from tfrecord_io.write.distributed import OpenPart as OpenPart
 from tfrecord_io.write.distributed import WrittenPart as WrittenPart
 from tfrecord_io.write.frame_sink import FrameSink as FrameSink
 from tfrecord_io.write.frame_sink import PayloadSink as PayloadSink
@@ -29,6 +30,7 @@ __all__ = [
     "DistributedWriter",
     "FrameSink",
     "Frames",
+    "OpenPart",
     "PayloadSink",
     "Piece",
     "RecordOutput",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Self
@@ -19,7 +19,18 @@ import pyarrow as pa
 
 from tfrecord_io.base import WriteOptions
 from tfrecord_io.bytes import check_level, get_codec
-from tfrecord_io.columns import Column, EmbeddedSchema, Rounding, empty_batch, merge_embedded, stored_index
+from tfrecord_io.columns import (
+    Column,
+    EmbeddedSchema,
+    Rounding,
+    empty_batch,
+    empty_table,
+    fill_in_types,
+    merge_embedded,
+    open_input,
+    stored_index,
+    table_of_rows,
+)
 from tfrecord_io.errors import SchemaError, TFRecordError, printable, undo_after
 from tfrecord_io.store import (
     Attempt,
@@ -54,6 +65,10 @@ class WrittenPart:
         With partition columns: the files instead of the one, whose totals the other fields have.
     columns, index : tuple of str
         As in `WriteReport`.
+    records, bytes, crc32c : int
+        Totals of the file, and its checksum.
+    rounding : Rounding
+        Counts of rounded values.
     """
 
     task: int
@@ -69,6 +84,14 @@ class WrittenPart:
     source: Mapping[str, str | int] | None = None  # of a part that is made of one file: see `ManifestFile`
     shards: tuple[WrittenShard, ...] = ()
 
+    @staticmethod
+    def number(parts: Iterable[WrittenPart]) -> list[WrittenPart]:
+        """Number the parts of tasks that had numbers by chance, in the order that each attempt to commit them has."""
+        by_name = sorted(
+            parts, key=lambda part: (part.task, part.staged, [shard.staged or "" for shard in part.shards])
+        )
+        return [replace(part, task=task) for task, part in enumerate(by_name)]
+
 
 @dataclass(frozen=True, slots=True)
 class DistributedWriter:
@@ -77,11 +100,11 @@ class DistributedWriter:
     In the process that begins it, a context manager: an exception removes what the tasks wrote.
     """
 
-    target: DistributedTarget
-    options: WriteOptions
+    target: DistributedTarget  # where the tasks put their files
+    options: WriteOptions  # how they write
 
     @classmethod
-    def begin(cls, path: Any, options: WriteOptions) -> DistributedWriter:
+    def begin(cls, path: Any, options: WriteOptions, schema: pa.Schema | None = None) -> DistributedWriter:
         """Check that the dataset may be written, and prepare its directory.
 
         Parameters
@@ -90,6 +113,9 @@ class DistributedWriter:
             A directory, or the name of a dataset, ``name`` or ``name@*``. The number of shards is that of the tasks.
         options : WriteOptions
             Without those of `WITHOUT`. A task uses one thread unless `threads` states another number.
+        schema : pyarrow.Schema, optional
+            The columns that the tasks write, where they are known before: what cannot be written, or added to the
+            dataset, raises now, and not in the tasks.
 
         Raises
         ------
@@ -97,7 +123,11 @@ class DistributedWriter:
             The dataset exists and the mode is not "overwrite", or the directory has other TFRecord files.
         ValueError
             `path` states a number of shards.
+        EncodeError, SchemaError
+            A column cannot be written, or added to the dataset.
         """
+        if schema is not None:
+            check_columns(schema, options)
         path = cls.check_path(path, options)
         output = Output.resolve(
             path,
@@ -111,7 +141,21 @@ class DistributedWriter:
         columns, unite = tuple(options.partition_by or ()), SchemaUnion(options.evolve)
         change = change_of(options.effective_mode, unite, columns, grows=output.grows)
         target = DistributedTarget.begin(output, options.storage, change)
-        return cls(target, replace(options, threads=options.threads or 1))
+        writer = cls(target, replace(options, threads=options.threads or 1))
+        if schema is not None:
+            with writer:  # an error removes what was prepared
+                writer.check(schema)
+        return writer
+
+    @staticmethod
+    def as_directory(path: Any) -> Any:
+        """Return the path with a slash, as that of a directory; ``name@*``, a dataset in a directory, stays as it is.
+
+        >>> DistributedWriter.as_directory("/data/out"), DistributedWriter.as_directory("/data/train@*")
+        ('/data/out/', '/data/train@*')
+        """
+        is_directory = isinstance(path, str) and not path.endswith("/") and ShardSpec.parse(path) is None
+        return f"{path}/" if is_directory else path
 
     @staticmethod
     def check_path(path: Any, options: WriteOptions) -> str | os.PathLike[str]:
@@ -131,10 +175,6 @@ class DistributedWriter:
         return path
 
     check_columns = staticmethod(check_columns)
-
-    def open_part(self, task: int) -> OpenPart:
-        """Open an attempt at a task, to which tables are written one by one."""
-        return OpenPart(self, task)
 
     def __enter__(self) -> Self:
         return self
@@ -168,7 +208,7 @@ class DistributedWriter:
             content = Manifest(schema=part.schema, partition_schema=part.partition_schema)
             self.target.begin_publication(self.target.output, content)
 
-    def write_part(self, task: int, tables: Iterable[Any]) -> WrittenPart:
+    def write_part(self, task: int, tables: Iterable[Any], *, finds_types: bool = False) -> WrittenPart:
         """Write the tables of a task to one shard, or to one in each folder, in order.
 
         Any number of attempts may do so at a time.
@@ -179,16 +219,25 @@ class DistributedWriter:
             From 0; shards are in the order of their tasks.
         tables : iterable
             Of anything that `write_tfrecord` accepts.
+        finds_types : bool, default False
+            A column that begins with nulls only has the type of later tables, where each has the types of its own
+            values. Tables wait in memory until all columns have a type, unless a schema declares the types.
         """
+        if finds_types and self.options.schema is None:
+            tables = _add_types(iter(tables))
         open_part = self.open_part(task)
-        part = open_part.write_all(tables)
+        part = open_part._write_all(tables)
         open_part.commit()
         return part
+
+    def open_part(self, task: int) -> OpenPart:
+        """Begin an attempt at a task, to which tables are written one by one."""
+        return OpenPart(self, task)
 
     def begin_part(self, task: int, tables: Iterable[Any]) -> tuple[WrittenPart, OutputFile]:
         """Write the tables of a task to one shard, as `write_part`, whose file is complete, and appears by `commit`."""
         open_part = self.open_part(task)
-        part = open_part.write_all(tables)
+        part = open_part._write_all(tables)
         assert open_part.output is not None
         return part, open_part.output
 
@@ -257,6 +306,11 @@ class DistributedWriter:
                 undo_after(error, self.abort, self.target.output.path)
             raise
 
+    @property
+    def id(self) -> str:
+        """The id of this writing, the same in all processes."""
+        return self.target.id
+
     def abort(self) -> None:
         """Remove what the tasks wrote; after `commit`, do nothing."""
         self.target.abort()
@@ -299,7 +353,11 @@ class OpenPart:
         """Append all rows of anything that `write_tfrecord` accepts."""
         self._writer.write(table)
 
-    def write_all(self, tables: Iterable[Any]) -> WrittenPart:
+    def write_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Append rows, each a dict by column."""
+        self.write(table_of_rows(rows))
+
+    def _write_all(self, tables: Iterable[Any]) -> WrittenPart:
         """Append all rows of the tables, and close; after an error, nothing is left."""
         with self._writer:
             for table in tables:
@@ -335,6 +393,22 @@ class OpenPart:
     def discard(self) -> None:
         """Remove what was written, unless the part is closed."""
         self._writer.discard()
+
+
+def _add_types(tables: Iterator[Any]) -> Iterator[Any]:
+    """Put a table without rows before the tables, with types for columns that begin with nulls only."""
+    waiting: list[Any] = []
+    schema: pa.Schema | None = None
+    for table in tables:
+        waiting.append(table)
+        table_schema = open_input(table).schema
+        schema = table_schema if schema is None else fill_in_types(schema, table_schema)
+        if not any(Column(type_).lacks_type for type_ in schema.types):
+            break
+    if schema is not None and len(waiting) > 1:
+        yield empty_table(schema)
+    yield from waiting
+    yield from tables
 
 
 _ONE_SCHEMA = "pass schema=, which all tasks then write"

@@ -117,11 +117,10 @@ def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_the_dataset_is_for_duckdb_alone(tmp_path: Path) -> None:
     from tfrecord_io.apps.adapters.duckdb import _arrow_dataset
-    from tfrecord_io.base.options import ReadOptions
-    from tfrecord_io.read.opening import CallSource
+    from tfrecord_io.kit import Scan
 
     tfr.write_tfrecord({"a": [1, 2]}, tmp_path / "a.tfrecord")
-    dataset = _arrow_dataset(CallSource(tmp_path / "a.tfrecord").dataset(ReadOptions()))
+    dataset = _arrow_dataset(Scan.of(tmp_path / "a.tfrecord"))
     for name in ("to_table", "count_rows", "head", "take", "join", "sort_by", "get_fragments"):
         with pytest.raises(NotImplementedError, match="for DuckDB alone"):
             getattr(dataset, name)()

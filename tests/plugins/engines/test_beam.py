@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import rounds
 from tfrecord_io.errors import CorruptRecordError, SchemaError
+from tfrecord_io.kit import DistributedWriter, Scan
 from tfrecord_io.testing.adapter_suite import columns
 
 beam = pytest.importorskip("apache_beam")
@@ -32,7 +33,6 @@ from apache_beam.utils.timestamp import Timestamp  # noqa: E402
 from tfrecord_io.beam import ReadAllTables, ReadTable, WriteTable  # noqa: E402
 from tfrecord_io.plugins.engines.beam import beam_transforms  # noqa: E402
 from tfrecord_io.plugins.engines.beam.beam_rows import RowForm, arrow_schema  # noqa: E402
-from tfrecord_io.write.distributed import DistributedWriter  # noqa: E402
 
 
 def collect(*transforms: Any) -> list[Any]:
@@ -272,7 +272,7 @@ def test_large_files_are_read_in_byte_ranges_and_small_ones_together(tmp_path: P
     paths = [tmp_path / "large.tfrecord", tmp_path / "small@20"]
     batches = collect(ReadTable(paths))
     assert sorted(n for batch in batches for n in batch["n"].to_pylist()) == [*range(1020)]
-    (run,) = beam_transforms._runs_of_files(beam_transforms.CallSource(paths).dataset(beam_transforms.ReadOptions()))
+    (run,) = beam_transforms._runs_of_files(Scan.of(paths))
     chunks = beam_transforms._chunks(run)
     assert len(chunks) > 20
     assert max(len(chunk.files) for chunk in chunks) > 5
@@ -286,7 +286,7 @@ def test_what_is_split_off_at_run_time_is_read_once(
     tfr.write_tfrecord({"n": range(1000)}, path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(beam_transforms, "_CHUNK_BYTES", 1000)
-        (run,) = beam_transforms._runs_of_files(beam_transforms.CallSource(path).dataset(beam_transforms.ReadOptions()))
+        (run,) = beam_transforms._runs_of_files(Scan.of(path))
         run = pickle.loads(pickle.dumps(run))
         provider, read = beam_transforms._ChunkRanges(), beam_transforms._ReadChunks("batches", None)
         whole = provider.initial_restriction(run)

@@ -18,7 +18,7 @@ import pytest
 import tfrecord_io as tfr
 from reading_modes import opened_scans
 from records import example, int64s, written
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.kit import Scan
 from tfrecord_io.testing.adapter_suite import AdapterSuite, columns
 
 
@@ -179,10 +179,10 @@ def test_an_error_of_a_partition_leaves_nothing(tmp_path: Path) -> None:
 
 def test_several_partitions_use_a_thread_each(tmp_path: Path) -> None:
     tfr.write_tfrecord({"n": [*range(100)]}, tmp_path / "in@2")
-    whole = Scan.unwrap(tfr.dataset(tmp_path / "in@2"))
+    whole = Scan.of(tfr.dataset(tmp_path / "in@2"))
     assert {part.options.threads for part in whole.tasks(2, 1)} == {1}
     assert {part.options.threads for part in whole.tasks(1, 1)} == {None}
-    assert {part.options.threads for part in Scan.unwrap(tfr.dataset(tmp_path / "in@2", threads=3)).tasks(2, 1)} == {3}
+    assert {part.options.threads for part in Scan.of(tfr.dataset(tmp_path / "in@2", threads=3)).tasks(2, 1)} == {3}
 
 
 def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

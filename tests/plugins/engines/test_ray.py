@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from reading_modes import opened_scans
 from suites.distributed_suite import DistributedSuite, dying, failing, ray_cluster
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.kit import Scan
 from tfrecord_io.testing.adapter_suite import AdapterSuite, columns
 
 pytest.importorskip("ray")
@@ -90,17 +91,18 @@ class TestRay(AdapterSuite):
             tfr.dataset("*.tfrecord", limit=3).to_ray()
 
 
-def test_only_what_is_needed_is_decoded(tmp_path: Path) -> None:
+def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ray.data.expressions import col
 
     from tfrecord_io.plugins.engines.ray import _datasource_class
 
     tfr.write_tfrecord({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]}, tmp_path / "in.tfrecord")
-    source = _datasource_class()(Scan.unwrap(tfr.dataset(tmp_path / "in.tfrecord")))
+    source = _datasource_class()(Scan.of(tfr.dataset(tmp_path / "in.tfrecord")))
     pruned = source.apply_predicate(col("a") > 1).apply_projection({"b": "b"})
     (task,) = pruned.get_read_tasks(1)
-    assert task.read_fn.args[0].without_filter().selection.columns == ("b", "a")
+    opened = opened_scans(monkeypatch)
     assert [block.to_pydict() for block in task()] == [{"b": [5, 6]}]
+    assert [scan.compiled.schema.names for scan in opened] == [["b", "a"]]
 
 
 def test_a_float_is_compared_as_ray_does_in_memory(tmp_path: Path) -> None:
@@ -110,7 +112,7 @@ def test_a_float_is_compared_as_ray_does_in_memory(tmp_path: Path) -> None:
 
     table = pa.table({"x": pa.array([0.1, 0.5, None, 2.0**24, float("nan")], pa.float32()), "n": range(5)})
     tfr.write_tfrecord(table, tmp_path / "in.tfrecord")
-    source = _datasource_class()(Scan.unwrap(tfr.dataset(tmp_path / "in.tfrecord")))
+    source = _datasource_class()(Scan.of(tfr.dataset(tmp_path / "in.tfrecord")))
     x = col("x")
     for condition in (x == 0.1, x > 0.1, ~(x <= 0.1), x != 2.0**24 + 1, (x >= 0.5) & (col("n") < 4), x.is_in([0.1])):
         (task,) = source.apply_predicate(condition).get_read_tasks(1)
@@ -122,7 +124,7 @@ def test_columns_that_a_projection_renames(tmp_path: Path) -> None:
     from tfrecord_io.plugins.engines.ray import _datasource_class
 
     tfr.write_tfrecord({"a": [1, 2], "b": [4, 5], "c": [7, 8]}, tmp_path / "in.tfrecord")
-    source = _datasource_class()(Scan.unwrap(tfr.dataset(tmp_path / "in.tfrecord")))
+    source = _datasource_class()(Scan.of(tfr.dataset(tmp_path / "in.tfrecord")))
     source._projection_map = {"a": "b", "b": "a"}  # as Ray 2.54 does for rename_columns; 2.59 renames by itself
     (task,) = source.get_read_tasks(1)
     assert task.schema.names == ["b", "a"]
@@ -190,23 +192,6 @@ def test_blocks_whose_column_is_null_throughout(tmp_path: Path, values: list[Any
     in_one_task = ray.data.from_items(rows, override_num_blocks=4).repartition(1)
     tfr.write_tfrecord(in_one_task, tmp_path / "one")
     assert tfr.read_table(tmp_path / "one@*").to_pylist() == rows
-
-
-@pytest.mark.parametrize("order", [1, -1], ids=["first", "last"])
-def test_a_task_with_blocks_whose_column_is_null_throughout(tmp_path: Path, order: int) -> None:
-    """Ray has such blocks as Arrow tables and as DataFrames."""
-    pandas = pytest.importorskip("pandas")
-    from tfrecord_io.base.options.write import WriteOptions
-    from tfrecord_io.plugins.engines.ray import _add_types
-    from tfrecord_io.write.distributed import DistributedWriter
-
-    columns: list[dict[str, Any]] = [{"x": [None], "k": [1]}, {"x": [None], "k": [2]}, {"x": [[]], "k": [3]}]
-    columns = [*columns, {"x": [[1, 2]], "k": [4]}][::order]
-    for number, form in enumerate([pa.table, pandas.DataFrame]):
-        with DistributedWriter.begin(tmp_path / f"out{number}", WriteOptions()) as writer:
-            writer.commit([writer.write_part(0, _add_types(map(form, columns)))])
-        expected = [{"x": each["x"][0], "k": each["k"][0]} for each in columns]
-        assert tfr.read_table(tmp_path / f"out{number}@*").to_pylist() == expected
 
 
 class TestRayDistributed(DistributedSuite):

@@ -13,34 +13,36 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from tfrecord_io.base import BY_FUNCTION, WAIT_SECONDS, Condition, LateTypes, ReadOptions, check_keywords, condition_of
-from tfrecord_io.bytes import FORMATS
-from tfrecord_io.columns import BatchStream, Column, Schema, refuse_duckdb_types, refuse_nuls
-from tfrecord_io.errors import SchemaError, needs
-from tfrecord_io.read import (
-    CallSource,
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.kit import (
+    FORMATS,
+    Column,
+    Condition,
+    FileName,
+    LateTypes,
     LiveScan,
+    ReadOptions,
     Scan,
-    ScanHolder,
-    open_scan,
-    options_from_call,
-    plan_scan,
-    unite_parts,
+    check_keywords,
+    condition_of,
+    filesystem_of,
+    needs,
+    refuse_duckdb_types,
 )
-from tfrecord_io.store import FileName, is_url, locate
-from tfrecord_io.typing import FilesLike, StorageLike
+from tfrecord_io.typing import FilesLike, OpenedDataset, Reader, StorageLike
 
 if TYPE_CHECKING:
     import duckdb
 else:
     duckdb = LateTypes("duckdb")
 T = TypeVar("T")
+_WIDER = {pa.float16(): pa.float32()}  # of values, as DuckDB has no float16
+_WAIT_SECONDS = 1.0  # at a time: Python handles Ctrl-C that arrives just before a wait only after it
 _UNQUOTED_PATH = re.compile(r"""\b(?:from|join)\s+([^\s'"(),;]*[-@./*][^\s'"(),;]*)""", re.IGNORECASE)
 
 
@@ -98,14 +100,12 @@ def register_duckdb(
         name = str(source)
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         _check_case([view for (view,) in views if view != name], name)
-    scan = CallSource(source).dataset(
-        options_from_call(ReadOptions, register_duckdb, source, storage_options=storage_options)
-    )
-    connection.register(name, _arrow_dataset(scan, live=LiveScan(scan)))
+    scan = Scan.of(source, storage_options=storage_options)
+    connection.register(name, _arrow_dataset(scan, live=scan.live()))
 
 
 @check_keywords
-def to_duckdb(dataset: ScanHolder, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+def to_duckdb(dataset: OpenedDataset, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
     """A relation of DuckDB of this version of the files, whose queries decode only the columns and rows that they need.
 
     Parameters
@@ -113,7 +113,7 @@ def to_duckdb(dataset: ScanHolder, connection: duckdb.DuckDBPyConnection | None 
     connection : duckdb.DuckDBPyConnection, optional
         By default that of ``duckdb.sql``.
     """
-    scan: Scan = Scan.unwrap(dataset)
+    scan = Scan.of(dataset)
     with needs("duckdb"):
         import duckdb
     return (connection or duckdb.default_connection()).from_arrow(_arrow_dataset(scan))
@@ -132,22 +132,21 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
     """
     with needs("duckdb"):
         import duckdb
-    streams: list[BatchStream] = []
+    streams: list[Reader] = []
     options = ReadOptions.from_keywords(keywords)
     with duckdb.connect() as connection:
         connection.execute("SET python_enable_replacements = false")  # variables of this program are not tables
         try:
             names, urls = _find_tables(connection, sql)
-            local = replace(options, storage_options=None) if urls or is_url(target or "") else options
+            local = {**keywords, "storage_options": None} if urls or "://" in (target or "") else keywords
             paths = list(filter(_is_path, names))
             for i, name in enumerate(paths):
                 _check_case(paths[:i], name)
-                scan = CallSource(name).dataset(options if is_url(name) else local)
+                scan = Scan.of(name, **(keywords if "://" in name else local))
                 connection.register(name, _arrow_dataset(scan, streams))
             of_protocols = {url.partition("://")[0]: url for url in urls if options.storage_options is not None}
             for url in of_protocols.values():
-                filesystem = locate(url, options.storage).fsspec
-                if filesystem is not None:
+                if (filesystem := filesystem_of(url, options)) is not None:
                     connection.register_filesystem(filesystem)
             result = _interruptible(connection, connection.sql, sql)
             if result is None:
@@ -183,11 +182,11 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[..., T]
         try:
             pool.submit(run)
             while not future.done():
-                wait([future], timeout=WAIT_SECONDS)
+                wait([future], timeout=_WAIT_SECONDS)
         except BaseException:
             while not (future.cancel() or future.done()):
                 connection.interrupt()
-                wait([future], timeout=WAIT_SECONDS)
+                wait([future], timeout=_WAIT_SECONDS)
             raise
         return future.result()
 
@@ -293,15 +292,15 @@ class _Scanner:
     Each stream is appended to `streams`, for its error: DuckDB passes on only the text.
     """
 
-    def __init__(self, scan: Scan, streams: list[BatchStream] | None) -> None:
+    def __init__(self, scan: Scan, streams: list[Reader] | None) -> None:
         self._scan, self._streams = scan, streams
 
     @property
     def projected_schema(self) -> pa.Schema:
         return self._scan.schema
 
-    def to_reader(self) -> BatchStream | pa.RecordBatchReader:
-        stream = open_scan(self._scan, whole=self._scan.selection.limit is None)
+    def to_reader(self) -> Reader | pa.RecordBatchReader:
+        stream = self._scan.open(whole=self._scan.limit is None)
         if self._streams is not None:
             self._streams.append(stream)
         return (
@@ -318,7 +317,7 @@ def _is_before_2() -> bool:
 def _include_nan(part: Condition) -> Condition:
     """Include rows of NaN, which DuckDB sorts as the greatest number but leaves out of conditions before version 2."""
     part = part.replace_arguments([_include_nan(argument) for argument in part.arguments])
-    operator = BY_FUNCTION.get(part.name)
+    operator = part.operator
     if operator is None or not operator.finds_nan:
         return part
     field, bound = part.arguments
@@ -327,35 +326,13 @@ def _include_nan(part: Condition) -> Condition:
     return Condition("call", "or_kleene", arguments=(part, Condition("call", "is_nan", arguments=(field,))))
 
 
-def _arrow_dataset(scan: Scan, streams: list[BatchStream] | None = None, live: LiveScan | None = None) -> Any:
+def _arrow_dataset(scan: Scan, streams: list[Reader] | None = None, live: LiveScan | None = None) -> Any:
     """Present rows as a pyarrow Dataset, for DuckDB alone; float16, which DuckDB does not have, becomes float32."""
-    if not len(scan.schema):
-        planned = plan_scan(scan.sources, scan.options, scan.selection, only_sample=True)
-        planned.close()
-        if planned.error is not None and scan.options.damage.counts_all:
-            raise planned.error
-        reason = "the files have no columns, which a table of DuckDB needs: no feature, and no embedded schema"
-        raise SchemaError(reason, path=next(iter(scan.files), None))
-    refuse_nuls(scan.schema)
+    scan.check_has_columns(
+        "the files have no columns, which a table of DuckDB needs: no feature, and no embedded schema"
+    )
+    scan.check_names()
     return _dataset_class()(scan, streams, live)
-
-
-def _prepare_for_duckdb(scan: Scan) -> Scan:
-    resolved = scan.resolved
-    fields = (replace(f, type=_wider(f.type)) if f.encoding == Column.LIST else f for f in resolved.schema)
-    schema = Schema(fields, resolved.schema.metadata)
-    if schema != resolved.schema:
-        scan = replace(scan, resolved=replace(resolved, schema=schema), compiled=None)  # type: ignore[arg-type]
-    return scan
-
-
-def _wider(type_: pa.DataType) -> pa.DataType:
-    """Replace float16 by float32 in a type, except in parts that are stored as the bytes of the type."""
-    if pa.types.is_struct(type_):
-        return pa.struct([f if Column(f).encoding else f.with_type(_wider(f.type)) for f in type_])
-    if Column(type_).is_list:
-        return Column(type_).relist(type_.value_field.with_type(_wider(type_.value_type)))
-    return pa.float32() if type_ == pa.float16() else type_
 
 
 def _is_absent(field: pa.Field) -> bool:
@@ -365,7 +342,7 @@ def _is_absent(field: pa.Field) -> bool:
         or pa.types.is_decimal256(part)
         or (pa.types.is_decimal(part) and part.scale < 0)
         or (pa.types.is_union(part) and (part.mode == "dense" or part.type_codes != list(range(part.num_fields))))
-        for part in Column(field.type).types_within(storage=True)
+        for part in Column(field).walk(storage=True)
     )
 
 
@@ -376,9 +353,9 @@ def _dataset_class() -> type[Any]:
     class ArrowDataset(ds.Dataset):  # type: ignore[misc]
         """A pyarrow Dataset of which only the schema and the scanner exist."""
 
-        def __init__(self, given: Scan, streams: list[BatchStream] | None, live: LiveScan | None) -> None:
+        def __init__(self, given: Scan, streams: list[Reader] | None, live: LiveScan | None) -> None:
             self._given, self._streams, self._live = given, streams, live
-            self._scan = scan = _prepare_for_duckdb(given)
+            self._scan = scan = given.retype(_WIDER)
             self._absent = {field.name: field for field in scan.schema if _is_absent(field)}
             present = [field for field in scan.schema if field.name not in self._absent]
             absent = [field.with_type(pa.null()) for field in self._absent.values()]
@@ -391,14 +368,13 @@ def _dataset_class() -> type[Any]:
         def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> _Scanner:
             names = self._schema.names if columns is None else columns
             if used := [self._absent[name] for name in names if name in self._absent]:
-                type_name = Column(used[0].type, used[0].metadata).short_name
+                type_name = Column(used[0]).type_name
                 reason = f"DuckDB has no type for this column of {type_name}"
                 raise SchemaError(reason, feature=used[0].name, got=type_name, hint="leave it out of the query")
             if filter is not None and _is_before_2():
                 filter = _include_nan(condition_of(filter))
-            scan = self._scan if self._live is None else _prepare_for_duckdb(self._live.current())
-            if filter is not None:  # holds for the rows within a limit
-                scan = (scan if scan.selection.limit is None else unite_parts(scan)).filter(filter)
+            scan = self._scan if self._live is None else self._live.current().retype(_WIDER)
+            scan = scan if filter is None else scan.filter(filter)
             return _Scanner(scan if columns is None else scan.only(columns), self._streams)
 
         def __reduce__(self) -> tuple[Any, ...]:

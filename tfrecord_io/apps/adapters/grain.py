@@ -12,10 +12,8 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
-from tfrecord_io.base import check_keywords
-from tfrecord_io.read import ScanHolder
-from tfrecord_io.rows import ArraysByNumber, BatchesByNumber, RowSource, open_by_number
-from tfrecord_io.typing import Lengths, Missing
+from tfrecord_io.kit import ArraysByNumber, BatchesByNumber, Rows, check_keywords
+from tfrecord_io.typing import Lengths, Missing, OpenedDataset
 
 
 class GrainSource:
@@ -52,7 +50,7 @@ class GrainSource:
 
 @check_keywords
 def to_grain(
-    dataset: ScanHolder | RowSource,
+    dataset: OpenedDataset | Rows,
     *,
     batch_size: int | None = None,
     seed: int | None = None,
@@ -98,8 +96,7 @@ def to_grain(
         A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
     """
     return GrainSource(
-        open_by_number(
-            dataset,
+        Rows.of(dataset).by_number(
             batch_size=batch_size,
             seed=seed,
             drop_last=drop_last,

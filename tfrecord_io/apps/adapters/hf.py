@@ -8,27 +8,26 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import ColumnLayout, LateTypes, RepresentationOptions, check_keywords
-from tfrecord_io.bytes import DTYPE_KEY, Array
-from tfrecord_io.columns import (
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.kit import (
     Column,
-    RowFault,
-    empty_table,
+    ColumnLayout,
+    ImageColumns,
+    LateTypes,
+    RepresentationOptions,
+    Rows,
+    Scan,
+    TableRepresentation,
+    check_keywords,
+    cut_lists,
+    empty_batch,
     feature_descriptions,
-    int64_array,
-    list_lengths,
-    offsets_of,
-    refuse_unknown_dtypes,
-    selectable,
+    needs,
 )
-from tfrecord_io.errors import SchemaError, needs
-from tfrecord_io.read import Reader, RowFaultPolicy, Scan, ScanHolder
-from tfrecord_io.rows import ColumnRepresentation, ImageColumns, RowSource, TableRepresentation, source_of
-from tfrecord_io.typing import Lengths
+from tfrecord_io.typing import Lengths, OpenedDataset
 
 if TYPE_CHECKING:
     import datasets
@@ -38,7 +37,7 @@ else:
 
 @overload
 def to_hf(
-    dataset: ScanHolder | RowSource,
+    dataset: OpenedDataset | Rows,
     *,
     streaming: Literal[True] = True,
     shards: int | None = None,
@@ -49,7 +48,7 @@ def to_hf(
 ) -> datasets.IterableDataset: ...
 @overload
 def to_hf(
-    dataset: ScanHolder | RowSource,
+    dataset: OpenedDataset | Rows,
     *,
     streaming: Literal[False],
     shards: int | None = None,
@@ -60,7 +59,7 @@ def to_hf(
 ) -> datasets.Dataset: ...
 @overload
 def to_hf(
-    dataset: ScanHolder | RowSource,
+    dataset: OpenedDataset | Rows,
     *,
     streaming: bool,
     shards: int | None = None,
@@ -71,7 +70,7 @@ def to_hf(
 ) -> datasets.IterableDataset | datasets.Dataset: ...
 @check_keywords
 def to_hf(
-    dataset: ScanHolder | RowSource,
+    dataset: OpenedDataset | Rows,
     *,
     streaming: bool = True,
     shards: int | None = None,
@@ -111,8 +110,8 @@ def to_hf(
         A list is longer than `pad_to`, or is one of tensors or lists. Images have the mode "unchanged". A column has
         dtypes of ml_dtypes, arrays of text, times in units that Arrow does not have, or arrays without elements.
     """
-    source = source_of(dataset)
-    refuse_unknown_dtypes(source.schema, "datasets")
+    source = Rows.of(dataset)
+    Column.check_dtypes(source.schema, "datasets")
     for field in source.schema:
         if isinstance(field.type, pa.FixedShapeTensorType) and 0 in field.type.shape:
             reason = f"datasets has no arrays without elements, such as of shape {tuple(field.type.shape)}"
@@ -124,7 +123,7 @@ def to_hf(
     with needs("hf"):
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
-    empty = images.decode(lists.apply(empty_table(source.schema)))
+    empty = images.decode(lists.apply(_empty_table(source.schema)))
     if not streaming:
         if images:
             table = pa.concat_tables([_plain(empty), *(table for _, table in _tables([source], lists, images))])
@@ -146,7 +145,7 @@ def _features(schema: pa.Schema) -> datasets.Features:
     """
     import datasets
 
-    features = datasets.Features.from_arrow_schema(_plain(empty_table(schema)).schema)
+    features = datasets.Features.from_arrow_schema(_plain(_empty_table(schema)).schema)
     for name, description in feature_descriptions(schema).items():
         features[name] = _apply_description(features[name], description)
     return features
@@ -180,8 +179,7 @@ class _ListLengths:
 
     def __init__(self, schema: pa.Schema, options: RepresentationOptions, images: ImageColumns) -> None:
         representation = TableRepresentation(schema, options, complete=False)  # refuses names and types
-        varying = [field.name for field in representation.fields if ColumnRepresentation.varies(field.type)]
-        layouts = {name: options.layout_of(name) for name in varying}
+        layouts = {field.name: options.layout_of(field.name) for field in representation.fields if Column(field).varies}
         self._layouts = {name: layout for name, layout in layouts.items() if layout != ColumnLayout()}
         types = dict(zip(schema.names, schema.types, strict=True))
         for name, layout in self._layouts.items():
@@ -199,40 +197,11 @@ class _ListLengths:
         """Truncate and pad the lists of a table."""
         for name, layout in self._layouts.items():
             at, column = table.schema.get_field_index(name), table.column(name).combine_chunks()
-            lists, lengths = _cut_lists(column, layout, table.schema.field(name))
+            lists, lengths = cut_lists(column, layout, table.schema.field(name))
             table = table.set_column(at, pa.field(name, lists.type, metadata=table.schema.field(name).metadata), lists)
             if layout.length is not None:
                 table = table.append_column(f"{name}/length", pa.array(lengths))
         return table
-
-
-def _cut_lists(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[pa.Array, Array]:
-    """Truncate lists, and pad them if the layout has a length; with the number of values of each list."""
-    import pyarrow.compute as pc
-
-    full_lengths = list_lengths(lists)
-    lengths = full_lengths if layout.max_length is None else np.minimum(full_lengths, layout.max_length)
-    begins = np.cumsum(full_lengths) - (lengths if layout.from_left else full_lengths)
-    values, missing = selectable(lists.flatten()), lists.is_null()
-    if layout.length is None:
-        at = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-        offsets = pa.array(offsets_of(lengths).astype(Column(lists.type).offset_dtype))
-        return type(lists).from_arrays(offsets, values.take(int64_array(at)), type=lists.type, mask=missing), lengths
-    if (lengths > layout.length).any():
-        row, advice = int((lengths > layout.length).argmax()), "pass max_length= to truncate longer ones"
-        reason = f"a list has {lengths[row]} values, but {layout.named_by} has room for {layout.length}"
-        raise SchemaError(reason, feature=field.name, got=int(lengths[row]), hint=advice)
-    places = np.arange(layout.length)
-    padding = (places >= lengths[:, None]).ravel()
-    at = np.where(padding, 0, (begins[:, None] + places).ravel())
-    fill = pa.scalar(
-        ColumnRepresentation.pad_value(
-            layout.pad_value, Column(field.type.value_field).rows(values.slice(0, 0)).values.dtype, field.name
-        ),
-        values.type,
-    )
-    padded = pc.if_else(pa.array(padding), fill, values.take(pa.array(at, mask=padding)))
-    return pa.FixedSizeListArray.from_arrays(padded, layout.length, mask=missing), lengths
 
 
 def _tables(pieces: Sequence[Any], lists: _ListLengths, images: ImageColumns) -> Iterator[tuple[int, pa.Table]]:
@@ -241,21 +210,12 @@ def _tables(pieces: Sequence[Any], lists: _ListLengths, images: ImageColumns) ->
     for piece in pieces:
         with closing(piece.batches()) as batches:
             tables = (lists.apply(pa.Table.from_batches([batch])) for batch in batches)
-            decoded = _decode_images(tables, images, batches, piece) if images else tables
+            decoded = images.decode_all(tables, batches, piece.options) if images else tables
             yield from ((next(number), _plain(table)) for table in decoded)
 
 
-def _decode_images(tables: Iterator[pa.Table], images: ImageColumns, batches: Any, piece: Any) -> Iterator[pa.Table]:
-    """Decode the images in the tables of a piece; damaged ones are left out if the ``on_error`` of a reader says so."""
-    policy = RowFaultPolicy(batches if isinstance(batches, Reader) else None, piece.options.on_error)
-    for table in tables:
-        for part in images.parts(table, policy.leave_out):
-            if isinstance(part, RowFault):
-                policy.end(part)
-                return
-            yield part
-        policy.first_row += len(table)
-    policy.warn_of_left_out()
+def _empty_table(schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches([empty_batch(schema)])
 
 
 def _plain(table: pa.Table) -> pa.Table:
@@ -275,7 +235,7 @@ def _plain_array(array: pa.Array, field: pa.Field) -> pa.Array:
     if not isinstance(array, pa.ExtensionArray):
         return array
     storage = array.storage
-    if (field.metadata or {}).get(DTYPE_KEY) == b"bool":  # tensors have bools as uint8
+    if Column(field).is_bool_tensor:  # which Arrow has as uint8
         bools = pa.list_(pa.bool_(), getattr(storage.type, "list_size", -1))
         is_fixed = isinstance(array.type, pa.FixedShapeTensorType)
         storage = storage.cast(bools if is_fixed else pa.struct([("data", bools), storage.type.field("shape")]))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.rows import ColumnRepresentation
 
 
 def split_masks(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def split_masks(arrays: Mapping[str, Any]) -> dict[str, Any]:
             pairs[name] = array
             continue
         pairs[name] = array.data
-        mask = f"{name}/{ColumnRepresentation.MASK}"
+        mask = f"{name}/mask"
         if mask in arrays:
             reason = f'two arrays would have the name "{mask}"'
             raise SchemaError(reason, feature=name, hint="exclude one of the columns")

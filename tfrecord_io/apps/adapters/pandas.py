@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.apps import api
-from tfrecord_io.base import check_keywords
+from tfrecord_io.kit import check_keywords
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,10 +26,12 @@ def register_pandas() -> None:
     """
     import pandas as pd
 
-    def to_tfrecord(self: pd.DataFrame, path: Any, **options: Any) -> Any:
-        return api.write_tfrecord(self, path, **options)
+    import tfrecord_io as tfr
 
-    to_tfrecord.__doc__ = api.write_tfrecord.__doc__
+    def to_tfrecord(self: pd.DataFrame, path: Any, **options: Any) -> Any:
+        return tfr.write_tfrecord(self, path, **options)
+
+    to_tfrecord.__doc__ = tfr.write_tfrecord.__doc__
     to_tfrecord.__qualname__ = "DataFrame.to_tfrecord"  # in errors about its arguments
-    pd.read_tfrecord = api.read_tfrecord
+    pd.read_tfrecord = tfr.read_tfrecord
     pd.DataFrame.to_tfrecord = to_tfrecord

@@ -11,30 +11,21 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import (
-    BY_SYMBOL,
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.kit import (
     OPERATORS,
+    Column,
     Condition,
     LateTypes,
-    Operand,
+    LiveScan,
     Operator,
-    ReadOptions,
+    Scan,
     check_keywords,
     condition_of,
+    empty_batch,
+    needs,
 )
-from tfrecord_io.columns import Column, empty_batch, refuse_nuls
-from tfrecord_io.errors import SchemaError, needs
-from tfrecord_io.read import (
-    CallSource,
-    LiveScan,
-    RowFilter,
-    Scan,
-    ScanHolder,
-    exclude_rows,
-    open_scan,
-    options_from_call,
-)
-from tfrecord_io.typing import FilesLike, StorageLike
+from tfrecord_io.typing import FilesLike, OpenedDataset, StorageLike
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,16 +68,14 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `tfrecord_io.dataset`.
     """
-    scan = CallSource(source).dataset(
-        options_from_call(ReadOptions, scan_polars, source, storage_options=storage_options)
-    )
-    return _lazy_frame(scan, LiveScan(scan))
+    scan = Scan.of(source, storage_options=storage_options)
+    return _lazy_frame(scan, scan.live())
 
 
 @check_keywords
-def to_polars(dataset: ScanHolder) -> pl.LazyFrame:
+def to_polars(dataset: OpenedDataset) -> pl.LazyFrame:
     """A polars LazyFrame of this version of the files; see `tfrecord_io.scan_polars`, which looks them up again."""
-    scan: Scan = Scan.unwrap(dataset)
+    scan = Scan.of(dataset)
     return _lazy_frame(scan, scan)
 
 
@@ -94,7 +83,7 @@ def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
     with needs("polars"):
         import polars as pl
         from polars.io.plugins import register_io_source
-    refuse_nuls(scan.schema)
+    scan.check_names()
     absent = [field.name for field in scan.schema if _is_absent(field)]
     present = [field for field in scan.schema if field.name not in absent]
     empty = empty_batch(pa.schema([field.with_type(_widen_decimals(field.type)) for field in present]))
@@ -114,7 +103,7 @@ def _is_absent(field: pa.Field) -> bool:
         or (t.is_fixed_size_binary(part) and not part.byte_width)
         or (isinstance(part, pa.BaseExtensionType) and _widen_decimals(part.storage_type) != part.storage_type)
         or (t.is_timestamp(part) and part.tz is not None and not _has_zone(part.tz))
-        for part in Column(field.type).types_within(storage=True)
+        for part in Column(field).walk(storage=True)
     )
 
 
@@ -152,7 +141,7 @@ def _frames(
     if columns is not None:
         scan = scan.only(columns)
     if (absent := next(filter(_is_absent, scan.schema), None)) is not None:
-        type_name = Column(absent).short_name
+        type_name = Column(absent).type_name
         advice = "leave it out of the query"
         advice_cli = "leave it out of the query"
         if t.is_timestamp(absent.type):
@@ -160,14 +149,14 @@ def _frames(
             advice_cli += ", or declare it in UTC by --type"
         reason = f"polars has no type for this column of {type_name}"
         raise SchemaError(reason, feature=absent.name, got=type_name, hint=advice, hint_cli=advice_cli)
-    if predicate is not None and rows is None and scan.selection.limit is None:
+    if predicate is not None and rows is None and scan.limit is None:
         condition = _translate_predicate(predicate, scan.schema)
-        scan = scan if condition is None else exclude_rows(scan, condition)
+        scan = scan if condition is None else scan.exclude(condition)
     if rows is not None:
         scan = scan.limit_rows(rows)
         size = max(1, min(scan.options.batch_size, batch_size or rows, rows))
         scan = scan.with_options(batch_size=size)
-    with open_scan(scan, whole=rows is None) as reader:
+    with scan.open(whole=rows is None) as reader:
         wide = pa.schema([field.with_type(_widen_decimals(field.type)) for field in scan.schema])
         is_wide = wide.equals(scan.schema)
         for batch in reader:
@@ -193,11 +182,9 @@ def _translate_predicate(predicate: pl.Expr, schema: pa.Schema) -> Condition | N
         return None
     try:
         node = json.loads(predicate.meta.serialize(format="json"))
-        condition = _condition(node, schema)
-        RowFilter.for_schema(condition, schema)
+        return condition_of(_condition(node, schema), schema)
     except (_Untranslated, SchemaError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, RecursionError):
         return None  # also if another version of polars writes its expressions in another form
-    return condition
 
 
 def _condition(node: Any, schema: pa.Schema) -> Condition:
@@ -216,7 +203,10 @@ def _condition(node: Any, schema: pa.Schema) -> Condition:
         return Condition.any_of([_condition(left, schema), _condition(right, schema)])
     operator = _operator(op)
     if _only(left)[0] == "Literal":
-        left, right, operator = right, left, BY_SYMBOL[operator.mirrored or ""]
+        left, right, mirror = right, left, operator.mirror()
+        if mirror is None:
+            raise _Untranslated
+        operator = mirror
     return _operation(operator, [left, right], schema)
 
 
@@ -271,7 +261,7 @@ def _operation(operator: Operator, inputs: list[Any], schema: pa.Schema) -> Cond
     literals = [_literal(node, schema.field(name).type) for node in inputs[1:]]
     if operator.mirrored != operator.symbol and any(t.is_boolean(literal.type) for literal in literals):
         raise _Untranslated
-    operand = literals if operator.operand is Operand.PAIR else next(iter(literals), None)
+    operand = literals if operator.takes_pair else next(iter(literals), None)
     condition = condition_of([(name, operator.symbol, operand)])
     if not operator.finds_nan or not t.is_floating(schema.field(name).type):
         return condition

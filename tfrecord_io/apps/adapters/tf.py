@@ -7,29 +7,38 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
-from tfrecord_io.base import ColumnLayout, LateTypes, check_keywords, refuse_matrices
-from tfrecord_io.bytes import Array, extension_of, is_text_dtype
-from tfrecord_io.columns import Column, leaf_fields, offsets_of
-from tfrecord_io.errors import DecodeError, SchemaError, needs
-from tfrecord_io.read import ScanHolder
-from tfrecord_io.rows import ArrayIterator, BatchForm, ColumnRepresentation, ImageDecoder, RowSource, iterate
-from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
+from tfrecord_io.errors import DecodeError, SchemaError
+from tfrecord_io.kit import (
+    Column,
+    ColumnLayout,
+    ColumnRepresentation,
+    Dtype,
+    LateTypes,
+    RepresentationOptions,
+    Rows,
+    check_keywords,
+    needs,
+)
+from tfrecord_io.typing import ArrayIterator, ArrayLayout, Lengths, Missing, OpenedDataset, UnevenParts
 
 if TYPE_CHECKING:
     import tensorflow as tf
 else:
     tf = LateTypes("tensorflow")
+Array = npt.NDArray[Any]
+
 _SEED_BITS = 48
 _NO_VALUE = "a record has no value, and a tensor cannot mark missing values"
 
 
 @check_keywords
 def to_tf(
-    dataset: ScanHolder | RowSource,
+    dataset: OpenedDataset | Rows,
     *,
     batch_size: int,
     shuffle_buffer: int | None = None,
@@ -76,11 +85,10 @@ def to_tf(
     TypeError, ValueError
         A keyword does not exist, or its value is invalid.
     """
-    refuse_matrices(ragged, "TensorFlow")
+    RepresentationOptions.refuse_matrices(ragged, "TensorFlow")
     with needs("tf"):
         import tensorflow as tf
-    iteration = iterate(
-        dataset,
+    iteration = Rows.of(dataset).iterate(
         batch_size=batch_size,
         shuffle_buffer=shuffle_buffer,
         seed=seed,
@@ -133,14 +141,12 @@ class _Columns:
         self.spec: dict[str, Any] = {}  # tf.TypeSpec by name
         self._text: set[str] = set()
         self._ragged: dict[str, np.dtype[Any]] = {}
-        for field in leaf_fields(iteration.schema):
+        for field in Column.leaves(iteration.schema):
             column = ColumnRepresentation(field, options, False, iteration.lengths.get(field.name))
-            empty = column.represent([pa.nulls(0, field.type)], None)
-            no_rows = np.empty(0, np.int64)
-            for name, array in empty.slice(0, 0, BatchForm(bins=no_rows, segments=no_rows)).items():
-                self._add(name, array, field=field, layout=options.layout_of(field.name), decoder=column.decoder)
+            for name, array in column.empty_arrays().items():
+                self._add(name, array, column=column, field=field, layout=options.layout_of(field.name))
 
-    def _add(self, name: str, array: Any, field: pa.Field, layout: ColumnLayout, decoder: ImageDecoder | None) -> None:
+    def _add(self, name: str, array: Any, column: ColumnRepresentation, field: pa.Field, layout: ColumnLayout) -> None:
         """Describe the tensors of an array, of which `array` has no rows."""
         import tensorflow as tf
 
@@ -148,20 +154,17 @@ class _Columns:
             is_bytes_list = Column(field.type.value_type).is_bytes
             self._add_ragged(name, array[0] if is_bytes_list or array[0].dtype.kind != "O" else _list_values(field))
             return
-        is_padded = (
-            name == field.name
-            and layout.ragged == "pad"
-            and (decoder is not None or ColumnRepresentation.varies(field.type))
-        )
+        is_padded = name == field.name and layout.ragged == "pad" and (column.is_image or Column(field).varies)
         inner = array.shape[1:]
         if is_padded:
-            inner = _padded_shape(array, field, layout) if decoder is None else decoder.padded_shape(layout.length)
-        type_ = field.type.value_type if array.ndim > 1 and Column(field.type).is_list else field.type
-        if is_text_dtype(array.dtype) or (decoder is None and array.dtype.kind == "O" and Column(type_).is_bytes):
+            is_image = column.is_image
+            inner = column.padded_image_shape(layout.length) if is_image else _padded_shape(array, field, layout)
+        type_ = field.type.value_type if array.ndim > 1 and Column(field).is_list else field.type
+        if array.dtype.kind == "T" or (not column.is_image and array.dtype.kind == "O" and Column(type_).is_bytes):
             self._text.add(name)
             self.spec[name] = tf.TensorSpec((self._rows, *inner), tf.string)
         elif array.dtype.kind == "O":
-            self._add_ragged(name, _list_values(field) if decoder is None else _image_values(decoder))
+            self._add_ragged(name, _image_values(column, field.name) if column.is_image else _list_values(field))
         else:
             self.spec[name] = tf.TensorSpec((self._rows, *inner), _dtype(name, array))
         if self._masks:
@@ -203,7 +206,8 @@ class _Columns:
             return np.ma.MaskedArray(cells, missing | np.ma.getmaskarray(array))
         if missing.any():
             advice = 'pass missing="mask", or declare a default with schema='
-            raise DecodeError(_NO_VALUE, feature=name, hint=advice)
+            advice_cli = "declare a default with --schema"
+            raise DecodeError(_NO_VALUE, feature=name, hint=advice, hint_cli=advice_cli)
         return cells
 
     def _tensor(self, name: str, array: Any) -> Any:
@@ -225,7 +229,7 @@ class _Columns:
         present = [cell for cell in array if cell is not None]
         values = np.concatenate(present) if present else np.empty(0, self._ragged[name])
         lengths = np.array([0 if cell is None else len(cell) for cell in array], np.int64)
-        return tf.RaggedTensor.from_row_splits(_numbers(values), offsets_of(lengths))
+        return tf.RaggedTensor.from_row_splits(_numbers(values), np.append(0, np.cumsum(lengths)))
 
 
 def _cells(array: Array) -> tuple[Array, Array]:
@@ -241,39 +245,36 @@ def _list_values(field: pa.Field) -> Array:
     if array is None or array.dtype.kind == "O":
         reason = f"TensorFlow has no tensor for rows of {field.type}"
         has_strings = values is not None and (t.is_dictionary(values) or Column(values).is_text_or_bytes)
-        is_padded = has_strings or Column(field.type).is_variable_shape_tensor
+        is_padded = has_strings or Column(field).is_variable_tensor
         advice = 'exclude it, or pass ragged="pad"' if is_padded else "exclude it"
         raise SchemaError(reason, feature=field.name, got=str(field.type), hint=advice)
     return array
 
 
-def _image_values(decoder: ImageDecoder) -> Array:
+def _image_values(column: ColumnRepresentation, name: str) -> Array:
     """Empty array with the shape of the images in lists; SchemaError if sizes vary, or images are not in lists."""
-    if decoder.in_lists and decoder.size is not None:
-        return np.empty((0, *decoder.size), decoder.dtype)
+    if (images := column.no_images()) is not None:
+        return images
     advice = 'declare tfr.image(resize=(height, width)), or its whole shape; or pass ragged="pad"'
     advice_cli = "its whole shape"
     raise SchemaError(
-        "images whose size varies are not a tensor of TensorFlow",
-        feature=decoder.feature,
-        hint=advice,
-        hint_cli=advice_cli,
+        "images whose size varies are not a tensor of TensorFlow", feature=name, hint=advice, hint_cli=advice_cli
     )
 
 
 def _padded_shape(array: Array, field: pa.Field, layout: ColumnLayout) -> tuple[int | None, ...]:
     """Shape of padded rows; None for a length that depends on the longest row of a batch, or on the bucket."""
-    if Column(field.type).is_variable_shape_tensor:
-        declared: Sequence[int | None] = Column(field.type).axes
+    if Column(field).is_variable_tensor:
+        declared: Sequence[int | None] = Column(field).axes
     else:
-        declared = Column(field).declared_shape or (None, *array.shape[2:])
+        declared = Column(field).list_shape or (None, *array.shape[2:])
     return (None if layout.bucketed else layout.length, *declared[1:])
 
 
 def _dtype(name: str, array: Array) -> Any:
     import tensorflow as tf
 
-    row = extension_of(array.dtype)
+    row = Dtype.find_extension(array.dtype)
     if row is not None and not row.is_in_tf_data:
         raise SchemaError(f"tf.data has no {row.name}", feature=name, got=row.name, hint="leave it out by select")
     return tf.as_dtype(_numbers(array[:0]).dtype)

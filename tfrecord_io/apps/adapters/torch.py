@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import LateTypes, check_integer, check_keywords, refuse_matrices
-from tfrecord_io.errors import needs
-from tfrecord_io.read import ScanHolder
-from tfrecord_io.rows import RowSource, iterate, open_by_number
-from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
+from tfrecord_io.kit import LateTypes, RepresentationOptions, Rows, check_integer, check_keywords, needs
+from tfrecord_io.typing import ArrayLayout, Lengths, Missing, OpenedDataset, UnevenParts
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +16,7 @@ else:
 
 @check_keywords
 def to_torch(
-    dataset: ScanHolder | RowSource,
+    dataset: OpenedDataset | Rows,
     *,
     batch_size: int | None = None,
     shuffle_buffer: int | None = None,
@@ -76,14 +73,13 @@ def to_torch(
     TypeError, ValueError
         A keyword does not exist, or its value is invalid.
     """
-    refuse_matrices(ragged, "torch")
+    RepresentationOptions.refuse_matrices(ragged, "torch")
     with needs("torch"):
         from tfrecord_io.apps.adapters.torch_datasets import TFRecordStream
     workers = check_integer("workers", workers, 0, optional=True)
     if batch_size is None and bucket_by is not None:
         raise ValueError("bucket_by= makes batches of similar length: pass batch_size=, that of the last bucket")
-    iteration = iterate(
-        dataset,
+    iteration = Rows.of(dataset).iterate(
         batch_size=batch_size or 1,
         worker=rank,
         shuffle_buffer=shuffle_buffer,
@@ -104,7 +100,7 @@ def to_torch(
 
 @check_keywords
 def to_torch_map(
-    dataset: ScanHolder | RowSource,
+    dataset: OpenedDataset | Rows,
     *,
     batch_size: int | None = None,
     seed: int | None = None,
@@ -153,8 +149,7 @@ def to_torch_map(
     with needs("torch"):
         from tfrecord_io.apps.adapters.torch_datasets import TFRecordRows
     return TFRecordRows(
-        open_by_number(
-            dataset,
+        Rows.of(dataset).by_number(
             batch_size=batch_size,
             seed=seed,
             drop_last=drop_last,

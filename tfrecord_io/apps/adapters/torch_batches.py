@@ -14,10 +14,13 @@ from types import FrameType, NoneType
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
-from tfrecord_io.bytes import Array, extension_of
+from tfrecord_io.kit import Dtype
+
+Array = npt.NDArray[Any]
 
 _ALIGNMENT = 64
 # Without shared memory, torch sends batches of more bytes in less time.
@@ -51,7 +54,7 @@ def tensor_of(array: Array) -> torch.Tensor | list[Any]:
         array = array.copy()
     if kind in "mM":
         return torch.from_numpy(array.view(np.int64))
-    if (row := extension_of(array.dtype)) is None:
+    if (row := Dtype.find_extension(array.dtype)) is None:
         return torch.from_numpy(array)
     if row.torch != row.name:  # the wider dtype, which torch has
         return torch.from_numpy(array.astype(row.wide))

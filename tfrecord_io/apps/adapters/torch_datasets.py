@@ -22,10 +22,9 @@ import torch
 from torch import distributed
 from torch.utils.data import Dataset, IterableDataset, default_convert, get_worker_info
 
-from tfrecord_io.apps.adapters.torch_batches import WorkerBatch, is_sent, tensor_of, tensors_of
-from tfrecord_io.base import INT64_MAX, cached_property, check_integer, counted
-from tfrecord_io.bytes import Array
-from tfrecord_io.rows import ArrayIterator, ArraysByNumber, BatchesByNumber, workers_in_state
+from tfrecord_io.apps.adapters.torch_batches import Array, WorkerBatch, is_sent, tensor_of, tensors_of
+from tfrecord_io.kit import ArraysByNumber, BatchesByNumber, check_integer, counted, workers_in_state
+from tfrecord_io.typing import ArrayIterator
 
 _SEED_BITS = 48
 _EPOCH_SLOTS = 1024
@@ -207,7 +206,7 @@ class _EpochNumbers:
 
     @seed.setter
     def seed(self, seed: int) -> None:
-        seed = check_integer("seed", seed, 0, INT64_MAX)
+        seed = check_integer("seed", seed, 0, 2**63 - 1)
         self.table[0] = seed
 
     def set(self, epoch: int) -> None:
@@ -360,15 +359,14 @@ class _LazyBatch(Sequence[dict[str, Any]]):
 
     def __init__(self, tensors: dict[str, Any], count: int) -> None:
         self.tensors, self._count = tensors, count
-
-    @cached_property
-    def _rows(self) -> list[dict[str, Any]]:
-        return [_row(self.tensors, row) for row in range(self._count)]
+        self._rows: list[dict[str, Any]] | None = None
 
     def __len__(self) -> int:
         return self._count
 
     def __getitem__(self, row: Any) -> Any:
+        if self._rows is None:
+            self._rows = [_row(self.tensors, number) for number in range(self._count)]
         return self._rows[row]
 
 

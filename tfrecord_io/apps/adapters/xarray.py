@@ -11,27 +11,38 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from tfrecord_io.base import LateTypes, ReadOptions, RepresentationOptions, check_keywords
-from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Column, RowFault, dimension_names, empty_batch, empty_table, selectable
-from tfrecord_io.errors import TFRecordError, needs
-from tfrecord_io.read import CallSource, Scan, ScanHolder, count_scan, options_from_call, read_scan
-from tfrecord_io.rows import ColumnRepresentation, ScanLookup, TableRepresentation
-from tfrecord_io.store import RandomAccessFile, Source
+from tfrecord_io.kit import (
+    Column,
+    LateTypes,
+    ReadOptions,
+    RepresentationOptions,
+    RowFault,
+    RowLookup,
+    Scan,
+    TableRepresentation,
+    check_keywords,
+    empty_batch,
+    needs,
+)
+from tfrecord_io.typing import OpenedDataset
 
 if TYPE_CHECKING:
     import xarray as xr
 else:
     xr = LateTypes("xarray")
+Array = npt.NDArray[Any]
+
+_RECORD = "record"  # the dimension of the rows
 _WITHOUT = {"offset", "limit", "on_error", "progress", "batch_size", "batch_bytes"}  # keywords of other reads
 _KEYWORDS = tuple(f.name for f in fields(ReadOptions) if f.name not in _WITHOUT)
 _FILLED = "fcmM"  # dtype kinds that have a missing value: NaN, NaT
 
 
 @check_keywords
-def to_xarray(dataset: ScanHolder | Scan) -> xr.Dataset:
+def to_xarray(dataset: OpenedDataset | Scan) -> xr.Dataset:
     """An xarray Dataset with the dimension ``record``, whose variables are read when they are indexed.
 
     Missing values are NaN, NaT, or None in object arrays of text, bytes and lists; a missing integer or bool is an
@@ -42,89 +53,30 @@ def to_xarray(dataset: ScanHolder | Scan) -> xr.Dataset:
     dataset with a filter, `offset`, `limit` or another `on_error` than "raise" is read at once, as its rows have no
     known numbers.
     """
-    scan: Scan = Scan.unwrap(dataset)
+    scan = Scan.of(dataset)
     with needs("xarray"):
         import xarray as xr
         from xarray.core.indexing import LazilyIndexedArray
-    is_part = bool(scan.chooses_rows) or not scan.options.damage.counts_all
-    is_part |= any(source.derived is not None for source in scan.sources)
-    rows = _TableLookup(read_scan(scan)) if is_part else _rows(scan)
+    rows = scan.lookup()
     variables = {}
-    sizes = {Column.ROW_DIMENSION: len(rows)}
+    sizes = {_RECORD: len(rows)}
     for column in scan.schema.names:
-        field, of_column = scan.schema.field(column), rows.rescan(scan.only([column]))
-        for name, empty in _arrays(empty_table(pa.schema([field])), scan).items():
+        field, of_column = scan.schema.field(column), rows.only([column])
+        for name, empty in _arrays(_empty_table(pa.schema([field])), scan).items():
             shape = (len(rows), *empty.shape[1:])
-            inner = dimension_names(name, shape[1:], Column(field).dimensions if name == column else [], sizes)
+            inner = Column(field.with_name(name)).dimensions(shape[1:], sizes, stated=name == column)
             array = _backend_array()(_Column(of_column, scan, name), shape, empty.dtype)
-            values = array.read((slice(None),) * len(shape)) if is_part else LazilyIndexedArray(array)
+            values = array.read((slice(None),) * len(shape)) if rows.is_in_memory else LazilyIndexedArray(array)
             # Without fastpath, None among text becomes NaN.
-            variables[name] = xr.Variable(
-                (Column.ROW_DIMENSION, *inner), values, Column(field).attributes, fastpath=True
-            )
+            variables[name] = xr.Variable((_RECORD, *inner), values, Column(field).attributes, fastpath=True)
     return xr.Dataset(variables)
 
 
-# ---- rows by number, with the methods of a `ScanLookup`
-
-
-@dataclass(slots=True)
-class _TableLookup:
-    """Rows of a table by number."""
-
-    rows: pa.Table
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def rescan(self, scan: Scan) -> _TableLookup:
-        return _TableLookup(self.rows.select(scan.schema.names))
-
-    def table(self, numbers: Array) -> pa.Table:
-        return selectable(self.rows).take(pa.array(numbers))
-
-    def row_error(self, fault: RowFault) -> TFRecordError:
-        return fault.to_error(None, None)
-
-
-@dataclass(slots=True)
-class _SequentialLookup:
-    """Rows of files of which some are compressed: the rows before the first wanted one are skipped."""
-
-    scan: Scan
-    count: int
-
-    def __len__(self) -> int:
-        return self.count
-
-    def rescan(self, scan: Scan) -> _SequentialLookup:
-        return _SequentialLookup(scan, self.count)
-
-    def table(self, numbers: Array) -> pa.Table:
-        begin, end = (int(numbers.min()), int(numbers.max()) + 1) if len(numbers) else (0, 0)
-        return selectable(read_scan(self.scan.with_selection(offset=begin, limit=end - begin))).take(
-            pa.array(numbers - begin)
-        )
-
-    def row_error(self, fault: RowFault) -> TFRecordError:
-        return fault.to_error(None, fault.row)
-
-
-def _rows(scan: Scan) -> ScanLookup | _SequentialLookup:
-    compression = scan.options.compression
-    if compression not in (None, "infer") or (compression and any(map(_is_compressed, scan.sources))):
-        return _SequentialLookup(scan, count_scan(scan))
-    return ScanLookup(scan)
-
-
-def _is_compressed(source: Source) -> bool:
-    if source.span is not None:  # only plain files are split
-        return False
-    with RandomAccessFile.open(source) as file:
-        return file.codec is not None
-
-
 # ---- arrays
+
+
+def _empty_table(schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches([empty_batch(schema)])
 
 
 def _arrays(table: pa.Table, scan: Scan) -> dict[str, Array]:
@@ -134,9 +86,7 @@ def _arrays(table: pa.Table, scan: Scan) -> dict[str, Array]:
     empty = empty_batch(table.schema)
     arrays = TableRepresentation.slice(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)
     for column in representation.images & {*arrays}:
-        _refuse_missing(
-            arrays.pop(f"{column}/{ColumnRepresentation.MASK}", np.zeros(0, np.bool_)), column, arrays[column].dtype
-        )
+        _refuse_missing(arrays.pop(f"{column}/mask", np.zeros(0, np.bool_)), column, arrays[column].dtype)
     return {name: _fill_missing(array, name) for name, array in arrays.items()}
 
 
@@ -169,7 +119,7 @@ def _fill_missing(array: Any, name: str) -> Array:
 class _Column:
     """Data of a variable: an array of some rows."""
 
-    rows: ScanLookup | _TableLookup | _SequentialLookup  # of the column that the array belongs to
+    rows: RowLookup  # of the column that the array belongs to
     scan: Scan
     name: str
 
@@ -232,9 +182,7 @@ def _backend() -> type[Any]:
             self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None, **keywords: Any
         ) -> xr.Dataset:
             dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-            scan = CallSource(filename_or_obj).dataset(
-                options_from_call(ReadOptions, None, filename_or_obj, **keywords)
-            )
+            scan = Scan.of(filename_or_obj, **keywords)
             return to_xarray(scan.only([name for name in scan.schema.names if name not in dropped]))
 
     return TFRecordBackend

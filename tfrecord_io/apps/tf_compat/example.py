@@ -16,13 +16,13 @@ from tfrecord_io.bytes import (
     FOOTER_BYTES,
     MAX_RECORD_BYTES,
     ColumnBuffers,
+    Dtype,
     Feature,
     Kind,
     Plan,
     Text,
     crc32c,
     delimited_field,
-    extension_of,
     get_engine,
     has_missing,
     image_advice,
@@ -253,7 +253,7 @@ def _as_array(column: ColumnBuffers) -> Any:
 def _items(value: Any) -> Any:
     """Convert a scalar, a sequence or an array to a list or a one-dimensional array."""
     if not isinstance(value, np.ndarray | np.generic) and callable(getattr(value, "numpy", None)):
-        is_extension = hasattr(value, "float") and extension_of(getattr(value, "dtype", "")) is not None
+        is_extension = hasattr(value, "float") and Dtype.find_extension(getattr(value, "dtype", "")) is not None
         value = (value.float() if is_extension else value).numpy()  # of PyTorch, whose extensions are floats
     if has_missing(value):
         kind = "masked" if isinstance(value, np.ma.MaskedArray | list | tuple) else "missing"
@@ -262,7 +262,7 @@ def _items(value: Any) -> Any:
             advice if isinstance(value, np.ma.MaskedArray) else "fill it, leave it out, or pass None for the feature"
         )
         raise EncodeError(f"a {kind} value: the values of a feature cannot be missing individually", hint=advice)
-    if (row := extension_of(getattr(value, "dtype", None))) is not None:
+    if (row := Dtype.find_extension(getattr(value, "dtype", None))) is not None:
         value = value.astype(row.wide)
     if hasattr(value, "__array__") and not isinstance(value, np.generic):
         value = np.asarray(value)

@@ -21,8 +21,8 @@ from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 class ColumnLayout:
     """How the lists of one column are represented."""
 
-    ragged: ArrayLayout | None = None
-    pad_value: Any = 0
+    ragged: ArrayLayout | None = None  # the form of the arrays
+    pad_value: Any = 0  # in padded rows
     max_length: int | None = None  # longer lists are truncated
     from_left: bool = False  # truncated lists keep their last values, not their first
     length: int | None = None  # of each row of a padded array; None: that of the longest list
@@ -73,13 +73,6 @@ def has_matrices(ragged: Any) -> bool:
     return "csr" in (ragged.values() if isinstance(ragged, Mapping) else [ragged])
 
 
-def refuse_matrices(ragged: Any, library: str) -> None:
-    """Raise ValueError for matrices of scipy.sparse, which a library does not take."""
-    if has_matrices(ragged):
-        advice = 'pass ragged="offsets", or take the batches of iter_arrays(ragged="csr")'
-        raise ValueError(f"ragged='csr' makes matrices of scipy, not tensors of {library}; {advice}")
-
-
 @dataclass(frozen=True, kw_only=True)
 class RepresentationOptions(ReadOptions):
     """Keywords of the representation of columns as arrays; see `tfrecord_io.read_arrays`."""
@@ -115,6 +108,13 @@ class RepresentationOptions(ReadOptions):
         """True if an option says how lists are represented."""
         by_column = isinstance(self.pad_value, Mapping)  # a value without them pads nothing
         return by_column or not (self.ragged is None and self.max_length is None and self.pad_to is None)
+
+    @staticmethod
+    def refuse_matrices(ragged: Any, library: str) -> None:
+        """Raise ValueError for matrices of scipy.sparse, which a library does not take."""
+        if has_matrices(ragged):
+            advice = 'pass ragged="offsets", or take the batches of iter_arrays(ragged="csr")'
+            raise ValueError(f"ragged='csr' makes matrices of scipy, not tensors of {library}; {advice}")
 
     def layouts(self) -> dict[str, ColumnLayout]:
         """The layouts of the columns that options name."""
@@ -231,6 +231,13 @@ class IterOptions(RepresentationOptions):
     @property
     def has_layouts(self) -> bool:
         return self.arranges or super().has_layouts
+
+    @staticmethod
+    def refuse_matrices(ragged: Any, library: str) -> None:
+        """Raise ValueError for matrices of scipy.sparse, which a library does not take."""
+        if has_matrices(ragged):
+            advice = 'pass ragged="offsets", or take the batches of iter_arrays(ragged="csr")'
+            raise ValueError(f"ragged='csr' makes matrices of scipy, not tensors of {library}; {advice}")
 
     def layouts(self) -> dict[str, ColumnLayout]:
         names = (*self.bucketed, *(self.pack or ()))

@@ -44,7 +44,7 @@ class Condition:
     name: str = ""  # of the function that is called, as `Operator.function` or another one of `pyarrow.compute`
     path: tuple[str, ...] = ()  # of a field: the column, and the names of fields inside structs
     value: pa.Scalar | None = None  # of a literal; of a call its options
-    arguments: tuple[Condition, ...] = ()
+    arguments: tuple[Condition, ...] = ()  # of a call
 
     @classmethod
     def parse(cls, expression: pc.Expression) -> Condition:
@@ -138,6 +138,16 @@ class Condition:
         """
         return _operands(self, _AND)
 
+    @property
+    def operator(self) -> Operator | None:
+        """The operator that it applies, as `OPERATORS` states it; None for other calls, columns and literals."""
+        return BY_FUNCTION.get(self.name)
+
+    @property
+    def is_comparison(self) -> bool:
+        """True if it compares two values by ``==``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``."""
+        return self.name in MIRRORED
+
     @cached_property
     def functions(self) -> frozenset[str]:
         """The names of the functions that are called in it; a field inside a struct is taken by one."""
@@ -210,7 +220,7 @@ def _words(part: Condition) -> str:
     if part.name == _NOT:
         (inner,) = part.arguments
         return _operation(inner, _NEGATED.get(inner.name)) or f"not ({_words(inner)})"
-    return _operation(part, BY_FUNCTION.get(part.name)) or " ".join(str(part.expression).split())
+    return _operation(part, part.operator) or " ".join(str(part.expression).split())
 
 
 def _operation(part: Condition, operator: Operator | None) -> str:

@@ -46,8 +46,8 @@ class Operator:
     symbol: str  # in tuples and text
     aliases: tuple[str, ...]  # other symbols of the same meaning
     function: str  # of `pyarrow.compute`, as DuckDB and Ray pass it; the symbol where pyarrow has none
-    operand: Operand
-    types: ColumnTypes
+    operand: Operand  # what follows it
+    types: ColumnTypes  # of the columns that it takes
     mirrored: str | None  # the symbol with column and value exchanged; None: they cannot be
     negates: str | None  # the symbol of the operator that it inverts
     for_missing: str | None  # the symbol that is meant with a missing value; None: an error
@@ -57,6 +57,15 @@ class Operator:
     finds_nan: bool  # true of NaN in a library for which NaN is greater than all numbers
     polars: tuple[Any, ...]  # its "op" or "function" in the JSON of expressions; empty: polars filters alone
     daft: str | None  # its method `visit_…` of visitors; None: Daft filters alone
+
+    @property
+    def takes_pair(self) -> bool:
+        """True if two values follow it, the least and the greatest."""
+        return self.operand is Operand.PAIR
+
+    def mirror(self) -> Operator | None:
+        """Return the operator that means the same with column and value exchanged, as > for <; None if none does."""
+        return None if self.mirrored is None else BY_SYMBOL[self.mirrored]
 
 
 _OTHER_OPERATOR = "compare it by ==, in or another operator"

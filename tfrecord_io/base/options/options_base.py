@@ -125,6 +125,7 @@ class Options:
 
     @property
     def storage(self) -> StorageOptions:
+        """How paths are accessed."""
         return StorageOptions(cast("Mapping[str, Any] | None", self.storage_options), self.filesystem)
 
     def __post_init__(self) -> None:
@@ -167,6 +168,7 @@ class RecordOptions(Options):
 
     @property
     def thread_count(self) -> int:
+        """The number of threads: `threads`, by default one for each processor."""
         return cpu_count() if self.threads is None else self.threads
 
     def __post_init__(self) -> None:
@@ -187,6 +189,7 @@ class TransferOptions(Options):
 
     @property
     def storage(self) -> StorageOptions:
+        """How paths are accessed."""
         return replace(super().storage, of_both=True)
 
     @property

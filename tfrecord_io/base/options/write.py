@@ -20,7 +20,7 @@ ADDING = ("append", "overwrite_partitions")
 class ModeOptions:
     """Base class of options with a `mode`: what happens to existing files."""
 
-    mode: str | None
+    mode: str | None  # what to do about them
 
     @property
     def effective_mode(self) -> str:
@@ -53,7 +53,7 @@ class WriteOptions(ModeOptions, RecordOptions):
     source_metadata: Mapping[str, str] | None = None  # of the datasets that are copied; one file does not keep them
 
     internal: ClassVar[frozenset[str]] = frozenset({"any_suffix", "source_metadata"})
-    modes: ClassVar[tuple[str, ...]] = get_args(WriteMode)
+    modes: ClassVar[tuple[str, ...]] = get_args(WriteMode)  # values of `mode`
 
     def __post_init__(self) -> None:
         super().__post_init__()

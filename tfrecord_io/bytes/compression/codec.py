@@ -76,7 +76,7 @@ class Compressor(Protocol):
 class Codec(ABC):
     """A compression: a subclass, of which an instance is a row of `tfrecord_io.bytes.compression.CODECS`."""
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # as in compression=
     aliases: ClassVar[tuple[str, ...]] = ()  # other names, in lower case
     suffixes: ClassVar[tuple[str, ...]]  # the first one is used for shard names
     levels: ClassVar[range]  # from fast to small output
@@ -87,7 +87,7 @@ class Codec(ABC):
     # Where reading may resume after damage: at the start of the group "member", or inside a member at the end of the
     # group "block"; and the usual length of a member's header, behind which it may resume if the header is damaged.
     resumption: ClassVar[re.Pattern[bytes]] = re.compile(b"(?!)")  # nowhere
-    header_bytes: ClassVar[int] = 0
+    header_bytes: ClassVar[int] = 0  # 0: reading resumes elsewhere
 
     @abstractmethod
     def accepts(self, head: bytes) -> bool:

@@ -130,6 +130,20 @@ class Dtype:
                 raise ImportError(f"{self.library} {module.__version__} has no {self.name}", name=self.library)
         return np.dtype(getattr(module, self.name))
 
+    @staticmethod
+    def find_extension(dtype: Any) -> Dtype | None:
+        """Find the row of a dtype of ml_dtypes, of an array of any library; None for others.
+
+        NumPy says kind "V" for most of them and "f" for one, so kinds do not tell them apart.
+
+        >>> Dtype.find_extension(np.dtype("float32")), Dtype.find_extension("torch.bfloat16").wide
+        (None, dtype('float32'))
+        """
+        if isinstance(dtype, np.dtype) and dtype.isbuiltin != _OF_LIBRARY:
+            return None
+        row = DTYPES.get(str(dtype).rpartition(".")[2])
+        return row if row is not None and row.is_extension else None
+
     @property
     def is_extension(self) -> bool:
         """True if NumPy has the dtype by another library."""
@@ -419,20 +433,6 @@ def element(name: str) -> Dtype:
         raise ValueError(f"unsupported dtype '{printable(name, 60)}': use {SUPPORTED_DTYPES}")
     assert row.dtype.itemsize == row.itemsize  # loads the library
     return row
-
-
-def extension_of(dtype: Any) -> Dtype | None:
-    """The row of a dtype of ml_dtypes, of an array of any library; None for others.
-
-    NumPy says kind "V" for most of them and "f" for one, so kinds do not tell them apart.
-
-    >>> extension_of(np.dtype("float32")), extension_of("torch.bfloat16").wide
-    (None, dtype('float32'))
-    """
-    if isinstance(dtype, np.dtype) and dtype.isbuiltin != _OF_LIBRARY:
-        return None
-    row = DTYPES.get(str(dtype).rpartition(".")[2])
-    return row if row is not None and row.is_extension else None
 
 
 def find_element(name: str) -> Dtype | None:

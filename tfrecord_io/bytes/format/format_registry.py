@@ -36,7 +36,7 @@ class Format:
     name: str  # the value of ``source_format=`` and, if it is written, ``target_format=``
     title: str  # what messages call it
     help: str  # a line for people who choose
-    aliases: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()  # other values
     suffixes: tuple[str, ...] = ()  # of its paths, in lower case
     pattern: str = ""  # of file names, instead of suffixes
     folders: tuple[str, ...] = ()  # a folder with all of these is of this format; ``a|b`` is either

@@ -25,7 +25,6 @@ from tfrecord_io.bytes.format.dtypes import (
     declared_name,
     dtype_name,
     element,
-    extension_of,
 )
 from tfrecord_io.bytes.format.missing_values import has_missing
 from tfrecord_io.bytes.format.protobuf import enum_values, message_classes, parse_message
@@ -369,7 +368,7 @@ def _as_array(value: Any) -> Array:
     except (ValueError, OverflowError) as error:
         reason = "the nested values do not form an array"
         raise EncodeError(reason, expected="an array", got=type(value).__name__) from error
-    if (array.dtype.kind in "SUV" and extension_of(array.dtype) is None) or array.dtype == object:
+    if (array.dtype.kind in "SUV" and Dtype.find_extension(array.dtype) is None) or array.dtype == object:
         return objects  # NumPy's own bytes would lose trailing NULs
     if _has_dtypes(value):
         return array

@@ -22,8 +22,7 @@ _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
 
 _PLAIN = (pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary())  # compared as they are, as integers are
 
-COMPARISONS = frozenset(MIRRORED)
-_FUNCTIONS = COMPARISONS | _OF_BOOLS | {"is_valid"}
+_FUNCTIONS = MIRRORED.keys() | _OF_BOOLS | {"is_valid"}
 
 
 class _NotSimple(Exception):
@@ -53,7 +52,7 @@ def _values(part: Condition, batch: pa.RecordBatch) -> Any:
         column = batch.column(part.path[0])
         return column.storage if is_compared_as_storage(column.type) else column
     arguments = [_values(argument, batch) for argument in part.arguments]
-    if part.name in COMPARISONS:
+    if part.is_comparison:
         arguments = _unify_argument_types(*arguments)
     elif part.name in _OF_BOOLS and not all(t.is_boolean(argument.type) for argument in arguments):
         raise _NotSimple

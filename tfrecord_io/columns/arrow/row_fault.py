@@ -21,7 +21,9 @@ class RowFault(Exception):
 
     Code in `arrow/` raises it with the index of a value; callers turn that into the index of the row on the way up
     (`faults_of_lists`, `faults_of_present`). `BatchBuilder.batch` returns it as a value. The caller that knows the file
-    and the record of the row turns it into an exception (`to_error`).
+    and the record of the row turns it into an exception (`to_error`), of the class `error`.
+
+    `reason`, `feature`, `expected`, `got` and `hint` are those of that exception.
     """
 
     row: int

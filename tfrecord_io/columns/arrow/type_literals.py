@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import BY_FUNCTION, MIRRORED, Condition, Operand, Operator
-from tfrecord_io.columns.arrow.evaluate_condition import COMPARISONS, float16_as_float32, is_compared_as_storage
+from tfrecord_io.base import MIRRORED, Condition, Operand, Operator
+from tfrecord_io.columns.arrow.evaluate_condition import float16_as_float32, is_compared_as_storage
 from tfrecord_io.columns.arrow.exact_numbers import exact_comparison, exact_members, is_number
 from tfrecord_io.columns.arrow.parse_times import NotOneTimeError, assign_zone, parse_text
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
@@ -49,12 +49,12 @@ def type_literals(condition: Condition, schema: pa.Schema) -> Condition:
     if part.kind != "call":
         return part
     kinds = [argument.kind for argument in arguments]
-    if part.name in COMPARISONS and kinds == ["literal", "field"]:
+    if part.is_comparison and kinds == ["literal", "field"]:
         mirrored = Condition("call", MIRRORED[part.name], arguments=arguments[::-1])
         typed = type_literals(mirrored, schema)
         return part if typed is mirrored else typed
     field = _field(arguments[0], schema) if kinds[:1] == ["field"] else None
-    operator = BY_FUNCTION.get(part.name)
+    operator = part.operator
     if operator is not None and field is not None:
         _check_operator(part, field, operator)
     if operator is not None and operator.comparisons is not None:
@@ -64,7 +64,7 @@ def type_literals(condition: Condition, schema: pa.Schema) -> Condition:
         literals = ((function, Condition("literal", value=value)) for function, value in compared)
         parts = [Condition("call", function, arguments=(column, literal)) for function, literal in literals]
         return type_literals(Condition.all_of(parts), schema)
-    if field is not None and part.name in COMPARISONS and kinds == ["field", "literal"]:
+    if field is not None and part.is_comparison and kinds == ["field", "literal"]:
         return _retype_comparison(part, field)
     if field is not None and part.name == "is_in" and kinds == ["field"]:
         return _retype_members(part, field)

@@ -326,8 +326,8 @@ class EncodingRules(ABC):
     """Rules of an encoding: the columns it stores, and the form of their features."""
 
     name: ClassVar[str]  # as in column_encoding=, tfr.tensor(encoding=) and the embedded schema
-    aliases: ClassVar[tuple[str, ...]] = ()
-    suffixes: ClassVar[tuple[str, ...]] = ()
+    aliases: ClassVar[tuple[str, ...]] = ()  # other names
+    suffixes: ClassVar[tuple[str, ...]] = ()  # none: encodings have no files
     one_value_per_cell: ClassVar[bool] = True  # a cell is one bytes value; else it is a list of numbers
     companions: ClassVar[bool] = False  # the features x/shape and x/dtype are written next to x
     self_describing: ClassVar[bool] = False  # each bytes value states its dtype and its shape
@@ -337,6 +337,7 @@ class EncodingRules(ABC):
 
     @property
     def rules(self) -> EncodingRules:
+        """The encoding itself, which rows of the table load."""
         return self
 
     @property

@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tfrecord_io.base import LateTypes, WriteOptions
-from tfrecord_io.columns import Column, refuse_unknown_dtypes
-from tfrecord_io.errors import EncodeError, needs
-from tfrecord_io.read import Scan, ScanHolder
-from tfrecord_io.typing import OutputPath
-from tfrecord_io.write import DistributedWriter, WriteReport
+from tfrecord_io.errors import EncodeError
+from tfrecord_io.kit import Column, DistributedWriter, LateTypes, Scan, WriteOptions, needs
+from tfrecord_io.typing import OpenedDataset, OutputPath, WriteReport
 
 if TYPE_CHECKING:
     import daft
@@ -19,7 +16,7 @@ else:
     daft = LateTypes("daft")
 
 
-def to_daft(dataset: ScanHolder, *, max_bytes: int = Scan.PIECE_BYTES) -> daft.DataFrame:
+def to_daft(dataset: OpenedDataset, *, max_bytes: int = Scan.PIECE_BYTES) -> daft.DataFrame:
     """A Daft DataFrame, whose scan tasks read the pieces on any machine.
 
     >>> import daft, tfrecord_io as tfr
@@ -53,8 +50,8 @@ def to_daft(dataset: ScanHolder, *, max_bytes: int = Scan.PIECE_BYTES) -> daft.D
     """
     with needs("daft"):
         from tfrecord_io.plugins.engines.daft_source import TFRecordSource
-    scan: Scan = Scan.unwrap(dataset)
-    refuse_unknown_dtypes(scan.schema, "Daft")
+    scan = Scan.of(dataset)
+    Column.check_dtypes(scan.schema, "Daft")
     scan.split(1, max_bytes)  # raises if it cannot be split
     return TFRecordSource(scan.absolute(), max_bytes).read()
 
@@ -78,7 +75,7 @@ def write_frame(frame: daft.DataFrame, path: OutputPath, options: WriteOptions) 
         from tfrecord_io.plugins.engines.daft_source import TFRecordSink
     schema = frame.schema().to_pyarrow_schema()
     for field in schema:
-        extensions = [type_ for type_ in Column(field.type).types_within() if isinstance(type_, pa.ExtensionType)]
+        extensions = [type_ for type_ in Column(field).walk() if isinstance(type_, pa.ExtensionType)]
         daft_types = [type_ for type_ in extensions if type_.extension_name == "daft.super_extension"]
         if any(b'"Python"' in type_.__arrow_ext_serialize__() for type_ in daft_types):
             reason = "a Daft column of Python objects cannot be stored in a TFRecord, and is not pickled"

@@ -23,11 +23,18 @@ from daft.recordbatch import MicroPartition, RecordBatch
 from daft.schema import Schema
 from pyarrow import types as t
 
-from tfrecord_io.base import BY_SYMBOL, OPERATORS, Condition, Operand, Operator, condition_of
-from tfrecord_io.columns import empty_batch
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read import RowFilter, Scan, open_scan
-from tfrecord_io.write import DistributedWriter, WriteReport, WrittenPart
+from tfrecord_io.kit import (
+    OPERATORS,
+    Condition,
+    DistributedWriter,
+    Operator,
+    Scan,
+    WrittenPart,
+    condition_of,
+    empty_batch,
+)
+from tfrecord_io.typing import WriteReport
 
 # ---- reading
 
@@ -47,7 +54,7 @@ class TFRecordTask(DataSourceTask):  # type: ignore[misc]
         return _schema_of(self._scan)
 
     async def read(self) -> AsyncIterator[RecordBatch]:
-        with await asyncio.to_thread(open_scan, self._scan) as batches:
+        with await asyncio.to_thread(self._scan.open) as batches:
             while (batch := await asyncio.to_thread(next, batches, None)) is not None:
                 columns = [_convert_column(column) for column in batch.columns]
                 yield RecordBatch.from_arrow_table(pa.table(columns, batch.schema.names))
@@ -116,11 +123,9 @@ class _Untranslated(Exception):
 def _translate(condition: Any, schema: pa.Schema) -> Condition | None:
     """Translate a condition of Daft to one that keeps at least the same rows; None if there is no translation."""
     try:
-        translated: Condition = _Translator(schema).visit(condition)
-        RowFilter.for_schema(translated, schema)
+        return condition_of(_Translator(schema).visit(condition), schema)
     except (_Untranslated, SchemaError):
         return None
-    return translated
 
 
 def _kind(type: pa.DataType) -> str:
@@ -170,16 +175,17 @@ class _Junctions(PredicateVisitor[Condition]):  # type: ignore[misc]
 
     def _operation(self, operator: Operator, column: Any, *operands: Any) -> Condition:
         others = [operand for operand in operands if operand.is_column()]
-        if not column.is_column() and others and operator.mirrored is not None:
-            return self._operation(BY_SYMBOL[operator.mirrored], *operands, column)
+        mirror = operator.mirror()
+        if not column.is_column() and others and mirror is not None:
+            return self._operation(mirror, *operands, column)
         kinds = set(map(self._kind_of, (column, *operands))) if operands else set()
-        if not column.is_column() or len(kinds) > 1 or "" in kinds or (others and operator.mirrored is None):
+        if not column.is_column() or len(kinds) > 1 or "" in kinds or (others and mirror is None):
             raise _Untranslated
         if others:
             fields = (Condition("field", path=(side.column_name(),)) for side in (column, *others))
             return Condition("call", operator.function, arguments=tuple(fields))
         values = [operand.as_py() for operand in operands]
-        operand = values if operator.operand is Operand.PAIR else next(iter(values), None)
+        operand = values if operator.takes_pair else next(iter(values), None)
         return condition_of([(column.column_name(), operator.symbol, operand)])
 
     def _kind_of(self, expr: Any) -> str:

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LateTypes, WriteOptions
-from tfrecord_io.columns import empty_batch, refuse_unknown_dtypes
-from tfrecord_io.errors import EncodeError, needs
-from tfrecord_io.read import Scan, ScanHolder, read_scan
-from tfrecord_io.typing import OutputPath
-from tfrecord_io.write import DistributedWriter, WriteReport, WrittenPart
+from tfrecord_io.errors import EncodeError
+from tfrecord_io.kit import Column, DistributedWriter, LateTypes, Scan, WriteOptions, WrittenPart, empty_batch, needs
+from tfrecord_io.typing import OpenedDataset, OutputPath, WriteReport
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -23,7 +20,9 @@ else:
     dd = LateTypes("dask.dataframe")
 
 
-def to_dask(dataset: ScanHolder, *, npartitions: int | None = None, max_bytes: int = Scan.PIECE_BYTES) -> dd.DataFrame:
+def to_dask(
+    dataset: OpenedDataset, *, npartitions: int | None = None, max_bytes: int = Scan.PIECE_BYTES
+) -> dd.DataFrame:
     """A Dask DataFrame, whose partitions any worker reads by itself.
 
     >>> import tfrecord_io as tfr
@@ -56,10 +55,10 @@ def to_dask(dataset: ScanHolder, *, npartitions: int | None = None, max_bytes: i
     SchemaError
         A column has a dtype of ml_dtypes, arrays of text, or times in units that Arrow does not have.
     """
-    scan: Scan = Scan.unwrap(dataset)
+    scan = Scan.of(dataset)
     with needs("dask"):
         import dask.dataframe as dd
-    refuse_unknown_dtypes(scan.schema, "Dask")
+    Column.check_dtypes(scan.schema, "Dask")
     from_map: Any = dd.from_map
     meta = _frame(empty_batch(scan.schema))
     parts = scan.tasks(npartitions, max_bytes)
@@ -125,7 +124,7 @@ def _restore_nulls(floats: pd.Series, announced: np.dtype[Any]) -> pd.Series:
 
 def _load(scan: Scan, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """A partition; Dask passes the columns that are needed."""
-    return _frame(read_scan(scan if columns is None else scan.only(columns)))
+    return _frame((scan if columns is None else scan.only(columns)).read())
 
 
 def _frame(table: pa.Table | pa.RecordBatch) -> pd.DataFrame:

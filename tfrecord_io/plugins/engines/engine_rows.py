@@ -5,7 +5,7 @@ Tests: tests/plugins/engines.
 
 from __future__ import annotations
 
-from tfrecord_io.base import Adapter
+from tfrecord_io.kit import Adapter
 
 _CODE = "tfrecord_io.plugins.engines."
 

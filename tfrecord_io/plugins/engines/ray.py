@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import MIRRORED, Condition, LateTypes, WriteOptions, condition_of
-from tfrecord_io.columns import Column, empty_table, fill_in_types, open_input, refuse_unknown_dtypes
-from tfrecord_io.errors import EncodeError, needs
-from tfrecord_io.read import Scan, ScanHolder, open_scan
-from tfrecord_io.typing import OutputPath
-from tfrecord_io.write import DistributedWriter, WriteReport, WrittenPart
+from tfrecord_io.errors import EncodeError
+from tfrecord_io.kit import (
+    Column,
+    Condition,
+    DistributedWriter,
+    LateTypes,
+    Scan,
+    WriteOptions,
+    WrittenPart,
+    condition_of,
+    empty_batch,
+    needs,
+)
+from tfrecord_io.typing import OpenedDataset, OutputPath, WriteReport
 
 if TYPE_CHECKING:
     import ray.data as rd
@@ -24,7 +32,7 @@ else:
     rd = LateTypes("ray.data")
 
 
-def to_ray(dataset: ScanHolder, *, override_num_blocks: int | None = None) -> rd.Dataset:
+def to_ray(dataset: OpenedDataset, *, override_num_blocks: int | None = None) -> rd.Dataset:
     """A dataset of Ray, whose tasks read the pieces on any machine of the cluster.
 
     >>> import ray, tfrecord_io as tfr
@@ -54,11 +62,11 @@ def to_ray(dataset: ScanHolder, *, override_num_blocks: int | None = None) -> rd
     SchemaError
         A column has a dtype of ml_dtypes, arrays of text, or times in units that Arrow does not have.
     """
-    scan: Scan = Scan.unwrap(dataset)
+    scan = Scan.of(dataset)
     with needs("ray"):
         import ray.data
-    refuse_unknown_dtypes(scan.schema, "Ray")
-    scan.split(1, Scan.PIECE_BYTES)  # raises if it cannot be split
+    Column.check_dtypes(scan.schema, "Ray")
+    scan.split(1)  # raises if it cannot be split
     return ray.data.read_datasource(_datasource_class()(scan), override_num_blocks=override_num_blocks)
 
 
@@ -134,7 +142,7 @@ def _datasource_class() -> type[Any]:
                     schema=schema,
                     per_task_row_limit=per_task_row_limit,
                 )
-                for part in scan.tasks(parallelism, Scan.PIECE_BYTES)
+                for part in scan.tasks(parallelism)
             ]
 
     return TFRecordDatasource
@@ -146,7 +154,7 @@ def _widen_floats(part: Condition, floats: Set[tuple[str, ...]]) -> Condition:
 
     arguments = [_widen_floats(argument, floats) for argument in part.arguments]
     literals = [argument.value.type for argument in arguments if argument.value is not None]
-    if part.name in MIRRORED and pa.float64() in literals:
+    if part.is_comparison and pa.float64() in literals:
         double = Condition.parse(pc.field("").cast(pa.float64()))
         arguments = [
             double.replace_arguments([argument]) if argument.path in floats else argument for argument in arguments
@@ -160,14 +168,14 @@ def _blocks(scan: Scan, schema: pa.Schema) -> Iterator[pa.Table]:
     `schema` has the names of the columns in Ray, and not what pandas stored: Ray would restore an index in each block.
     """
     empty = True
-    with open_scan(scan) as batches:
+    with scan.open() as batches:
         for batch in batches:
             empty = False
             renamed = pa.Table.from_batches([batch]).rename_columns(schema.names)
             # Of a block without columns, Ray counts the rows of a column of this name, which no user sees.
             yield renamed.cast(schema) if batch.num_columns else pa.table({"__bsp_stub": pa.nulls(batch.num_rows)})
     if empty:
-        yield empty_table(schema)
+        yield pa.Table.from_batches([empty_batch(schema)])
 
 
 # ---- writing
@@ -189,9 +197,7 @@ def _datasink_class() -> type[Any]:
             return "TFRecord"
 
         def write(self, blocks: Iterable[Any], ctx: Any) -> WrittenPart:
-            tables = map(_columns, blocks)
-            is_declared = self._writer.options.schema is not None
-            return self._writer.write_part(ctx.task_idx, tables if is_declared else _add_types(tables))
+            return self._writer.write_part(ctx.task_idx, map(_columns, blocks), finds_types=True)
 
         def on_write_complete(self, write_result: Any) -> None:
             self.report = self._writer.commit(write_result.write_returns)
@@ -225,25 +231,6 @@ def _columns(block: Any) -> Any:
             raise EncodeError(reason, feature=name, hint="map them to numbers, text, bytes or arrays")
     arrays = BlockAccessor.for_block(block.select(sorted(extension_columns))).to_numpy()
     return {name: arrays[name] if name in extension_columns else block[name] for name in block.column_names}
-
-
-def _add_types(tables: Iterator[Any]) -> Iterator[Any]:
-    """Put a table without rows before the tables, with types for columns that begin with nulls only.
-
-    Ray infers the types of each block on its own. Tables wait in memory until all columns have a type.
-    """
-    waiting: list[Any] = []
-    schema: pa.Schema | None = None
-    for table in tables:
-        waiting.append(table)
-        table_schema = open_input(table).schema
-        schema = table_schema if schema is None else fill_in_types(schema, table_schema)
-        if not any(Column(type_).lacks_type for type_ in schema.types):
-            break
-    if schema is not None and len(waiting) > 1:
-        yield empty_table(schema)
-    yield from waiting
-    yield from tables
 
 
 def _extension_name(type: pa.DataType) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import LateTypes, check_keywords
-from tfrecord_io.errors import needs
-from tfrecord_io.read import Scan, ScanHolder
+from tfrecord_io.kit import LateTypes, Scan, check_keywords, needs
+from tfrecord_io.typing import OpenedDataset
 
 if TYPE_CHECKING:
     import pyspark.sql as sql
@@ -70,14 +69,14 @@ def register_spark(session: sql.SparkSession) -> None:
     set_sessions_of_writers()
 
 
-def to_spark(dataset: ScanHolder, session: sql.SparkSession) -> sql.DataFrame:
+def to_spark(dataset: OpenedDataset, session: sql.SparkSession) -> sql.DataFrame:
     """A DataFrame of a Spark session, whose tasks read the pieces of the dataset; see `tfrecord_io.register_spark`.
 
     Its selected columns and its filters apply while reading.
     """
     with needs("spark"):
         from tfrecord_io.plugins.engines.spark_source import TFRecordSource
-    scan: Scan = Scan.unwrap(dataset)
+    scan = Scan.of(dataset)
     names = {"bound": scan.absolute(), "label": f"{TFRecordSource.label}_{uuid.uuid4().hex}"}
     source: Any = type("TFRecordDatasetSource", (TFRecordSource,), names)
     session.dataSource.register(source)

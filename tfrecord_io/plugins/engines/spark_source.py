@@ -16,6 +16,7 @@ from functools import cache, wraps
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types as t
 from pyspark import TaskContext
@@ -30,16 +31,13 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.readwriter import DataFrameWriter  # not that of Spark Connect, whose server has the session
 from pyspark.sql.types import UserDefinedType
 
-from tfrecord_io.base import ReadOptions, WriteOptions
-from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Column, Schema, batch_of, empty_batch, list_lengths, offsets_of
-from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
-from tfrecord_io.read import CallSource, Scan, open_scan
-from tfrecord_io.store import ShardSpec
-from tfrecord_io.write import DistributedWriter, WrittenPart
+from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning
+from tfrecord_io.kit import Column, DistributedWriter, Scan, WriteOptions, WrittenPart, empty_batch, printable, warn
+
+Array = npt.NDArray[Any]
 
 FORMAT = "tfrecord"
-_TENSOR_KEY, _OPTIONS_KEY = "tfrecord_io.tensor", "tfrecord_io.base.options"  # of the metadata of Spark's fields
+_TENSOR_KEY, _OPTIONS_KEY = "tfrecord_io.tensor", "tfrecord_io.options"  # of the metadata of Spark's fields
 _OPTION = "option."
 _LOCAL = re.compile("file:/(?!/)")  # as Spark writes a local path
 
@@ -189,8 +187,10 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         return TFRecordReader(scan, selected_schema, wanted, split)
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
+        import tfrecord_io as tfr
+
         path, keywords = _path_and_keywords(self.options, _NOT_WRITTEN)
-        path, ignores = _folder(path), str(keywords.get("mode")).lower() == "ignore"
+        path, ignores = DistributedWriter.as_directory(path), str(keywords.get("mode")).lower() == "ignore"
         form = keywords.pop("vectors", None)
         if form not in (None, *_VECTORS):
             raise ValueError(f"the option vectors={form!r}: expected {' or '.join(map(repr, _VECTORS))}")
@@ -201,13 +201,11 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         vectors = {at: form for at, field in enumerate(schema.fields) if _is_vector(field.dataType)}
         for field in schema.fields if options.schema is None else ():
             if text := field.metadata.get(_TENSOR_KEY):  # it was read from tensors
-                tensors[field.name] = Schema.from_json(text).to_arrow().field(0).with_name(field.name)
+                tensors[field.name] = tfr.Schema.from_json(text).to_arrow().field(0).with_name(field.name)
         columns = [vector_fields(field, form) if at in vectors else [field] for at, field in enumerate(arrow_schema)]
         written = pa.schema([tensors.get(field.name, field) for fields in columns for field in fields])
-        DistributedWriter.check_columns(written, options)
-        with suppress(*([FileExistsError] if ignores else [])), DistributedWriter.begin(path, options) as begun:
-            begun.check(written)
-            return TFRecordWriter(begun, written, ignores, vectors)
+        with suppress(*([FileExistsError] if ignores else [])):
+            return TFRecordWriter(DistributedWriter.begin(path, options, written), written, ignores, vectors)
         return IgnoringWriter()
 
     def _scan(self, options: Mapping[str, str], **changes: Any) -> Scan:
@@ -216,7 +214,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         path, keywords = _path_and_keywords(options, _NOT_READ)
         for name in ("npartitions", "max_bytes"):
             keywords.pop(name, None)
-        return CallSource(path).dataset(ReadOptions.from_keywords({**keywords, **changes}))
+        return Scan.of(path, **{**keywords, **changes})
 
 
 # ---- options
@@ -266,7 +264,9 @@ def _understood(keyword: str, value: Any) -> Any:
     if keyword == "partition_by" and isinstance(value, str):
         return [name.strip() for name in value.split(",")]
     if keyword == "schema" and isinstance(value, dict) and isinstance(value.get("version"), int):
-        return Schema.from_json(json.dumps(value))
+        import tfrecord_io as tfr
+
+        return tfr.Schema.from_json(json.dumps(value))
     return value
 
 
@@ -276,16 +276,6 @@ def _path_and_keywords(options: Mapping[str, str], advice: str) -> tuple[Any, di
     if "path" not in values:
         raise ValueError(f"no path is given: {advice}")
     return values.pop("path"), values
-
-
-def _folder(path: Any) -> Any:
-    """The directory that Spark's users mean by a path to write; ``name@*`` is the name of a dataset in a directory.
-
-    >>> _folder("/data/out"), _folder("s3://bucket/out/"), _folder("/data/train@*")
-    ('/data/out/', 's3://bucket/out/', '/data/train@*')
-    """
-    is_folder = isinstance(path, str) and not path.endswith("/") and ShardSpec.parse(path) is None
-    return f"{path}/" if is_folder else path
 
 
 def _add_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
@@ -327,11 +317,13 @@ def _is_catalog_table(options: Mapping[str, str]) -> bool:
 
 def spark_schema(schema: pa.Schema) -> Any:
     """The Spark schema of a dataset: tensors are nested arrays, categories their values, unsigned integers wider."""
+    import tfrecord_io as tfr
+
     plain = pa.schema([pa.field(field.name, _plain(field.type), field.nullable) for field in schema])
     spark_type = from_arrow_schema(plain, prefer_timestamp_ntz=True)
     for field, column in zip(schema, spark_type.fields, strict=True):
-        if Column(field.type).is_tensor:
-            column.metadata = {_TENSOR_KEY: Schema.from_arrow(pa.schema([field])).to_json()}
+        if Column(field).is_tensor:
+            column.metadata = {_TENSOR_KEY: tfr.Schema.from_arrow(pa.schema([field])).to_json()}
     return spark_type
 
 
@@ -481,7 +473,7 @@ def vector_columns(vectors: pa.StructArray, form: str | None) -> list[pa.Array]:
     """
     kinds, sizes, indices, values = vectors.flatten()
     kind, size = np.asarray(kinds.fill_null(-1)), np.asarray(sizes.fill_null(-1)).astype(np.int64)
-    lengths = list_lengths(values)
+    lengths = np.asarray(values.value_lengths().fill_null(0)).astype(np.int64)
     is_dense, is_sparse = kind == 1, kind == 0
     rows, flat = np.repeat(np.arange(len(vectors)), lengths), np.asarray(values.flatten(), np.float64)
     places = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)  # of each value in its vector
@@ -489,7 +481,7 @@ def vector_columns(vectors: pa.StructArray, form: str | None) -> list[pa.Array]:
     size = np.where(is_dense, lengths, np.maximum(size, 0))
     if form == "dense":
         _refuse_large(int(size.sum()))
-        offsets = offsets_of(size)
+        offsets = np.append(0, np.cumsum(size))
         numbers = np.zeros(int(offsets[-1]))
         numbers[offsets[rows] + places] = flat
         return [_number_lists(numbers, size, is_dense | is_sparse)]
@@ -512,7 +504,7 @@ def vector_columns(vectors: pa.StructArray, form: str | None) -> list[pa.Array]:
 
 def _number_lists(numbers: Array, counts: Array, valid: Array) -> pa.Array:
     """Lists of so many numbers each, null where they are not valid."""
-    offsets = pa.array(offsets_of(counts).astype(np.int32))
+    offsets = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, pa.array(numbers), mask=pa.array(~valid))
 
 
@@ -525,12 +517,12 @@ def _refuse_large(count: int) -> None:
 
 def _batches(scan: Scan, fields: pa.Schema, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The batches of a partition, in the types of Spark, with the names that it asks for."""
-    with open_scan(scan) as batches:
+    with scan.open() as batches:
         for batch in batches:
             columns = (_convert_column(batch[field.name], field) for field in fields)
             pairs = zip(columns, schema.types, strict=True)  # names differ inside structs, too
             named = [column if column.type == type_ else column.view(type_) for column, type_ in pairs]
-            yield batch_of(named, batch.num_rows, schema)
+            yield pa.RecordBatch.from_arrays(named, schema=schema) if named else batch
 
 
 def _convert_column(column: pa.Array, field: pa.Field) -> pa.Array:
@@ -588,7 +580,7 @@ def _as_tensors(column: pa.Array, field: pa.Field) -> pa.Array:
         for _ in type_.shape:
             nested = pa.list_(nested)
         plain = pa.field(field.name, pa.fixed_shape_tensor(type_.value_type, type_.shape))
-        tensors = Column(plain).cast_tensors(column.cast(nested), pa.field(field.name, nested))
+        tensors = Column(plain).cast(column.cast(nested), pa.field(field.name, nested))
         return pa.ExtensionArray.from_storage(type_, tensors.storage)
     except (pa.ArrowInvalid, EncodeError) as error:
         advice = "declare its type by the option schema, or change the column, so that Spark drops its metadata"

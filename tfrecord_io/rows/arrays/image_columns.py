@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import ColumnLayout
+from tfrecord_io.base import ColumnLayout, ScanOptions
 from tfrecord_io.columns import Dense, Ragged, RowFault, list_lengths, offsets_of
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read import RowFaultPolicy
+from tfrecord_io.read import Reader, RowFaultPolicy
 from tfrecord_io.rows.arrays.image_decoding import NO_COMMON_TYPE, ImageDecoder, RawImageDecoder, image_decoder
 
 Passes = Callable[[RowFault], bool]  # whether the row of a fault may be left out
@@ -55,6 +56,19 @@ class ImageColumns:
             pixels = self._pixels(table.column(at).combine_chunks(), decoder)
             table = table.set_column(at, pa.field(table.schema.field(at).name, pixels.type), pixels)
         return table
+
+    def decode_all(self, tables: Iterator[pa.Table], batches: Any, options: ScanOptions) -> Iterator[pa.Table]:
+        """Decode the tables of a read, which are made of `batches`; those of a `Reader` have its ``on_error``."""
+        reader = batches if isinstance(batches, Reader) else None
+        policy = RowFaultPolicy(reader, options.on_error)
+        for table in tables:
+            for part in self.parts(table, policy.leave_out):
+                if isinstance(part, RowFault):
+                    policy.end(part)
+                    return
+                yield part
+            policy.first_row += len(table)
+        policy.warn_of_left_out()
 
     def parts(self, table: pa.Table, passes: Passes) -> Iterator[pa.Table | RowFault]:
         """The decoded table in parts, without the rows whose fault `passes`; one that does not is the last item."""

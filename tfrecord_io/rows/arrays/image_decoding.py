@@ -28,9 +28,9 @@ _DIFFERENT_SIZES = "its images have different sizes", "declare tfr.list_(tfr.ima
 class ImageDecoder:
     """Decodes a column of images, or of lists of images; see `tfrecord_io.image`."""
 
-    feature: str
-    form: ImageForm
-    in_lists: bool = False
+    feature: str  # the name of the column
+    form: ImageForm  # the form of the pixels
+    in_lists: bool = False  # its rows are lists of images
 
     @classmethod
     def from_field(cls, field: pa.Field) -> Self | None:

@@ -189,6 +189,28 @@ class ColumnRepresentation:
             rows = rows.truncate(self.layout.max_length, from_left=self.layout.from_left)
         return rows
 
+    @property
+    def is_image(self) -> bool:
+        """True if the column has images, which are decoded."""
+        return self.decoder is not None
+
+    def padded_image_shape(self, length: int | None) -> tuple[int | None, ...]:
+        """The shape of a padded row of images, without the axis of the rows; None where it varies."""
+        assert self.decoder is not None
+        return self.decoder.padded_shape(length)
+
+    def no_images(self) -> Array | None:
+        """An array without images, of their shape and dtype, if they are in lists and have one size."""
+        if self.decoder is None or not self.decoder.in_lists or self.decoder.size is None:
+            return None
+        return np.empty((0, *self.decoder.size), self.decoder.dtype)
+
+    def empty_arrays(self) -> dict[str, Any]:
+        """The arrays of no rows, by name."""
+        no_rows = np.empty(0, np.int64)
+        arrays = self.represent([pa.nulls(0, self.field.type)], None)
+        return arrays.slice(0, 0, BatchForm(bins=no_rows, segments=no_rows))
+
     def represent(self, arrays: list[pa.Array], budget: ArrayBudget | None) -> ColumnArrays:
         """Join Arrow arrays, decode images, and choose the representation; RowFault if a row cannot be represented."""
         options, name = self.options, self.field.name

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions, check_keywords
-from tfrecord_io.bytes import Array, extension_of, header, is_text_dtype
+from tfrecord_io.bytes import Array, Dtype, header, is_text_dtype
 from tfrecord_io.columns import Column, Ragged, dimension_names, empty_batch, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
 from tfrecord_io.read import CallSource, Reader, Scan, open_scan, options_from_call
@@ -410,7 +410,7 @@ def _refuse_missing(array: pa.Array, field: pa.Field, reader: Reader, row: int) 
 def _refuse_dtype(dtype: np.dtype[Any], field: pa.Field, *, allows_objects: bool) -> None:
     """Raise EncodeError for values that NumPy would store without their type."""
     hint, hint_cli = _EXCLUDE, _EXCLUDE_CLI
-    if dtype.kind == "V" or extension_of(dtype) is not None:
+    if dtype.kind == "V" or Dtype.find_extension(dtype) is not None:
         reason = f"the file format has no {dtype}: NumPy would store it as bytes of no type"
     elif dtype.kind == "O" and not allows_objects:
         reason = f"the file format has no {field.type}: in NumPy its values are objects, which are stored as pickles"

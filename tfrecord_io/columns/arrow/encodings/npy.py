@@ -18,7 +18,6 @@ from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
     TensorEncoding,
     cells_of_one_header,
     check_shapes,
-    check_values,
     prepend_headers,
     refuse_widening,
 )
@@ -53,7 +52,7 @@ class Npy(TensorEncoding):
             sizes = np.fromiter((cell.nbytes for cell in cells), np.int64, count)
             shapes = np.array([cell.shape for cell in cells], np.int64).reshape(count, len(shape))
             decoded = DecodedCells(data, sizes, shapes)
-        return check_values(element, decoded)
+        return decoded.check(element)
 
 
 def _cell(value: Array, row: int, element: Dtype, shape: Shape) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tfrecord_io.bytes import Array, Dtype
-from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells, TensorEncoding, check_values
+from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells, TensorEncoding
 from tfrecord_io.columns.arrow.tensor_values import TensorValues
 from tfrecord_io.columns.schema.tensor_types import Shape
 
@@ -21,4 +21,4 @@ class Raw(TensorEncoding):
         return cells.data, cells.offsets
 
     def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:
-        return check_values(element, DecodedCells(values, np.diff(offsets).astype(np.int64)))
+        return DecodedCells(values, np.diff(offsets).astype(np.int64)).check(element)

@@ -28,6 +28,17 @@ class DecodedCells(NamedTuple):
     sizes: Array  # int64: bytes of each cell in it
     shapes: Array | None = None  # int64 [cells, rank], where the encoding is self-describing
 
+    def check(self, element: Dtype) -> DecodedCells:
+        """Return the cells; RowFault for bytes that are not values of the dtype, see `first_invalid`."""
+        at = first_invalid(element, self.data)
+        if at < 0:
+            return self
+        offsets = offsets_of(self.sizes)
+        row = int(offsets.searchsorted(at, side="right")) - 1
+        reason = f"the bytes at {at - offsets[row]} are not a valid {element.name}"
+        got = self.data[at : at + element.itemsize].tobytes().hex()
+        raise RowFault(row, reason, expected=element.name, got=got)
+
 
 class TensorEncoding(EncodingRules):
     """A tensor encoding: a subclass, and a row of `tfrecord_io.columns.schema.tensor_types.TENSOR_ENCODINGS`.
@@ -74,6 +85,21 @@ class TensorEncoding(EncodingRules):
         """As `decode`: the text or bytes of each cell. Only if the encoding stores text."""
         raise NotImplementedError
 
+    @staticmethod
+    def join(pieces: Sequence[bytes]) -> tuple[Array, Array]:
+        """Return the bytes of all pieces, and their offsets."""
+        offsets = offsets_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))
+        return np.frombuffer(b"".join(pieces), np.uint8), offsets
+
+    @staticmethod
+    def reserve(row: int, size: int, reason: str) -> None:
+        """Take so many bytes for a value that expands; RowFault where `Limits.expansion_bytes` has no room for them."""
+        expansion = current()
+        if not expansion.take(size):
+            advice = expansion.advice(size)
+            text = expansion.excess(reason)
+            raise RowFault(row, text, expected=expansion.room, got=size, hint=advice, of_memory=True)
+
     def for_kind(self, kind: Kind, element: Dtype) -> TensorEncoding:
         """The encoding of records whose feature is of this type; itself, if it is not adaptive."""
         return self
@@ -100,11 +126,6 @@ def tensor_encoding(name: str) -> TensorEncoding:
 # ---- bytes values that are a header and then the values
 
 
-def joined(pieces: list[bytes]) -> tuple[Array, Array]:
-    """Bytes of all pieces, and their offsets."""
-    return np.frombuffer(b"".join(pieces), np.uint8), offsets_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))
-
-
 def prepend_headers(cells: TensorValues, header: Callable[[tuple[int, ...]], bytes]) -> tuple[Array, Array]:
     """Put a header before each cell's values, made for the shape of the cell."""
     if isinstance(cells.shapes, tuple):
@@ -118,7 +139,7 @@ def prepend_headers(cells: TensorValues, header: Callable[[tuple[int, ...]], byt
     data, at, pieces = cells.data.data, cells.offsets.tolist(), []
     for i, shape in enumerate(cells.shapes.tolist()):
         pieces.append(b"".join((header(tuple(shape)), data[at[i] : at[i + 1]])))
-    return joined(pieces)
+    return TensorEncoding.join(pieces)
 
 
 def cells_of_one_header(
@@ -151,20 +172,4 @@ def check_shapes(shapes: Array | Sequence[tuple[int, ...]], shape: Shape, what: 
 
 def refuse_widening(row: int, size: int) -> None:
     """RowFault for text whose cells of one width take `size` bytes, which `Limits.expansion_bytes` has no room for."""
-    expansion = current()
-    if not expansion.take(size):
-        reason = expansion.excess(f"its text takes {size} bytes in the column's width")
-        advice = expansion.advice(size)
-        raise RowFault(row, reason, expected=expansion.room, got=size, hint=advice, of_memory=True)
-
-
-def check_values(element: Dtype, cells: DecodedCells) -> DecodedCells:
-    """The cells; RowFault for bytes that are not values of the dtype, see `first_invalid`."""
-    at = first_invalid(element, cells.data)
-    if at < 0:
-        return cells
-    offsets = offsets_of(cells.sizes)
-    row = int(offsets.searchsorted(at, side="right")) - 1
-    reason = f"the bytes at {at - offsets[row]} are not a valid {element.name}"
-    got = cells.data[at : at + element.itemsize].tobytes().hex()
-    raise RowFault(row, reason, expected=element.name, got=got)
+    TensorEncoding.reserve(row, size, f"its text takes {size} bytes in the column's width")

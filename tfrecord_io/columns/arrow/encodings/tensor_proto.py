@@ -18,7 +18,6 @@ from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
     TensorEncoding,
     cells_of_one_header,
     check_shapes,
-    joined,
     prepend_headers,
     refuse_widening,
 )
@@ -41,11 +40,11 @@ class TensorProtos(TensorEncoding):
 
     def encode(self, cells: TensorValues) -> tuple[Array, Array]:
         if cells.element.dtype.kind in "SU":
-            return joined([serialize_tensor(cell) for cell in tensors_to_cells(cells)])
+            return self.join([serialize_tensor(cell) for cell in tensors_to_cells(cells)])
         return prepend_headers(cells, lambda shape: proto_prefix(cells.element.name, shape))
 
     def encode_text(self, cells: Sequence[Any]) -> tuple[Array, Array]:
-        return joined([serialize_tensor(cell) for cell in cells])
+        return self.join([serialize_tensor(cell) for cell in cells])
 
     def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:
         if element.dtype.kind in "SU":

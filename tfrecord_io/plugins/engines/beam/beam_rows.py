@@ -20,8 +20,8 @@ from apache_beam.typehints.schemas import Date, MicrosInstant, MillisInstant, ty
 from apache_beam.utils.timestamp import Timestamp
 from pyarrow import types as t
 
-from tfrecord_io.columns import Column, refuse_unknown_dtypes
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.kit import Column
 
 # ---- rows to read
 
@@ -52,7 +52,7 @@ class RowForm:
     """
 
     def __init__(self, schema: pa.Schema) -> None:
-        refuse_unknown_dtypes(schema, "Beam")
+        Column.check_dtypes(schema, "Beam")
         self._fields = list(schema)
         self.element_type, self._converters = _fields_form(self._fields, "")
 
@@ -60,7 +60,7 @@ class RowForm:
         """The rows of a batch."""
         columns = []
         for field, column, convert in zip(self._fields, batch.columns, self._converters, strict=True):
-            values = Column(field).python_rows(pa.chunked_array([column]))
+            values = Column(field).to_python(pa.chunked_array([column]))
             columns.append(values if convert is _same else list(map(convert, values)))
         names = batch.schema.names
         for row in zip(*columns, strict=True):
@@ -92,8 +92,9 @@ def _fields_form(fields: Sequence[pa.Field], path: str) -> tuple[Any, list[_Conv
 def _form(field: pa.Field, where: str) -> tuple[Any, _Convert]:
     """The Beam type of a field's values, and what makes one of a value of ``to_pylist``."""
     type_ = field.type
-    if Column(type_).is_tensor:
-        element, shape = Column(field).dtype_and_shape
+    column = Column(field)
+    if column.is_tensor:
+        element, shape = column.dtype_and_shape
         if element.kind not in "biuf":
             raise SchemaError(f"Beam's rows have no {element.name}", feature=where, got=element.name, hint=_INSTEAD)
         form = _form(pa.field("item", element.arrow), where)
@@ -108,9 +109,9 @@ def _form(field: pa.Field, where: str) -> tuple[Any, _Convert]:
         return decimal.Decimal, _unless_null(decimal.Decimal)
     if type_ in _SIMPLE:
         return _SIMPLE[type_], _same
-    if Column(type_).is_text:
+    if column.is_text:
         return str, _same
-    if Column(type_).is_bytes or t.is_fixed_size_binary(type_):
+    if column.is_bytes or t.is_fixed_size_binary(type_):
         return bytes, _same
     if t.is_decimal(type_):
         return decimal.Decimal, _same
@@ -120,7 +121,7 @@ def _form(field: pa.Field, where: str) -> tuple[Any, _Convert]:
         (key, convert_key), (item, convert) = _form(type_.key_field, where), _form(type_.item_field, where)
         items = _unless_null(lambda pairs: {convert_key(key): convert(item) for key, item in pairs})
         return Mapping[key, Optional[item]], items  # type: ignore[valid-type]  # noqa: UP045
-    if Column(type_).is_list:
+    if column.is_list:
         return _lists_of(*_form(type_.value_field, where))
     if t.is_struct(type_):
         struct, converters = _fields_form(list(type_), f"{where}/")

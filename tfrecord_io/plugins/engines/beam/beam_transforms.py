@@ -14,7 +14,6 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import apache_beam as beam
@@ -28,18 +27,26 @@ from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.timestamp import MIN_TIMESTAMP
 from apache_beam.utils.windowed_value import WindowedValue
 
-from tfrecord_io.base import MIB, ReadOptions, WriteOptions, check_integer
-from tfrecord_io.columns import Schema, register_variable_shape_tensor, table_of_rows, to_pandas
-from tfrecord_io.errors import TFRecordError, hide_secrets
+from tfrecord_io.errors import TFRecordError
+from tfrecord_io.kit import (
+    Column,
+    DistributedWriter,
+    ReadOptions,
+    Scan,
+    WriteOptions,
+    WrittenPart,
+    check_integer,
+    printable,
+    to_pandas,
+)
 from tfrecord_io.plugins.engines.beam.beam_rows import RowForm, arrow_schema, row_values
-from tfrecord_io.read import CallSource, Scan, open_scan
-from tfrecord_io.store import Source
-from tfrecord_io.write import DistributedWriter, WriteReport, WrittenPart
+from tfrecord_io.typing import WriteReport
 
-_CHUNK_BYTES = 32 * MIB  # what a runner may split off,
+_CHUNK_BYTES = 32 << 20  # what a runner may split off,
 _FIRST_CHUNKS = 2  # and what is read together at first: the runners of Flink and Spark do not split later
 _FORMS = ("batches", "rows", "pandas")
 _ROWS = 1024  # elements that are a row each are written together
+_LABEL = 10_000  # characters of a path in a label, as labels differ
 
 
 class RecordBatchCoder(Coder):  # type: ignore[misc]
@@ -53,7 +60,7 @@ class RecordBatchCoder(Coder):  # type: ignore[misc]
         return content
 
     def decode(self, encoded: bytes) -> pa.RecordBatch:
-        register_variable_shape_tensor()
+        Column.register_types()
         return pa.ipc.open_stream(encoded).read_next_batch()
 
     def to_type_hint(self) -> type:
@@ -105,10 +112,12 @@ class ReadTable(beam.PTransform):  # type: ignore[misc]
 
     def __init__(self, source: Any, *, as_: str = "batches", **keywords: Any) -> None:
         super().__init__()
-        scan = CallSource(source).dataset(ReadOptions.from_keywords(keywords))
-        self._name = hide_secrets(os.fspath(source)) if isinstance(source, str | os.PathLike) else _name_of(scan.files)
+        scan = Scan.of(source, **keywords)
+        self._name = (
+            printable(os.fspath(source), _LABEL) if isinstance(source, str | os.PathLike) else _name_of(scan.files)
+        )
         self._read = _Read(as_, scan.schema)
-        self._runs = list(_runs_of_files(scan))
+        self._runs = _runs_of_files(scan)
 
     def default_label(self) -> str:
         return f"ReadTable({self._name})"
@@ -136,17 +145,15 @@ class ReadAllTables(beam.PTransform):  # type: ignore[misc]
 
     def __init__(self, *, as_: str = "batches", **keywords: Any) -> None:
         super().__init__()
-        self._options = ReadOptions.from_keywords(keywords)
-        stated = self._options.schema
+        self._keywords = keywords
+        stated = ReadOptions.from_keywords(keywords).schema
         if as_ == "rows" and (stated is None or isinstance(stated, str)):
             raise TypeError("as_='rows' needs schema=: the rows of all paths have one schema, which is known before")
-        self._read = _Read(as_, None if as_ != "rows" else Schema.parse(stated).to_arrow())
+        self._read = _Read(as_, None if as_ != "rows" else _parse_schema(stated).to_arrow())
 
     def expand(self, pcoll: Any) -> Any:
-        options = self._options
-        return (
-            pcoll | "Files" >> beam.FlatMap(lambda path: _runs_of_files(CallSource(path).dataset(options))) | self._read
-        )
+        keywords = self._keywords
+        return pcoll | "Files" >> beam.FlatMap(lambda path: _runs_of_files(Scan.of(path, **keywords))) | self._read
 
 
 class _Read(beam.PTransform):  # type: ignore[misc]
@@ -200,12 +207,12 @@ class _ReadChunks(beam.DoFn):  # type: ignore[misc]
         chunks, number = _chunks(element), tracker.current_restriction().start
         while tracker.try_claim(number):
             chunk = chunks[number]
-            with open_scan(chunk) as batches:
+            with chunk.open() as batches:
                 for batch in batches:
                     _counter("rows_read").inc(batch.num_rows)
                     yield from self._elements(batch)
             _counter("bytes_read").inc(chunk.bytes or 0)
-            _counter("files_read").inc(sum(source.begin == 0 for source in chunk.sources))
+            _counter("files_read").inc(chunk.files_begun)
             number += 1
 
     def _elements(self, batch: pa.RecordBatch) -> Iterator[Any]:
@@ -215,26 +222,15 @@ class _ReadChunks(beam.DoFn):  # type: ignore[misc]
             yield to_pandas(pa.Table.from_batches([batch])) if self._form == "pandas" else batch
 
 
-def _runs_of_files(scan: Scan) -> Iterator[Scan]:
+def _runs_of_files(scan: Scan) -> list[Scan]:
     """The parts of a query for elements: a large file each, or several small ones.
 
     ValueError if it cannot be split.
     """
-    scan = scan.absolute().prune_files()
-    scan.with_sources(scan.sources[:1]).split(1)
+    scan = scan.absolute()
     if scan.options.threads is None:
         scan = scan.with_options(threads=1)  # a runner has a bundle for each core
-    run: list[Source] = []
-    size = 0
-    for source in scan.sources:
-        source_bytes = Scan.PIECE_BYTES if source.size is None else source.size
-        if run and size + source_bytes > Scan.PIECE_BYTES:
-            yield scan.with_sources(run)
-            run, size = [], 0
-        run.append(source)
-        size += source_bytes
-    if run:
-        yield scan.with_sources(run)
+    return scan.group_files()
 
 
 def _chunks(run: Scan) -> list[Scan]:
@@ -243,7 +239,7 @@ def _chunks(run: Scan) -> list[Scan]:
 
 
 def _name_of(paths: list[str]) -> str:
-    first = hide_secrets(paths[0]) if paths else "no files"
+    first = printable(paths[0], _LABEL) if paths else "no files"
     return first if len(paths) < 2 else f"{first}, {len(paths) - 1} more"
 
 
@@ -294,7 +290,7 @@ class WriteTable(beam.PTransform):  # type: ignore[misc]
         self._options = options if options.schema is None else _with_schema(options, options.schema)
 
     def default_label(self) -> str:
-        return f"WriteTable({hide_secrets(os.fspath(self._path))})"
+        return f"WriteTable({printable(os.fspath(self._path), _LABEL)})"
 
     def expand(self, pcoll: Any) -> Any:
         if not pcoll.is_bounded:
@@ -317,7 +313,13 @@ class WriteTable(beam.PTransform):  # type: ignore[misc]
 
 def _with_schema(options: WriteOptions, schema: Any) -> WriteOptions:
     """The options with a schema that can be pickled, as tensor types cannot."""
-    return options.changed(schema=Schema.parse(schema))
+    return options.changed(schema=_parse_schema(schema))
+
+
+def _parse_schema(schema: Any) -> Any:
+    import tfrecord_io as tfr
+
+    return tfr.Schema.parse(schema)
 
 
 _made: set[str] = set()  # writes of pipelines that this process has made,
@@ -335,7 +337,7 @@ class _Begin:
     def __call__(self, _: None) -> DistributedWriter:
         writer = DistributedWriter.begin(self._path, self._options)
         if self._token in _made:
-            _begun[writer.target.id] = writer
+            _begun[writer.id] = writer
         return writer
 
 
@@ -367,7 +369,7 @@ class _Elements:
 
     def _flush(self) -> None:
         if self._rows:
-            self._part.write(table_of_rows(self._rows))
+            self._part.write_rows(self._rows)
             self._rows = []
 
     def close(self) -> WrittenPart:
@@ -433,9 +435,8 @@ def _write_shard(shard: tuple[int, Iterable[Any]], writer: DistributedWriter) ->
 
 def _publish(_: None, writer: DistributedWriter, parts: Iterable[WrittenPart]) -> WriteReport:
     """Publish the parts, in the same order in each attempt; tasks of bundles have numbers by chance."""
-    by_name = sorted(parts, key=lambda part: (part.task, part.staged, [shard.staged or "" for shard in part.shards]))
-    report = writer.commit_or_repeat([replace(part, task=task) for task, part in enumerate(by_name)])
-    _begun.pop(writer.target.id, None)
+    report = writer.commit_or_repeat(WrittenPart.number(parts))
+    _begun.pop(writer.id, None)
     for name, count in (("rows", report.records), ("bytes", report.bytes), ("files", len(report.files))):
         _counter(f"{name}_written").inc(count)
     return report
