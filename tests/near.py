@@ -1,9 +1,10 @@
 """Prints which tests hold a module: python tests/near.py read/reader
 
 First come the files that its docstring names (``Tests: tests/read/test_scan.py.``), then those that are named after it
-(``tests/read/test_reader*.py``), and those that import it. A module that has neither of the latter is also held by the
-tests of the modules that import it, or, if those have none, of the modules that import those; one that is imported by
-its name in a table, by the tests of its folder. A folder stands for all of its modules, and a file of tests for itself.
+(``tests/read/test_reader*.py``), and those that import it, or use one of its public names, as ``tfr.dedupe``, which not
+every other test uses, too. A module that has none of the latter is also held by the tests of the modules that import
+it, or, if those have none, of the modules that import those; one that is imported by its name in a table, by the tests
+of its folder. A folder stands for all of its modules, and a file of tests for itself.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGE, TESTS = ROOT / "tfrecord_io", ROOT / "tests"
 HOME = re.compile(r'^    "(\w+)": "([\w.]+)",', re.MULTILINE)  # of the doors of rooms: where a name is defined
+USE = re.compile(r"\btfr\.((?:formats\.|io\.|train\.)?\w+)")  # of a public name
+MOST_USES = 25  # a name that more files of tests use says little about them
 IMPORT = re.compile(r"^ *(?:from ([\w.]+) )?import (\([^)]*\)|.*)", re.MULTILINE)  # to parse all tests takes seconds
 
 
@@ -31,10 +34,15 @@ def homes_of(module: str) -> dict[str, str]:
 
 
 @cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
 def imported(path: Path) -> frozenset[str]:
     """Dotted names that a file imports, also in functions and programs, and the modules that have these names."""
     names: set[str] = set()
-    for module, given in IMPORT.findall(path.read_text(encoding="utf-8")):
+    for module, given in IMPORT.findall(text_of(path)):
         words = re.findall(r"([\w.]+)(?: as \w+)?", re.sub("#.*", "", given))
         homes = homes_of(module)
         names.update(
@@ -55,6 +63,35 @@ def importers(folder: Path, pattern: str) -> dict[str, set[Path]]:
     return found
 
 
+def public_homes() -> dict[str, str]:
+    """The public names of the core, such as ``dedupe`` and ``io.parse_tensor``, and the module that defines each."""
+    table = next(
+        ast.literal_eval(node.value)
+        for node in ast.parse(text_of(PACKAGE / "base" / "public_names.py")).body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_HOMES" and node.value is not None
+    )
+    return {
+        f"{shown_in}.{name}".lstrip("."): f"tfrecord_io.{home}"
+        for shown_in, homes in table.items()
+        for home, names in homes.items()
+        for name in names.split()
+    }
+
+
+@cache
+def users() -> dict[str, set[Path]]:
+    """The files of tests that use public names, by the module that defines them, without names that many use."""
+    found: dict[str, set[Path]] = {}
+    for path in TESTS.rglob("test_*.py"):
+        for name in USE.findall(text_of(path)):
+            found.setdefault(name, set()).add(path)
+    by_module: dict[str, set[Path]] = {}
+    for name, home in public_homes().items():
+        if len(paths := found.get(name, set())) <= MOST_USES:
+            by_module.setdefault(home, set()).update(paths)
+    return by_module
+
+
 def stated(module: Path) -> set[Path]:
     """The files of tests that the docstring of a module names, or those in the folders that it names."""
     text = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
@@ -65,12 +102,17 @@ def stated(module: Path) -> set[Path]:
     return found
 
 
-def direct(module: Path) -> set[Path]:
-    """The files of tests that are named after a module, or import it."""
+def named_after(module: Path) -> list[Path]:
+    """The files of tests that are named after a module."""
     below = module.relative_to(PACKAGE).with_suffix("")
-    named = (TESTS / below.parent).glob(f"test_{below.name}*.py")
+    return [*(TESTS / below.parent).glob(f"test_{below.name}*.py")]
+
+
+def direct(module: Path) -> set[Path]:
+    """The files of tests that are named after a module, import it, or use its public names."""
+    below = module.relative_to(PACKAGE).with_suffix("")
     dotted = ".".join(("tfrecord_io", *below.parts)).removesuffix(".__init__")
-    return {*named, *importers(TESTS, "test_*.py").get(dotted, ())}
+    return {*named_after(module), *importers(TESTS, "test_*.py").get(dotted, ()), *users().get(dotted, ())}
 
 
 def near(module: Path) -> set[Path]:

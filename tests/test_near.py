@@ -21,6 +21,23 @@ def test_each_module_is_held_by_tests() -> None:
     assert [path for path in modules if not near.near(path)] == []  # else add a test, and name it after the module
 
 
+def test_a_module_without_tests_of_its_name_states_its_tests() -> None:
+    """In its docstring, as ``Tests: tests/read/test_scan.py.``; those of public modules are for users."""
+    if not near.PACKAGE.is_dir():
+        pytest.skip("the package is installed elsewhere")
+    modules = [path for path in near.PACKAGE.glob("*/**/*.py") if path.name not in ("__init__.py", "__main__.py")]
+    assert [path for path in modules if not near.named_after(path) and not near.stated(path)] == []
+
+
+def test_tests_that_use_a_public_name(capsys: pytest.CaptureFixture[str]) -> None:
+    if not near.PACKAGE.is_dir():
+        pytest.skip("the package is installed elsewhere")
+    near.main(["apps/tools/dedupe"])
+    assert "tests/apps/tools/test_split_assignment.py" in capsys.readouterr().out.split()
+    assert near.public_homes()["io.parse_tensor"] == "tfrecord_io.bytes.format.serialized_tensor"
+    assert len(near.users()["tfrecord_io.apps.api"]) <= near.MOST_USES  # of `infer_schema`: most tests use the others
+
+
 def test_tests_named_after_a_module_and_tests_that_import_it() -> None:
     if not near.PACKAGE.is_dir():
         pytest.skip("the package is installed elsewhere")

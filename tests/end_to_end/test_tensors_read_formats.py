@@ -13,7 +13,7 @@ import tfrecord_io as tfr
 from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
 from tensor_cells import DTYPES, MATRIX, assert_same, cells, companions, dtype_of, record
-from tfrecord_io.columns.arrow.tensor_values import to_cells
+from tfrecord_io.columns.arrow.tensor_values import column_to_cells
 from tfrecord_io.columns.schema.tensor_types import is_variable_shape_tensor
 
 # ---- bytes that others wrote
@@ -148,7 +148,7 @@ def test_steps_have_companions_of_their_own(read: Any) -> None:
     schema = {"x": tfr.sequence(tfr.tensor("float32", (None, None)))}
     column = read(payloads, schema=schema, record_type="sequence_example")["x"].combine_chunks()
     assert column.value_lengths().to_pylist() == [3, None, 1]
-    assert_same(list(to_cells(column.values, pa.field("", column.type.value_type))), [*arrays, MATRIX])
+    assert_same(list(column_to_cells(column.values, pa.field("", column.type.value_type))), [*arrays, MATRIX])
     payloads.append(sequence_example({}, {**lists, "x/dtype": [blobs(b"float32"), blobs(b"int32"), blobs(b"float32")]}))
     with pytest.raises(tfr.errors.DecodeError, match=r"record 3.*feature 'x'.*int32"):
         read(payloads, schema=schema, record_type="sequence_example")

@@ -263,7 +263,7 @@ def test_a_mapped_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monk
     np.save(tmp_path / "a.npy", values)
     set_limits(monkeypatch, batch_bytes=100)
     sizes = []
-    monkeypatch.setattr("tfrecord_io.columns.arrow.input.tensor_cast.from_ndarray", _counting(sizes))
+    monkeypatch.setattr("tfrecord_io.columns.arrow.input.tensor_cast.ndarray_to_column", _counting(sizes))
     features = records({"x": np.load(tmp_path / "a.npy", mmap_mode="r")}, tmp_path / "a")
     for row, record in enumerate(features):
         check(record, "x", "int16", values[row])
@@ -271,11 +271,11 @@ def test_a_mapped_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def _counting(sizes: list[int]) -> Any:
-    from tfrecord_io.columns.arrow.tensor_values import from_ndarray
+    from tfrecord_io.columns.arrow.tensor_values import ndarray_to_column
 
     def counted(values: np.ndarray[Any, Any], valid: Any = None) -> Any:
         sizes.append(len(values))
-        return from_ndarray(values, valid)
+        return ndarray_to_column(values, valid)
 
     return counted
 

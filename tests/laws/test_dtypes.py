@@ -22,7 +22,7 @@ from records import field, varint
 from tfrecord_io.apps.cli import tfr as command
 from tfrecord_io.bytes.format.dtypes import DTYPES, Dtype, dtype_name, element, row_of_name
 from tfrecord_io.bytes.format.feature_types import Kind
-from tfrecord_io.columns.arrow.tensor_values import from_ndarray, to_cells
+from tfrecord_io.columns.arrow.tensor_values import column_to_cells, ndarray_to_column
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS, element_and_shape, tensor_field, written_encodings
 
 pytest.importorskip("ml_dtypes")  # which the environments of few adapters have
@@ -147,7 +147,7 @@ def test_a_number_that_is_no_value_is_found(row: Dtype) -> None:
 @pytest.mark.parametrize("encoding", written_encodings())
 def test_an_encoding_has_the_values_or_refuses_the_name(tmp_path: Path, row: Dtype, encoding: str) -> None:
     array = values_of(row).reshape(3, 2)
-    storage = pa.Table.from_arrays([from_ndarray(array)[0]], schema=pa.schema([tensor_field("x", row, (2,))]))
+    storage = pa.Table.from_arrays([ndarray_to_column(array)[0]], schema=pa.schema([tensor_field("x", row, (2,))]))
     path = tmp_path / "a"
     if row.name == "uint64" and encoding == "list":
         storage = storage.slice(0, 2)  # the third has a number beyond 2**63
@@ -203,7 +203,7 @@ def test_readers_have_the_dtype_and_the_bits(written: Any, row: Dtype) -> None:
     path, array = written(row), values_of(row).reshape(3, 2)
     table = tfr.read_table(path)
     assert element_and_shape(table.schema.field("x")) == (row, (2,))
-    cells = [cell for chunk in table["x"].chunks for cell in to_cells(chunk, table.schema.field("x"))]
+    cells = [cell for chunk in table["x"].chunks for cell in column_to_cells(chunk, table.schema.field("x"))]
     arrays = tfr.read_arrays(path)
     (batch,) = tfr.dataset(path).iter_arrays(batch_size=3)
     for found in (np.stack(cells), arrays["x"], batch["x"], np.stack(list(tfr.read_tfrecord(path)["x"]))):

@@ -25,7 +25,7 @@ from reading_modes import matching_records_only
 from rounds import rounds
 from tfrecord_io.base.options.filters import condition_of
 from tfrecord_io.base.options.operators import BY_SYMBOL, NAMES, OPERATORS, Operand
-from tfrecord_io.columns.arrow.evaluate_condition import column_family
+from tfrecord_io.columns.arrow.type_literals import column_family
 
 US = datetime.timedelta(microseconds=1)
 DAY = datetime.timedelta(days=1)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tensors_of_arrays import columns
-from tfrecord_io.columns.arrow.tensor_values import to_cells
+from tfrecord_io.columns.arrow.tensor_values import column_to_cells
 from tfrecord_io.testing.tensor_encoding_suite import dtype_of
 
 
@@ -37,7 +37,7 @@ def test_tensors_come_back(engine: str, new_folder: Callable[[], Path], encoding
     table.validate(full=True)
     assert table.column_names == ["x"]
     field = table.schema.field("x")
-    found = [cell for chunk in table["x"].chunks for cell in to_cells(chunk, field)]
+    found = [cell for chunk in table["x"].chunks for cell in column_to_cells(chunk, field)]
     assert bits(found, given_.name) == bits(given_.cells, given_.name)
     assert {cell.dtype for cell in found if cell is not None} <= {dtype_of(given_.name)}
     frame = tfr.read_tfrecord(tmp_path / "a")

@@ -15,7 +15,7 @@ from reading import read_by
 from records import blobs, example, int64s, written
 from tfrecord_io.bytes.format.dtypes import DTYPES as ROWS
 from tfrecord_io.bytes.format.dtypes import dtype_name, element
-from tfrecord_io.columns.arrow.tensor_values import to_cells
+from tfrecord_io.columns.arrow.tensor_values import column_to_cells
 
 DTYPES = [
     *(
@@ -42,7 +42,7 @@ def dtype_of(name: str) -> np.dtype[Any]:
 
 def cells(table: pa.Table, name: str = "x") -> list[np.ndarray | None]:
     field = table.schema.field(name)
-    return [cell for chunk in table[name].chunks for cell in to_cells(chunk, field)]
+    return [cell for chunk in table[name].chunks for cell in column_to_cells(chunk, field)]
 
 
 def assert_same(found: list[Any], expected: list[np.ndarray | None]) -> None:

@@ -1,4 +1,7 @@
-"""The table of adapters: the libraries that read and write datasets, each imported when it is used."""
+"""The table of adapters: the libraries that read and write datasets, each imported when it is used.
+
+Tests: tests/base/test_registry.py and tests/test_rows_page.py.
+"""
 
 from __future__ import annotations
 

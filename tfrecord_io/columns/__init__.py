@@ -46,7 +46,6 @@ _HOMES = {
     "TensorEncoding": "arrow.encodings.tensor_encoding",  # A tensor encoding
     "cast_comparable_columns": "arrow.evaluate_condition",  # Turn columns of float16 into float32
     "evaluate_simple": "arrow.evaluate_condition",  # The values of a simple condition, None of others
-    "type_literals": "arrow.evaluate_condition",  # Give literals the type of the column that they are compared with
     "ImageHeader": "arrow.image_header",  # The form of an encoded image, as stored
     "pillow": "arrow.image_header",  # The module PIL.Image
     "remove_orientation": "arrow.image_orientation",  # Remove the EXIF orientation of a photo
@@ -79,6 +78,7 @@ _HOMES = {
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
     "plain_array": "arrow.tensor_values",  # Values of an array of one axis
     "TensorValues": "arrow.tensor_values",  # The tensors of a column, one after another, null rows left out
+    "type_literals": "arrow.type_literals",  # Give literals the type of the column that they are compared with
     "Column": "column",  # A column of Arrow, or a type of its values: what its type and its metadata say
     "dimension_names": "schema.array_attributes",  # The names of a variable's dimensions without that of the rows
     "label_columns": "schema.array_attributes",  # Add attributes and the names of dimensions to columns

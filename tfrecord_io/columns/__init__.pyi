@@ -40,7 +40,6 @@ from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells as 
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding as TensorEncoding
 from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns as cast_comparable_columns
 from tfrecord_io.columns.arrow.evaluate_condition import evaluate_simple as evaluate_simple
-from tfrecord_io.columns.arrow.evaluate_condition import type_literals as type_literals
 from tfrecord_io.columns.arrow.image_header import ImageHeader as ImageHeader
 from tfrecord_io.columns.arrow.image_header import pillow as pillow
 from tfrecord_io.columns.arrow.image_orientation import remove_orientation as remove_orientation
@@ -73,6 +72,7 @@ from tfrecord_io.columns.arrow.raw_images import encode_png as encode_png
 from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
 from tfrecord_io.columns.arrow.tensor_values import TensorValues as TensorValues
 from tfrecord_io.columns.arrow.tensor_values import plain_array as plain_array
+from tfrecord_io.columns.arrow.type_literals import type_literals as type_literals
 from tfrecord_io.columns.column import Column as Column
 from tfrecord_io.columns.schema.array_attributes import dimension_names as dimension_names
 from tfrecord_io.columns.schema.array_attributes import label_columns as label_columns

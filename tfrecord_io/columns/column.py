@@ -175,15 +175,15 @@ class Column:
 
     def tensors(self, array: pa.Array) -> TensorValues:
         """The bytes of a column's tensors in their logical order."""
-        from tfrecord_io.columns.arrow.tensor_values import tensors_of_column
+        from tfrecord_io.columns.arrow.tensor_values import column_to_tensors
 
-        return tensors_of_column(array, self.field)
+        return column_to_tensors(array, self.field)
 
     def cells(self, array: pa.Array) -> Array:
         """The tensors of a column as an object array of ndarrays, None where null."""
-        from tfrecord_io.columns.arrow.tensor_values import to_cells
+        from tfrecord_io.columns.arrow.tensor_values import column_to_cells
 
-        return to_cells(array, self.field)
+        return column_to_cells(array, self.field)
 
     # ---- names of types
 

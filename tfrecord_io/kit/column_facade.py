@@ -1,4 +1,7 @@
-"""`Column`: what other libraries ask about a column or a type."""
+"""`Column`: what other libraries ask about a column or a type.
+
+Tests: tests/test_kit.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Files that a path means, and the filesystem of one."""
+"""Files that a path means, and the filesystem of one.
+
+Tests: tests/test_kit.py.
+"""
 
 from __future__ import annotations
 

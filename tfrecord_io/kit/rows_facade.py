@@ -1,4 +1,7 @@
-"""`Rows`: the rows of datasets, mixtures and windows for training."""
+"""`Rows`: the rows of datasets, mixtures and windows for training.
+
+Tests: tests/test_kit.py.
+"""
 
 from __future__ import annotations
 

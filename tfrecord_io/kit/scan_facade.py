@@ -1,4 +1,7 @@
-"""`Scan`: what a call reads, as adapters and engines narrow, split, send and open it."""
+"""`Scan`: what a call reads, as adapters and engines narrow, split, send and open it.
+
+Tests: tests/test_kit.py.
+"""
 
 from __future__ import annotations
 

@@ -101,8 +101,15 @@ def index_columns(
         _refuse_folder_columns(name for name in scan.schema.names if name not in stored_names)
         records = RandomAccess(files, scan)
         with ProgressMeter(options.progress, int(files.first[-1]), "records") as meter:
-            how: dict[str, Any] = {"is_just_written": is_just_written, "check_crc": options.check_crc}
-            build = partial(_build_one, records, files, schema=schema, meter=meter, **how)
+            build = partial(
+                _build_one,
+                records,
+                files,
+                schema=schema,
+                meter=meter,
+                is_just_written=is_just_written,
+                check_crc=options.check_crc,
+            )
             indexes = list(
                 ordered((partial(build, file) for file in range(len(sources))), files_at_a_time(sources), "index")
             )
@@ -161,8 +168,17 @@ def _build_one(
     with open_output(target, storage, model=model, looks=False) as output:
         is_copied_later = source.shard is not None and source.shard.staged is not None  # to its name
         sink, version = output.as_stream(), "" if is_copied_later else files.version(file)
-        about: dict[str, Any] = {"has_schema": has_schema, "version": version, "identity": identity}
-        write_columns(sink, name, records=index, schema=schema, batches=batches(), fingerprint=content, **about)
+        write_columns(
+            sink,
+            name,
+            records=index,
+            schema=schema,
+            batches=batches(),
+            fingerprint=content,
+            has_schema=has_schema,
+            version=version,
+            identity=identity,
+        )
     logger.info("written: %s, the index of %s", source.path + COLUMNS_SUFFIX, counted(len(index), "record"))
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 

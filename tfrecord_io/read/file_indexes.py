@@ -163,13 +163,15 @@ def _check_one(source: Source, file: Source | None, options: FrameOptions, meter
             if file is None:
                 reason = "the file has no index"
                 raise CorruptRecordError(reason, path=source.path, hint="write one with tfr index")
-            how = {"checks": Checks.from_check_crc(options.check_crc)}
-            index, error = (
-                compare_index(
-                    source, file, ranges=ranges, max_record_bytes=options.limits.record_bytes, progress=meter, **how
-                ),
-                None,
+            index = compare_index(
+                source,
+                file,
+                ranges=ranges,
+                max_record_bytes=options.limits.record_bytes,
+                progress=meter,
+                checks=Checks.from_check_crc(options.check_crc),
             )
+            error = None
         except TFRecordError as raised:
             index, error = RecordIndex.from_sizes([]), raised
         return FileIndex(

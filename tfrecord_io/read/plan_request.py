@@ -58,6 +58,9 @@ class PlanRequest:
         See `Scan`.
     with_evidence : bool
         True to keep the evidence for an inferred schema.
+
+    `narrow` are the options and the selection as the caller stated them, if ``schema=`` was completed since by shapes
+    or by the columns of the filter; else None. The `Scan` keeps them, as what it delivers is no more than that.
     """
 
     def __init__(
@@ -73,21 +76,10 @@ class PlanRequest:
     ) -> None:
         self.all_sources = self.sources = sources
         self.whole, self.with_index, self.with_evidence = whole, with_index, with_evidence
-        self._narrow = narrow  # see `Scan`
-        self.partitions = PartitionColumns()
-        if any(map(attrgetter("partitions"), sources)):
-            self.partitions, overrides = PartitionColumns.from_folders(sources).override_types(
-                options.schema_overrides, sources
-            )
-            options = options.changed(schema_overrides=overrides or None)
-        self.options = options
-        self._delivered: Projection | None = None  # of all columns, where `columns=` names that of the paths of files
-        entries, paths = selection.columns or (), options.include_file_paths
-        if paths is not None and (paths in entries or f"!{paths}" in entries):
-            self._delivered = Projection(entries)
-            of_columns = tuple(entry for entry in entries if entry.removeprefix("!") != paths)
-            selection = replace(selection, columns=of_columns if of_columns or paths in entries else None)
-        self.requested = self.selection = selection
+        self._narrow = narrow
+        self.partitions, self.options = _apply_overrides_to_partitions(sources, options)
+        self.requested, self._all_columns = _split_off_paths(selection, options.include_file_paths)
+        self.selection = self.requested
         if selection.filters is not None:
             self.sources = self._possible_sources()
             self.selection = self._selection_without_filter()
@@ -139,22 +131,23 @@ class PlanRequest:
         fields = {"partitions": self.partitions, "with_index": self.with_index, **known}
         scan = Scan(self.sources, self.options, self.selection, resolved, **fields)
         filters = self.requested.filters
-        if filters is None and self._delivered is None:
+        if filters is None and self._all_columns is None:
             return scan
         from tfrecord_io.read.row_filter import RowFilter
 
-        columns, requested = self.requested.columns, scan
-        if columns != self.selection.columns:  # else nothing else is compiled
-            requested = Scan(self.sources, self.options, replace(self.selection, columns=columns), resolved, **fields)
-        names = requested.schema.names
-        if self._delivered is not None:
-            names = [*self._delivered.order(names), *requested.compiled.added_index]
+        columns, requested_only = self.requested.columns, scan
+        if columns != self.selection.columns:  # the filter needs more; else nothing else is compiled
+            selection = replace(self.selection, columns=columns)
+            requested_only = Scan(self.sources, self.options, selection, resolved, **fields)
+        names, index_levels = requested_only.schema.names, requested_only.compiled.added_index
+        if self._all_columns is not None:
+            names = [*self._all_columns.order(names), *index_levels]
         return replace(
             scan,
             selection=replace(self.selection, limit=self.requested.limit),
             narrow=self._narrow,
             selected=None if names == scan.schema.names else tuple(names),
-            index_levels=tuple(requested.compiled.added_index),
+            index_levels=tuple(index_levels),
             row_filter=None if filters is None else RowFilter.for_schema(filters, scan.schema),
         )
 
@@ -188,6 +181,25 @@ class PlanRequest:
         if not overrides:
             return schema
         return apply_overrides(schema, overrides, of_records=True)
+
+
+def _apply_overrides_to_partitions(
+    sources: tuple[Source, ...], options: ScanOptions
+) -> tuple[PartitionColumns, ScanOptions]:
+    """The partition columns, with the types of ``schema_overrides=``, and the options with the other overrides."""
+    if not any(map(attrgetter("partitions"), sources)):
+        return PartitionColumns(), options
+    partitions, overrides = PartitionColumns.from_folders(sources).override_types(options.schema_overrides, sources)
+    return partitions, options.changed(schema_overrides=overrides or None)
+
+
+def _split_off_paths(selection: Selection, paths: str | None) -> tuple[Selection, Projection | None]:
+    """The selection without the column of file paths and, where ``columns=`` names that one, the order of all."""
+    entries = selection.columns or ()
+    if paths is None or (paths not in entries and f"!{paths}" not in entries):
+        return selection, None
+    columns = tuple(entry for entry in entries if entry.removeprefix("!") != paths)
+    return replace(selection, columns=columns if columns or paths in entries else None), Projection(entries)
 
 
 class UnitedSchemas:

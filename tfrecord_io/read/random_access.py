@@ -208,8 +208,15 @@ class RandomAccess(Closing, Shared):
     def _fault_error(self, fault: Fault, location: Location, data: Bytes) -> TFRecordError:
         path, record, offset = self._origin(location)
         fault, settings = fault._replace(record=0, offset=0), self._scan.settings
-        about: dict[str, Any] = {"contradicts_sample": settings.contradicts_sample, "plan": settings.plan}
-        error = record_error(path, fault, record=record, offset=offset, data=data, **about)
+        error = record_error(
+            path,
+            fault,
+            record=record,
+            offset=offset,
+            data=data,
+            contradicts_sample=settings.contradicts_sample,
+            plan=settings.plan,
+        )
         error.records_intact = None  # the records before it were not read
         return error
 

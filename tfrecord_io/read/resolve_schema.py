@@ -72,10 +72,17 @@ def plan_scan(
     """
     stated = options, selection
     options, selection = _complete_declared(sources, options, selection)
-    how: dict[str, Any] = {"whole": whole, "with_index": with_index, "with_evidence": with_evidence}
 
     def plan(selection: Selection, narrow: tuple[ScanOptions, Selection] | None = None) -> Planned:
-        request = PlanRequest(tuple(sources), options, selection, narrow=narrow, **how)
+        request = PlanRequest(
+            tuple(sources),
+            options,
+            selection,
+            whole=whole,
+            with_index=with_index,
+            with_evidence=with_evidence,
+            narrow=narrow,
+        )
         folds = not options.stable_types and (with_evidence or options.schema is None)
         assumptions = Assumptions(RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE), folds, embedded)
         schemas = UnitedSchemas(request, embedded if has_united else None, is_found=has_united)

@@ -1,6 +1,8 @@
 """The base class of datasets and their pieces: what tells them from other arguments of a call.
 
 Calls that get a path or a table import this module, and not `tfrecord_io.read.scan`.
+
+Tests: tests/read/test_sources_selections.py and tests/read/test_scan_narrowing.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Tests that each adapter inherits: a library gets the rows, types and errors that tfrecord_io reads."""
+"""Tests that each adapter inherits: a library gets the rows, types and errors that tfrecord_io reads.
+
+Tests: tests/apps/adapters.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tests that each compression inherits; another implementation of its format is the reference."""
+"""Tests that each compression inherits; another implementation of its format is the reference.
+
+Tests: tests/bytes/compression/test_compression.py and tests/bytes/compression/test_codec_of_packages.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The test suite that each file format inherits: what `tfrecord_io.convert` promises of every source and target."""
+"""The test suite that each file format inherits: what `tfrecord_io.convert` promises of every source and target.
+
+Tests: tests/apps/file_formats/test_all_formats.py.
+"""
 
 from __future__ import annotations
 

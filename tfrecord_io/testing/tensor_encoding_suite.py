@@ -1,4 +1,7 @@
-"""The tests that each tensor encoding inherits: a subclass states how other code makes a cell of it."""
+"""The tests that each tensor encoding inherits: a subclass states how other code makes a cell of it.
+
+Tests: tests/columns/arrow/encodings.
+"""
 
 from __future__ import annotations
 

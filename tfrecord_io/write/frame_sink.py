@@ -1,4 +1,7 @@
-"""Sinks for framed records, and the sink that writes one file."""
+"""Sinks for framed records, and the sink that writes one file.
+
+Tests: tests/write/test_writer_slices.py and tests/write/test_writer.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Open the outputs that copied records are written to, and publish all of them together."""
+"""Open the outputs that copied records are written to, and publish all of them together.
+
+Tests: tests/apps/tools/test_split.py and tests/apps/tools/test_shuffle.py.
+"""
 
 from __future__ import annotations
 

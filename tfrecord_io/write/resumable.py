@@ -32,6 +32,7 @@ from tfrecord_io.store import (
     OutputFile,
     Publication,
     ResumeJournal,
+    ShardName,
     ShardSpec,
     Source,
     SummedFile,
@@ -63,7 +64,7 @@ class ResumableWriter:
 
     writer: DistributedWriter
     journal: ResumeJournal
-    schema: str  # a digest of that of the rows
+    schema_digest: str  # of the rows
     conversion: str  # a digest of that and of the settings
     finished: dict[str, list[tuple[dict[str, Any], Source]]]
     replaced: Manifest | None = None
@@ -107,68 +108,19 @@ class ResumableWriter:
         OSError
             Another process is at work.
         """
-        output = _resolve_output(path, options).absolute(options.storage)
-        if len(sources) > Output.MOST_SHARDS:
-            text = f"'{output.path}': {len(sources)} files, each of which becomes a shard"
-            text += f"; expected at most {Output.MOST_SHARDS}"
-            raise ValueError(f"{text}; convert them in several calls, or without resume=True")
-        journal = ResumeJournal(output, options.storage)
-        digest = hashlib.sha256(schema.serialize().to_pybytes()).hexdigest()
-        options = replace(options, threads=options.thread_count)
-        mode = options.effective_mode
-        change = change_of(mode, SchemaUnion(options.evolve), grows=output.grows)
-        overwrite = mode == "overwrite"
-        now = ResumeJournal.new({**settings, "compression": repr(output.compression)}, sources)
+        request = _Request.of(path, options, settings=settings, schema=schema, sources=sources)
         with ExitStack() as locks:
-            if (begun := journal.read()) is not None:
-                locks.enter_context(journal.hold_lock())
-                target = DistributedTarget(output, options.storage, change, begun.id, resumable=True)
-                if target.complete() is not None:
-                    journal.remove()
-                    begun = None
-                else:
-                    _check_settings(begun.settings, now.settings, journal.path)
-                    now = replace(now, id=begun.id)
-            follows_from = json.dumps([sorted(now.settings.items()), digest])  # the content of the parts, with sources
-            conversion = hashlib.sha256(follows_from.encode()).hexdigest()[:16]
-            existing = None
-            if begun is None or overwrite:
-                existing = Publication.find_whole(output, options.storage)
-            if begun is None and existing is not None and _is_made_of(existing, sources, conversion):
-                target = DistributedTarget(output, options.storage, change, existing.id, resumable=True)
-                writer = DistributedWriter(target, options)
-                yield cls(
-                    writer,
-                    journal,
-                    schema=digest,
-                    conversion=conversion,
-                    finished={},
-                    published=writer.report_of(existing),
-                )
-                return
-            if begun is None and existing is not None and not overwrite:
-                reason, effect = _why_other(existing, [_made_of(source, conversion) for source in sources])
-                text = f"the dataset exists, {reason}"
-                error = FileExistsError(errno.EEXIST, f"{text}; mode='overwrite' {effect}", output.path)
-                raise for_cli(error, f"{text}; --mode overwrite {effect}")
-            target = DistributedTarget.begin(output, options.storage, change, id=now.id, resumable=True)
-            finished: dict[str, list[tuple[dict[str, Any], Source]]] = {}
-            for document, file in () if begun is None else journal.parts(now.id):
-                noted = document.get("source")
-                named = str(noted.get("path")) if isinstance(noted, dict) else ""
-                finished.setdefault(named, []).append((document, file))
-            if begun != now:
-                journal.write(now, overwrite=begun is not None)
-                locks.enter_context(journal.hold_lock())
-            replaced = existing if overwrite else None
-            yield cls(
-                DistributedWriter(target, options),
-                journal,
-                schema=digest,
-                conversion=conversion,
-                finished=finished,
-                replaced=replaced,
-            )
+            continued = request.continued(locks)
+            existing = request.existing() if continued is None or request.overwrites else None
+            if continued is not None:
+                writer = continued.resume(existing, locks)
+            elif existing is not None and _is_made_of(existing, sources, request.conversion):
+                writer = request.published(existing)
+            elif existing is not None and not request.overwrites:
+                raise request.other_dataset(existing)
+            else:
+                writer = request.begin(existing, locks)
+            yield writer
 
     @cached_property
     def made_before(self) -> dict[str, ManifestFile]:
@@ -180,7 +132,7 @@ class ResumableWriter:
         """The part of a task that an earlier process finished; None if the source is another by now."""
         candidates = self.finished.get(str(source["path"]), [])
         for document, file in candidates:
-            if document["source"] != source or document.get("rows") != self.schema:
+            if document["source"] != source or document.get("rows") != self.schema_digest:
                 continue
             part = _part_of(document, task)
             if part is None or file.size != part.bytes:
@@ -274,7 +226,7 @@ class ResumableWriter:
 
     def add(self, part: WrittenPart, source: dict[str, str | int]) -> WrittenPart:
         """Note a finished part and its source in the journal."""
-        self.journal.add_part(part.staged, {"source": source, "rows": self.schema, **_description(part)})
+        self.journal.add_part(part.staged, {"source": source, "rows": self.schema_digest, **_description(part)})
         return replace(part, source=_made_of(source, self.conversion))
 
     def commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
@@ -286,6 +238,138 @@ class ResumableWriter:
             reason = f"the dataset is published, but its journal could not be removed ({error.strerror or error})"
             warn(f"{printable(self.journal.path)}: {printable(reason)}; delete it", UserWarning)
         return report
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What a process was asked to write; earlier ones may have begun, finished or published it.
+
+    The locks that a method takes, it leaves to the caller's `ExitStack`.
+    """
+
+    output: Output
+    options: WriteOptions
+    journal: ResumeJournal
+    settings: Mapping[str, str]
+    sources: Sequence[dict[str, str | int]]
+    schema_digest: str
+    id: str  # of the writing
+    is_noted: bool = False  # the journal states all of that
+
+    @classmethod
+    def of(
+        cls,
+        path: Any,
+        options: WriteOptions,
+        settings: Mapping[str, str],
+        schema: pa.Schema,
+        sources: Sequence[dict[str, str | int]],
+    ) -> _Request:
+        output = _resolve_output(path, options).absolute(options.storage)
+        if len(sources) > Output.MOST_SHARDS:
+            text = f"'{output.path}': {len(sources)} files, each of which becomes a shard"
+            text += f"; expected at most {Output.MOST_SHARDS}"
+            raise ValueError(f"{text}; convert them in several calls, or without resume=True")
+        return cls(
+            output,
+            replace(options, threads=options.thread_count),
+            ResumeJournal(output, options.storage),
+            settings={**settings, "compression": repr(output.compression)},
+            sources=list(sources),
+            schema_digest=hashlib.sha256(schema.serialize().to_pybytes()).hexdigest(),
+            id=ShardName.new_id(),
+        )
+
+    @property
+    def overwrites(self) -> bool:
+        return self.options.effective_mode == "overwrite"
+
+    @cached_property
+    def conversion(self) -> str:
+        """A digest of what the content of the parts follows from, but for the sources."""
+        follows_from = json.dumps([sorted(self.settings.items()), self.schema_digest])
+        return hashlib.sha256(follows_from.encode()).hexdigest()[:16]
+
+    def continued(self, locks: ExitStack) -> _Request | None:
+        """The request to go on with what an earlier process began and did not publish, locked; None if there is none.
+
+        ValueError if that has other settings.
+        """
+        earlier = self.journal.read()
+        if earlier is None:
+            return None
+        locks.enter_context(self.journal.hold_lock())
+        if self._target(earlier.id).complete() is not None:  # only its journal is left
+            self.journal.remove()
+            return None
+        _check_settings(earlier.settings, self.settings, self.journal.path)
+        is_noted = (earlier.settings, earlier.sources) == (self.settings, self.sources)
+        return replace(self, id=earlier.id, is_noted=is_noted)
+
+    def existing(self) -> Manifest | None:
+        """The published dataset of this name."""
+        return Publication.find_whole(self.output, self.options.storage)
+
+    def begin(self, replaced: Manifest | None, locks: ExitStack) -> ResumableWriter:
+        """Begin a writing, with a new journal."""
+        target = self._begin_target()
+        self._note(locks, overwrite=False)
+        return self._writer(target, {}, replaced)
+
+    def resume(self, replaced: Manifest | None, locks: ExitStack) -> ResumableWriter:
+        """Go on with a writing, with the parts that are finished; its journal states the sources of this request."""
+        target = self._begin_target()
+        finished: dict[str, list[tuple[dict[str, Any], Source]]] = {}
+        for document, file in self.journal.parts(self.id):
+            source = document.get("source")
+            path = str(source.get("path")) if isinstance(source, dict) else ""
+            finished.setdefault(path, []).append((document, file))
+        if not self.is_noted:
+            self._note(locks, overwrite=True)
+        return self._writer(target, finished, replaced)
+
+    def published(self, existing: Manifest) -> ResumableWriter:
+        """The writer that has nothing to do."""
+        writer = self._writer(self._target(existing.id), {}, None)
+        return replace(writer, published=writer.writer.report_of(existing))
+
+    def other_dataset(self, existing: Manifest) -> Exception:
+        """The error that a dataset of this name exists, and was made of something else."""
+        made_of = [_made_of(source, self.conversion) for source in self.sources]
+        reason, effect = _why_other(existing, made_of)
+        text = f"the dataset exists, {reason}"
+        error = FileExistsError(errno.EEXIST, f"{text}; mode='overwrite' {effect}", self.output.path)
+        return for_cli(error, f"{text}; --mode overwrite {effect}")
+
+    def _note(self, locks: ExitStack, *, overwrite: bool) -> None:
+        """Write the journal, and lock the new file."""
+        begun = ResumeJournal.new(self.settings, self.sources)
+        self.journal.write(replace(begun, id=self.id), overwrite=overwrite)
+        locks.enter_context(self.journal.hold_lock())
+
+    def _target(self, id: str) -> DistributedTarget:
+        change = change_of(self.options.effective_mode, SchemaUnion(self.options.evolve), grows=self.output.grows)
+        return DistributedTarget(self.output, self.options.storage, change, id, resumable=True)
+
+    def _begin_target(self) -> DistributedTarget:
+        target = self._target(self.id)
+        return DistributedTarget.begin(target.output, target.storage, target.change, id=target.id, resumable=True)
+
+    def _writer(
+        self,
+        target: DistributedTarget,
+        finished: dict[str, list[tuple[dict[str, Any], Source]]],
+        replaced: Manifest | None,
+    ) -> ResumableWriter:
+        writer = DistributedWriter(target, self.options)
+        return ResumableWriter(
+            writer,
+            self.journal,
+            schema_digest=self.schema_digest,
+            conversion=self.conversion,
+            finished=finished,
+            replaced=replaced,
+        )
 
 
 def _resolve_output(path: Any, options: WriteOptions) -> Output:

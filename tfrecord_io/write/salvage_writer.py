@@ -1,4 +1,7 @@
-"""Write the intact records of damaged files to their targets: single files, and the shards of datasets together."""
+"""Write the intact records of damaged files to their targets: single files, and the shards of datasets together.
+
+Tests: tests/write/test_salvaging.py and tests/laws/test_salvage_laws.py.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from tfrecord_io.base import (
     ProgressMeter,
     Report,
     SalvageOptions,
+    StorageOptions,
     Summary,
     byte_size,
     check_keywords,
@@ -22,7 +23,7 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.errors import CorruptRecordError, add_remark, printable
 from tfrecord_io.read import CallSource, SkippedRegion, SkippedRegions, options_from_call
-from tfrecord_io.store import Output, open_output, resolve_inputs, total
+from tfrecord_io.store import Output, Source, open_output, resolve_inputs, total
 from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
 
@@ -208,23 +209,12 @@ def salvage(
         progress=progress,
     )
     src, dst = CallSource(source).whole_files("salvage"), target
-    faults: list[CorruptRecordError] = []
-    missing: list[str] = []
-    dataset_faults: dict[str, Any] = {"manifest_faults": faults, "missing": missing}
-    sources = resolve_inputs(src, options.source, allow_missing_shards=True, check_sizes=False, **dataset_faults)
-    if (empty := next((source for source in sources if source.has_no_file), None)) is not None:
-        raise FileNotFoundError(errno.ENOENT, "the dataset has no rows: its manifest names no file", empty.path)
-    missing += missing_shards(sources, src)
-    links = (file.path for file in sources if file.is_dangling)
-    nowhere = dict.fromkeys(links)
-    if len(nowhere) < len(sources):  # else opening one is an error
-        missing += nowhere
-        sources = [file for file in sources if file.path not in nowhere]
-    Output.check_outside(src, options.source, target=dst, storage=options.target, sources=sources)
-    targets = plan_targets(sources, dst, options.target, report)
-    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
+    found = _find_files(src, options.source)
+    Output.check_outside(src, options.source, target=dst, storage=options.target, sources=found.sources)
+    targets = plan_targets(found.sources, dst, options.target, report)
+    with ProgressMeter(options.progress, total(source.size for source in found.sources), "bytes") as bar:
         files = SalvageWriter(targets, options, dry_run, bar).run()
-    result = SalvageReport(tuple(files), tuple(missing), tuple(dict.fromkeys(map(str, faults))), dry_run)
+    result = SalvageReport(tuple(files), found.missing, found.manifests, dry_run)
     if report is not None:
         try:
             with open_output(report, options.target) as output:
@@ -234,3 +224,29 @@ def salvage(
                 add_remark(error, f"the records are published in '{printable(os.fspath(dst))}'")
             raise
     return result
+
+
+class _FoundFiles(NamedTuple):
+    """The files of damaged datasets, and what is wrong with these."""
+
+    sources: list[Source]
+    missing: tuple[str, ...]  # paths of shards that do not exist
+    manifests: tuple[str, ...]  # what is wrong with manifests, so that they are not used
+
+
+def _find_files(path: Any, storage: StorageOptions) -> _FoundFiles:
+    """Find the files that exist; FileNotFoundError if there is none."""
+    faults: list[CorruptRecordError] = []
+    missing: list[str] = []
+    sources = resolve_inputs(
+        path, storage, allow_missing_shards=True, check_sizes=False, manifest_faults=faults, missing=missing
+    )
+    if (empty := next((source for source in sources if source.has_no_file), None)) is not None:
+        raise FileNotFoundError(errno.ENOENT, "the dataset has no rows: its manifest names no file", empty.path)
+    missing += missing_shards(sources, path)
+    links = (file.path for file in sources if file.is_dangling)
+    nowhere = dict.fromkeys(links)
+    if len(nowhere) < len(sources):  # else opening one is an error
+        missing += nowhere
+        sources = [file for file in sources if file.path not in nowhere]
+    return _FoundFiles(sources, tuple(missing), tuple(dict.fromkeys(map(str, faults))))

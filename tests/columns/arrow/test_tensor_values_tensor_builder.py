@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tfrecord_io.bytes.format.dtypes import Dtype
-from tfrecord_io.columns.arrow.tensor_values import from_ndarray, to_cells, to_ndarray
+from tfrecord_io.columns.arrow.tensor_values import column_to_cells, column_to_ndarray, ndarray_to_column
 from tfrecord_io.columns.schema.tensor_types import dtype_metadata, logical_dim_names
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.testing.tensor_encoding_suite import tensor_column
@@ -41,10 +41,10 @@ def _bits(array: np.ndarray, of: Dtype) -> bytes:
 def test_arrays_come_back(dtype: str, shape: tuple[int, ...]) -> None:
     whole = _array(dtype, shape)
     for array in (whole, whole[::2], np.asfortranarray(whole)):
-        column, of = from_ndarray(array)
+        column, of = ndarray_to_column(array)
         column.validate(full=True)
         for part in (slice(0, None), slice(1, None)):
-            back = to_ndarray(column[part], _field(column, of))
+            back = column_to_ndarray(column[part], _field(column, of))
             assert (back.shape, back.dtype) == (array[part].shape, of.dtype)
             assert back.tobytes() == _bits(array[part], of)
 
@@ -56,7 +56,7 @@ def test_cells_of_varying_shapes_come_back(dtype: str) -> None:
     column, of = tensor_column(cells)
     column.validate(full=True)
     for part in (slice(0, 5), slice(1, 4)):
-        for given, back in zip(cells[part], to_cells(column[part], _field(column, of)), strict=True):
+        for given, back in zip(cells[part], column_to_cells(column[part], _field(column, of)), strict=True):
             assert (given is None) == (back is None)
             assert given is None or (given.shape == back.shape and _bits(given, of) == back.tobytes())
 
@@ -72,7 +72,7 @@ def test_a_permuted_tensor_is_taken_in_its_logical_order() -> None:
     column = pa.ExtensionArray.from_storage(
         type_, pa.FixedSizeListArray.from_arrays(pa.array(np.arange(12, dtype=np.float32)), 6)
     )
-    assert np.array_equal(to_ndarray(column, pa.field("x", type_)), column.to_numpy_ndarray())
+    assert np.array_equal(column_to_ndarray(column, pa.field("x", type_)), column.to_numpy_ndarray())
     assert logical_dim_names(type_) == ("b", "a")
 
 
@@ -80,7 +80,7 @@ def test_a_permuted_tensor_is_taken_in_its_logical_order() -> None:
 @pytest.mark.parametrize("dtype", ["O", "V8", [("a", "i4")], "M8"])
 def test_dtypes_outside_the_table_are_refused(dtype: object) -> None:
     with pytest.raises(EncodeError, match="cannot be stored in a TFRecord"):
-        from_ndarray(np.zeros((2, 2), dtype))
+        ndarray_to_column(np.zeros((2, 2), dtype))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""`pandas.read_tfrecord` and `DataFrame.to_tfrecord`, added on request."""
+"""`pandas.read_tfrecord` and `DataFrame.to_tfrecord`, added on request.
+
+Tests: tests/columns/arrow/output/test_to_pandas.py.
+"""
 
 from __future__ import annotations
 

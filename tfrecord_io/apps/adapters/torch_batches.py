@@ -28,9 +28,7 @@ _ALIGNMENT = 64
 _BUFFER_BYTES = 1 << 20
 # For each worker: a DataLoader asks for two batches in advance, and the loop that reads from it holds one or two.
 _SHARED_MEMORIES = 6
-_FREE, _LENT, _LEFT = range(
-    3
-)  # first byte of a shared memory; one that is left is never used again, as processes may still read it
+_FREE, _LENT, _LEFT = range(3)  # the first byte of a shared memory; see `_Memories`
 _WORKER_LOOP, _FETCH = "_worker_loop", "fetch"  # functions of torch: the loop of a worker, and its call for each batch
 _TORCH_KINDS = "biufcmMV"  # of arrays that become tensors; V is for dtypes of ml_dtypes
 
@@ -155,7 +153,7 @@ def _reduce_batch(batch: WorkerBatch) -> tuple[Any, ...]:
     """Pickle a batch for another process."""
     arrays, values, pairs = batch.arrays, batch.values, () if batch.form is None else (batch.form,)
     size = sum(map(_room, arrays.values()))
-    memory = _shared.lend(size) if arrays else None
+    memory = _memories.lend(size) if arrays else None
     if memory is None and size > _BUFFER_BYTES:  # torch opens a file for each tensor: too many for lists
         values = values | {name: tensor_of(array) for (name, *number), array in arrays.items() if not number}
         arrays = {key: array for key, array in arrays.items() if len(key) > 1}
@@ -177,6 +175,83 @@ def _room(array: Array) -> int:
 
 
 reduction.ForkingPickler.register(WorkerBatch, _reduce_batch)
+
+
+# ---- shared memories
+
+
+class _Memories:
+    """The shared memories of this process: those it lends, as a worker, and those it has borrowed, for a DataLoader.
+
+    The first byte of a memory is its state, which both processes see:
+
+    - FREE → LENT: the worker takes it for a batch, and sends the batch.
+    - LENT → FREE: the process of the DataLoader has dropped the last array of the batch, so `_Borrowed` is deleted. The
+      worker may use it again.
+    - LENT → LEFT: the process of the DataLoader forks while it has the batch. From then on its child may read the
+      arrays, too, and nobody knows how long. So it stays LEFT: the worker makes another memory in its place.
+
+    A worker that is forked begins with no memories of its own: those of its parent are lent by its parent.
+    """
+
+    def __init__(self) -> None:
+        self._process = -1  # that has made the next ones
+        self._own: list[_SharedMemory] = []
+        self._opened: dict[tuple[int, int], mmap.mmap] = {}  # those of workers, by process and number
+        self._borrowed: dict[int, mmap.mmap] = {}  # those whose arrays are used, by the id of the `_Borrowed`
+
+    # In the worker
+
+    def lend(self, size: int) -> _SharedMemory | None:
+        """Lend a free memory of at least this size; None if all are lent, or the system has no shared memory."""
+        if sys.platform != "linux":
+            return None
+        if self._process != os.getpid():  # forked
+            self._process, self._own = os.getpid(), []
+        unused = [memory for memory in self._own if memory.state != _LENT]
+        large = [memory for memory in unused if memory.state == _FREE and memory.size >= size]
+        if large:
+            return min(large, key=lambda memory: memory.size).lend()
+        if len(self._own) < _SHARED_MEMORIES:
+            number = len(self._own)
+        elif unused:
+            number = unused[0].number
+        else:
+            return None
+        try:
+            memory = _SharedMemory(number, 1 << max(size - 1, 0).bit_length())
+        except OSError:  # too many open files, or no memory
+            return None
+        self._own[number : number + 1] = [memory]
+        return memory.lend()
+
+    # In the process of the DataLoader
+
+    def open(self, process: int, number: int, handle: Any) -> None:
+        """Open a new memory of a worker, and close those of workers that have ended."""
+        for key in list(self._opened):
+            if not _runs(key[0]):
+                self._opened.pop(key, None)
+        file = handle.detach()
+        try:
+            self._opened[process, number] = mmap.mmap(file, 0)
+        finally:
+            os.close(file)
+
+    def borrow(self, process: int, number: int) -> Array:
+        """The content of an open memory, as an array."""
+        return np.asarray(_Borrowed(self._opened[process, number], self._borrowed))
+
+    def leave_all(self) -> None:
+        """Mark the borrowed memories as left: the process is about to fork."""
+        for memory in list(self._borrowed.values()):
+            memory[0] = _LEFT
+
+
+_memories = _Memories()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_memories.leave_all)
 
 
 class _SharedMemory:
@@ -209,85 +284,30 @@ class _SharedMemory:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Arrive as an array of the content; the file is sent the first time."""
         handle, self._handle = self._handle, None
-        if handle is None:
-            return _view_memory, (os.getpid(), self.number)
-        return _open_memory, (os.getpid(), self.number, handle)
+        return _borrow, (os.getpid(), self.number, handle)
 
 
-class _SharedMemories:
-    """Shared memories of a worker."""
-
-    def __init__(self) -> None:
-        self._process, self._all = -1, list[_SharedMemory]()
-
-    def lend(self, size: int) -> _SharedMemory | None:
-        """Lend a free memory of at least this size; None if all are lent, or the system has no shared memory."""
-        if sys.platform != "linux":
-            return None
-        if self._process != os.getpid():  # forked: the memories belong to the parent process
-            self._process, self._all = os.getpid(), []
-        unused = [memory for memory in self._all if memory.state != _LENT]
-        large = [memory for memory in unused if memory.state == _FREE and memory.size >= size]
-        if large:
-            return min(large, key=lambda memory: memory.size).lend()
-        if len(self._all) < _SHARED_MEMORIES:
-            number = len(self._all)
-        elif unused:
-            number = unused[0].number
-        else:
-            return None
-        try:
-            memory = _SharedMemory(number, 1 << max(size - 1, 0).bit_length())
-        except OSError:  # too many open files, or no memory
-            return None
-        self._all[number : number + 1] = [memory]
-        return memory.lend()
+def _borrow(process: int, number: int, handle: Any) -> Array:
+    if handle is not None:
+        _memories.open(process, number, handle)
+    return _memories.borrow(process, number)
 
 
-_shared = _SharedMemories()
-
-
-# ---- in the process of the DataLoader
-
-_lent: dict[int, mmap.mmap] = {}  # by the id of the `_Lent`
-_mapped: dict[tuple[int, int], mmap.mmap] = {}  # by process and number
-
-
-class _Lent:
+class _Borrowed:
     """Content of a shared memory, which is free again once the last array of it is dropped."""
 
-    def __init__(self, memory: mmap.mmap) -> None:
-        _lent[id(self)] = memory
+    def __init__(self, memory: mmap.mmap, borrowed: dict[int, mmap.mmap]) -> None:
+        self._borrowed = borrowed
+        borrowed[id(self)] = memory
         self.__array_interface__ = np.frombuffer(memory, np.uint8, offset=_ALIGNMENT).__array_interface__
 
-    def __del__(self, lent: Any = _lent, free: int = _FREE, left: int = _LEFT) -> None:
-        memory = lent.pop(id(self))
+    # At the exit of Python the names of the module may be gone before the last array: the defaults are not.
+    def __del__(self, free: int = _FREE, left: int = _LEFT) -> None:
+        memory = self._borrowed.pop(id(self))
         if memory[0] != left:
             memory[0] = free
-
-
-def _leave_all() -> None:
-    """Mark lent memories as left: the process is about to fork, and its child may read them."""
-    for memory in list(_lent.values()):
-        memory[0] = _LEFT
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_leave_all)
-
-
-def _open_memory(process: int, number: int, handle: Any) -> Array:
-    """Open a new shared memory of a worker."""
-    for key in list(_mapped):
-        if not _runs(key[0]):
-            _mapped.pop(key, None)
-    file = handle.detach()
-    try:
-        _mapped[process, number] = mmap.mmap(file, 0)
-    finally:
-        os.close(file)
-    return _view_memory(process, number)
 
 
 def _runs(process: int) -> bool:
@@ -298,9 +318,7 @@ def _runs(process: int) -> bool:
     return True
 
 
-def _view_memory(process: int, number: int) -> Array:
-    """View the content of a shared memory that is open."""
-    return np.asarray(_Lent(_mapped[process, number]))
+# ---- in the process of the DataLoader
 
 
 def _views(content: Any, forms: Iterable[_Form]) -> list[Array]:

@@ -1,6 +1,8 @@
 """Datasets of `to_torch` and `to_torch_map`: a stream of epochs for ranks and workers, and rows by number.
 
 The module imports torch, and is imported by these calls only.
+
+Tests: tests/apps/adapters/test_torch.py and tests/apps/adapters/test_torch_epochs.py.
 """
 
 from __future__ import annotations

@@ -233,57 +233,67 @@ class CommandGroup(click.Group):
     @contextmanager
     def _exit_codes(self, ctx: click.Context | None, as_json: bool) -> Iterator[None]:
         """End with the exit code of an error, after one line about it: text, or with `as_json` an object."""
-
-        def report(text: str, kind: str, name: str, code: int | None = None) -> None:
-            if as_json:
-                value = {kind: {"class": name, "message": text}}
-                print_error(json.dumps(value if code is None else {**value, "exit_code": code}))
-            else:
-                print_error(f"tfr: warning: {text}" if kind == "warning" else f"tfr: {text}")
-
-        def line(error: Exception) -> str:
-            return error_line(error)
-
-        def warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-            text = message if isinstance(message, str) else line(message)
-            report(text, "warning", category.__name__)
-
-        def end_interrupted(error: KeyboardInterrupt) -> NoReturn:
-            code, text = interruption(error)
-            report(text, "error", type(error).__name__, code)
-            raise click.exceptions.Exit(code) from None
-
+        reporter = _Reporter(as_json)
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = warn
+                warnings.showwarning = reporter.warn
                 yield
         except click.ClickException as error:
-            if isinstance(error, click.NoSuchOption) and (similar := _find_similar_option(error)) is not None:
-                text = f"No such option {error.option_name!r}. Did you mean {similar!r}?"
-                error = click.NoSuchOption(error.option_name, text, ctx=error.ctx)
-            if as_json:
-                report(error.format_message(), "error", type(error).__name__, error.exit_code)
-            else:
-                with suppress(OSError):
-                    error.show()
-            raise click.exceptions.Exit(error.exit_code) from None
+            reporter.end_usage(error)
         except (click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt as error:
-            end_interrupted(error)
+            reporter.end_interrupted(error)
         except Exception as error:
             if (interrupt := swallowed_interrupt()) is not None:
-                end_interrupted(interrupt)
+                reporter.end_interrupted(interrupt)
             if isinstance(error, BrokenPipeError) and error.filename is None:  # the reader of stdout has closed it
                 raise click.exceptions.Exit(0) from None
-            number = exit_code(error)
-            if number is None:
+            code = exit_code(error)
+            if code is None:
                 raise
             if ctx is not None and ctx.meta.get(DEBUG):
                 traceback.print_exc()
-            code = number if ctx is None else ctx.meta.get(ERROR_CODE, number)
-            report(line(error), "error", type(error).__name__, code)
-            raise click.exceptions.Exit(code) from None
+            reporter.end(error, error_line(error), code if ctx is None else ctx.meta.get(ERROR_CODE, code))
+
+
+class _Reporter:
+    """Prints errors and warnings to stderr, as text or as JSON; after an error, the command ends with its exit code."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def warn(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        """Print a warning, in the place of `warnings.showwarning`."""
+        text = message if isinstance(message, str) else error_line(message)
+        if self._as_json:
+            print_error(json.dumps({"warning": {"class": category.__name__, "message": text}}))
+        else:
+            print_error(f"tfr: warning: {text}")
+
+    def end(self, error: BaseException, text: str, code: int) -> NoReturn:
+        """End after an error."""
+        if self._as_json:
+            print_error(json.dumps({"error": {"class": type(error).__name__, "message": text}, "exit_code": code}))
+        else:
+            print_error(f"tfr: {text}")
+        raise click.exceptions.Exit(code) from None
+
+    def end_interrupted(self, error: KeyboardInterrupt) -> NoReturn:
+        """End after Ctrl-C, or a signal that ends the process."""
+        code, text = interruption(error)
+        self.end(error, text, code)
+
+    def end_usage(self, error: click.ClickException) -> NoReturn:
+        """End after an error of click, whose text is of several lines: with the usage of the command."""
+        if isinstance(error, click.NoSuchOption) and (similar := _find_similar_option(error)) is not None:
+            text = f"No such option {error.option_name!r}. Did you mean {similar!r}?"
+            error = click.NoSuchOption(error.option_name, text, ctx=error.ctx)
+        if self._as_json:
+            self.end(error, error.format_message(), error.exit_code)
+        with suppress(OSError):
+            error.show()
+        raise click.exceptions.Exit(error.exit_code) from None
 
 
 def _find_similar_option(error: click.NoSuchOption) -> str | None:

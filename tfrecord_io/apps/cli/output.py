@@ -1,4 +1,7 @@
-"""Results on the terminal, as tables or JSON; rich is imported when the first table is shown."""
+"""Results on the terminal, as tables or JSON; rich is imported when the first table is shown.
+
+Tests: tests/apps/cli/test_commands.py.
+"""
 
 from __future__ import annotations
 

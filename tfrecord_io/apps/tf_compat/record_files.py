@@ -1,4 +1,7 @@
-"""``TFRecordWriter`` and ``TFRecordOptions``, with TensorFlow's parameters."""
+"""``TFRecordWriter`` and ``TFRecordOptions``, with TensorFlow's parameters.
+
+Tests: tests/write/test_record_writer.py and tests/write/test_writer_compression_level.py.
+"""
 
 from __future__ import annotations
 

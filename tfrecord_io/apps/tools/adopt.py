@@ -1,4 +1,7 @@
-"""Adopt files of other tools as a dataset."""
+"""Adopt files of other tools as a dataset.
+
+Tests: tests/write/test_adopting.py.
+"""
 
 from __future__ import annotations
 

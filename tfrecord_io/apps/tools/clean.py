@@ -1,4 +1,7 @@
-"""Clean up behind killed writers: list what they left, or remove it."""
+"""Clean up behind killed writers: list what they left, or remove it.
+
+Tests: tests/store/write/test_leftovers.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Join small neighbouring shards of a dataset, whose rows and their order stay."""
+"""Join small neighbouring shards of a dataset, whose rows and their order stay.
+
+Tests: tests/write/test_compacting.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Copy files and datasets from any place to any other: the bytes unchanged, each record checked on the way."""
+"""Copy files and datasets from any place to any other: the bytes unchanged, each record checked on the way.
+
+Tests: tests/store/copies/test_copy_files.py, tests/store/copies/test_copy_files_all.py and
+tests/store/copies/test_copy_files_stores.py.
+"""
 
 from __future__ import annotations
 

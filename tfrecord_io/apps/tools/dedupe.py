@@ -1,9 +1,12 @@
-"""One record of each key: duplicates are found by hashes of columns, and the other records are copied as bytes."""
+"""One record of each key: duplicates are found by hashes of columns, and the other records are copied as bytes.
+
+Tests: tests/apps/tools/test_split_assignment.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Literal
 
 import numpy as np
@@ -122,42 +125,57 @@ def dedupe(
 
 def _one_of_each(copied: CopiedRecords, names: Sequence[str], keeps_last: bool, memory_bytes: int) -> Array:
     """Label 0 for the first or the last record of each key."""
-    with ExitStack() as stack:
-        spools: list[Spool] = []
-        keys_in_memory: list[Array] = []
-        count = 0
-
-        def use(columns: list[pa.Array]) -> None:
-            nonlocal count
-            keys = np.empty(len(columns[0]), _ROW)
-            keys[["first", "second"]] = row_hashes(columns, len(keys))
-            keys["row"] = np.arange(count, count + len(keys))
-            keys_in_memory.append(keys)
-            count += len(keys)
-            if sum(block.nbytes for block in keys_in_memory) > memory_bytes:
-                spools.extend(stack.enter_context(closing(Spool(MIB))) for _ in range(0 if spools else _FILES))
-                _distribute(keys_in_memory, spools)
-
-        each_key(copied, names, "by", use)
-        labels = np.full(count, LEFT_OUT, np.uint8)
-        if spools:
-            _distribute(keys_in_memory, spools)
-        spooled_keys = ((np.frombuffer(part, _ROW) for part in spool.parts()) for spool in spools)
-        parts = map(_concat_keys, spooled_keys) if spools else iter([_concat_keys(keys_in_memory)])
-        keys_in_memory.clear()  # before they are sorted
-        for keys in parts:
-            labels[_find_kept_rows(keys, keeps_last)] = 0
+    with closing(_Keys(memory_bytes)) as keys:
+        each_key(copied, names, "by", keys.add)
+        labels = np.full(keys.count, LEFT_OUT, np.uint8)
+        for part in keys.parts():
+            labels[_find_kept_rows(part, keeps_last)] = 0
     return labels
 
 
-def _distribute(keys_in_memory: list[Array], spools: list[Spool]) -> None:
-    """Move keys to the temporary files that their first bits choose."""
-    for keys in keys_in_memory:
-        numbers = (keys["first"] >> np.uint64(64 - _BITS)).astype(np.intp)
-        for number in np.unique(numbers).tolist():
-            keys_of_file = keys[numbers == number]
-            spools[number].write(keys_of_file)
-    keys_in_memory.clear()
+class _Keys:
+    """The hashed keys of all rows, in memory or, beyond `memory_bytes`, in temporary files, until it is closed."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        self.count = 0  # of rows
+        self._memory_bytes = memory_bytes
+        self._in_memory: list[Array] = []
+        self._files: list[Spool] = []  # none, or `_FILES`
+
+    def add(self, columns: list[pa.Array]) -> None:
+        """Add the next rows, by the columns of their keys."""
+        keys = np.empty(len(columns[0]), _ROW)
+        keys[["first", "second"]] = row_hashes(columns, len(keys))
+        keys["row"] = np.arange(self.count, self.count + len(keys))
+        self.count += len(keys)
+        self._in_memory.append(keys)
+        if sum(block.nbytes for block in self._in_memory) > self._memory_bytes:
+            while len(self._files) < _FILES:
+                self._files.append(Spool(MIB))
+            self._distribute()
+
+    def parts(self) -> Iterator[Array]:
+        """Take the keys in parts, each with all rows of its keys, in ascending order."""
+        if not self._files:
+            part = _concat_keys(self._in_memory)
+            self._in_memory.clear()  # before they are sorted
+            yield part
+            return
+        self._distribute()
+        for file in self._files:
+            yield _concat_keys(np.frombuffer(block, _ROW) for block in file.parts())
+
+    def _distribute(self) -> None:
+        """Move keys to the temporary files that their first bits choose."""
+        for keys in self._in_memory:
+            numbers = (keys["first"] >> np.uint64(64 - _BITS)).astype(np.intp)
+            for number in np.unique(numbers).tolist():
+                self._files[number].write(keys[numbers == number])
+        self._in_memory.clear()
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
 
 
 def _concat_keys(keys: Iterable[Array]) -> Array:

@@ -1,4 +1,7 @@
-"""Remove rows from a dataset."""
+"""Remove rows from a dataset.
+
+Tests: tests/write/test_deleting.py.
+"""
 
 from __future__ import annotations
 

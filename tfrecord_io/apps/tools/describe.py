@@ -1,4 +1,8 @@
-"""Describe each column of files: type, missing values, range, lengths."""
+"""Describe each column of files: type, missing values, range, lengths.
+
+Tests: tests/columns/arrow/output/test_column_statistics.py, tests/apps/cli/test_commands.py and
+tests/base/test_display.py.
+"""
 
 from __future__ import annotations
 

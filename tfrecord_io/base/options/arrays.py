@@ -1,6 +1,8 @@
 """The keywords of calls that return arrays: how columns become arrays, and in which order rows are returned.
 
 Options of lists hold for all columns of lists, or are dicts by column.
+
+Tests: tests/base/options/test_options.py and tests/rows/arrays/test_representation.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Public calls: errors for keywords that they do not have."""
+"""Public calls: errors for keywords that they do not have.
+
+Tests: tests/test_mistakes.py and tests/test_likely_mistakes.py.
+"""
 
 from __future__ import annotations
 

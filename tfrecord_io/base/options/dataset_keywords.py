@@ -1,4 +1,7 @@
-"""Keywords of a dataset: which calls take them from a dataset that they read, and which refuse them."""
+"""Keywords of a dataset: which calls take them from a dataset that they read, and which refuse them.
+
+Tests: tests/read/test_sources_options.py.
+"""
 
 from __future__ import annotations
 

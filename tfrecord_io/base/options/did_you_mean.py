@@ -1,4 +1,7 @@
-"""Did you mean: names of other libraries and what to use here, and the errors for names that do not exist."""
+"""Did you mean: names of other libraries and what to use here, and the errors for names that do not exist.
+
+Tests: tests/test_likely_mistakes.py and tests/base/options/test_options.py.
+"""
 
 from __future__ import annotations
 

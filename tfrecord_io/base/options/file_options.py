@@ -1,4 +1,7 @@
-"""The keywords of calls that read files of other formats."""
+"""The keywords of calls that read files of other formats.
+
+Tests: tests/apps/file_formats/test_embed_files.py and tests/plugins/vision/test_from_folder.py.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 A few bytes can state large values: a tensor of one repeated value, a type whose nulls are large, a name that makes a
 column. What is made of them has a budget, an `Expansion`: `Limits.expansion_bytes` bytes, and `RATIO` bytes for each
 byte read. Tests read and write small files with smaller tuned limits: `tests/support/limited.py`.
+
+Tests: tests/faults/test_expansion.py and tests/base/options/test_options.py.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A new operator is one row of `OPERATORS`. Parsing and printing follow from its symbol and operand. Tables, column
 indexes, folders and random access evaluate its comparisons, or else its function.
+
+Tests: tests/laws/test_operator_rows.py and tests/base/options/test_condition_text.py.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ class Operand(Enum):
 class ColumnTypes:
     """Families of column types that an operator takes, and the error for a column of another type."""
 
-    families: frozenset[str]  # of `column_family` in `columns/arrow/evaluate_condition.py`
+    families: frozenset[str]  # of `column_family` in `columns/arrow/type_literals.py`
     reason: str  # "{}" is the type of the column
     hint: str
 

@@ -1,4 +1,8 @@
-"""The keywords of reading calls."""
+"""The keywords of reading calls.
+
+Tests: tests/base/options/test_options.py, tests/base/options/test_options_base.py and
+tests/base/options/test_selection.py.
+"""
 
 from __future__ import annotations
 

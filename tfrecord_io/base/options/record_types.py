@@ -1,4 +1,7 @@
-"""Types of records: an Example, a SequenceExample, plain bytes, or a message of any other type."""
+"""Types of records: an Example, a SequenceExample, plain bytes, or a message of any other type.
+
+Tests: tests/base/options/test_options.py and tests/base/test_registry.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The keywords of calls that read files of records and write others: copies, repairs, exports."""
+"""The keywords of calls that read files of records and write others: copies, repairs, exports.
+
+Tests: tests/base/options/test_options.py.
+"""
 
 from __future__ import annotations
 

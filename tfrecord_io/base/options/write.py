@@ -1,4 +1,7 @@
-"""The keywords of writing calls."""
+"""The keywords of writing calls.
+
+Tests: tests/base/options/test_options.py and tests/write/test_writer_metadata.py.
+"""
 
 from __future__ import annotations
 

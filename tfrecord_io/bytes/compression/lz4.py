@@ -1,4 +1,7 @@
-"""LZ4 frames (lz4_Frame_format.md of the lz4 project): a header, blocks and a checksum."""
+"""LZ4 frames (lz4_Frame_format.md of the lz4 project): a header, blocks and a checksum.
+
+Tests: tests/bytes/compression/test_compression.py and tests/bytes/compression/test_block_compressor.py.
+"""
 
 from __future__ import annotations
 

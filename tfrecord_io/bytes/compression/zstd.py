@@ -1,6 +1,8 @@
 """Zstandard (RFC 8878): frames of a header, blocks and a checksum.
 
 Needs a library before Python 3.14, whose standard library has it.
+
+Tests: tests/bytes/compression/test_compression.py and tests/bytes/compression/test_block_compressor.py.
 """
 
 from __future__ import annotations

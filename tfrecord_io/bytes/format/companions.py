@@ -3,6 +3,8 @@
 This library writes companions: ``x/shape`` and ``x/dtype`` state them for the bytes in ``x``. Files of other programs
 have features such as ``height`` and ``width`` beside ``image_raw``: a `ShapeSource` is JSON in the metadata of a field,
 by which readers take the shape of each record from these features, and writers write them.
+
+Tests: tests/laws/test_shapes_from_features.py.
 """
 
 from __future__ import annotations
@@ -68,14 +70,7 @@ class ShapeSource(NamedTuple):
     @property
     def metadata(self) -> dict[bytes, bytes]:
         """The entry of a field's metadata."""
-        defaults = {
-            "dtype": None,
-            "is_number": False,
-            "element": None,
-            "is_open": True,
-            "encoding": None,
-            "in_context": False,
-        }
+        defaults = self._field_defaults
         entry = {name: value for name, value in self._asdict().items() if name == "axes" or value != defaults[name]}
         return {SHAPE_SOURCE_KEY: json.dumps(entry, ensure_ascii=False).encode()}
 

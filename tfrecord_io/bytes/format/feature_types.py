@@ -1,4 +1,7 @@
-"""The feature types, the layouts of a column and the record types: what engines, plans and columns are described by."""
+"""The feature types, the layouts of a column and the record types: what engines, plans and columns are described by.
+
+Tests: tests/bytes/engine/test_fast_paths.py and tests/bytes/engine/test_equivalence.py.
+"""
 
 from __future__ import annotations
 

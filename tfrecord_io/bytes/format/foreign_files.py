@@ -1,4 +1,7 @@
-"""Recognition of files that are not TFRecord files by their first bytes, for error messages."""
+"""Recognition of files that are not TFRecord files by their first bytes, for error messages.
+
+Tests: tests/store/read/test_open_stream.py.
+"""
 
 from __future__ import annotations
 

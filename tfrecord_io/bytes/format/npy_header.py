@@ -2,6 +2,8 @@
 
 The header (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, versions 1 to 3) is the text of a
 dict, parsed as a literal and never evaluated. Arrays of objects, which are pickles, are refused.
+
+Tests: tests/apps/file_formats/array_files/test_open_array.py.
 """
 
 from __future__ import annotations

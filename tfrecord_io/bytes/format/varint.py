@@ -1,4 +1,7 @@
-"""Varints and fields; apart from `format.protobuf`, as importing protobuf takes long."""
+"""Varints and fields; apart from `format.protobuf`, as importing protobuf takes long.
+
+Tests: tests/bytes/format/test_serialized_tensor.py and tests/faults/test_decode_faults.py.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.image_header import pillow
 from tfrecord_io.columns.arrow.raw_images import RawImages
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows
-from tfrecord_io.columns.arrow.tensor_values import tensors_of_column
+from tfrecord_io.columns.arrow.tensor_values import column_to_tensors
 from tfrecord_io.columns.schema.field_makers import image, tensor
 from tfrecord_io.columns.schema.image_form import CHANNELS, ImageForm, image_form
 from tfrecord_io.columns.schema.schema import Schema
@@ -118,7 +118,7 @@ def _image_field(field: pa.Field, name: str) -> pa.Field:
 def _encode_images(array: pa.Array, field: pa.Field, saved: _Saved, begin: int) -> pa.Array:
     """The tensors of a column as encoded images; EncodeError with the row of one that cannot be encoded."""
     with errors_of_rows(begin, field.name):
-        tensors = tensors_of_column(array, field)
+        tensors = column_to_tensors(array, field)
     rows = np.arange(len(array)) if tensors.valid is None else np.flatnonzero(tensors.valid)
     raw, dtype = RawImages.from_field(field), tensors.element.dtype
     order = np.arange(tensors.rank) if raw is None else raw.form.image_axes((0, 1, 2))

@@ -2,6 +2,8 @@
 
 It is the form of their features: a map is a list of structs of key and value, a union a struct of the code of its type
 and a field for each type, an interval a struct of months, days and nanoseconds.
+
+Tests: tests/apps/file_formats/tables/test_json_files.py and tests/columns/arrow/input/test_schema_cast.py.
 """
 
 from __future__ import annotations

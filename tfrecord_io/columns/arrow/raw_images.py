@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.arrow.tensor_values import to_cells
+from tfrecord_io.columns.arrow.tensor_values import column_to_cells
 from tfrecord_io.columns.schema.image_form import CHW, MODE_OF, ORDER, RawImageForm
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.columns.schema.types import is_list_like
@@ -63,7 +63,7 @@ class RawImages(NamedTuple):
 
     def cells(self, array: pa.Array) -> list[Array | None]:
         """The arrays of a column of tensors in the order of the layout, None where null; views where possible."""
-        arrays: list[Array | None] = to_cells(array, self.field).tolist()
+        arrays: list[Array | None] = column_to_cells(array, self.field).tolist()
         return arrays
 
     def image(self, row: int, pixels: Array) -> Array:

@@ -2,6 +2,15 @@
 
 A tensor's bytes are the same in NumPy, in Arrow's storage and in a record, so arrays in C order and little-endian are
 not copied; those that are strided, big-endian or have null rows are.
+
+A function is named after what it turns into what: a *column* is an Arrow array of a tensor type (an *array* if dtype
+and shape are passed beside it), *tensors* are a `TensorValues`, *cells* are ndarrays or None, one for each row.
+
+    column → tensors → cells, values         column_to_tensors, tensors_to_cells, tensors_to_values
+    column → cells, ndarray                  column_to_cells, column_to_nested_cells, column_to_ndarray
+    cells, ndarray, tensors → column         cells_to_column, ndarray_to_column, tensors_to_column
+
+Tests: tests/columns/arrow/test_tensor_values_tensor_builder.py and tests/laws/test_tensors_round_trip.py.
 """
 
 from __future__ import annotations
@@ -70,7 +79,7 @@ class TensorValues:
     def array_of(cells: Sequence[Array | None]) -> tuple[pa.Array, Dtype]:
         """A column of the arrays of a sequence, None where one is missing; and their dtype."""
         element, shape = shape_of_cells(cells)
-        return cells_to_tensors(cells, element, shape), element
+        return cells_to_column(cells, element, shape), element
 
     @staticmethod
     def dtype_of(dtype: Any) -> Dtype:
@@ -79,21 +88,21 @@ class TensorValues:
 
     def cells(self) -> Iterator[Array]:
         """The tensors one by one: views."""
-        return cells_of(self)
+        return tensors_to_cells(self)
 
     def ndarray(self) -> Array:
         """The values of all tensors: an array of one axis, a view."""
-        return ndarray_of(self)
+        return tensors_to_values(self)
 
     def to_array(self, rows: int) -> pa.Array:
         """A column of `rows` (including the null ones) of these tensors."""
-        return tensor_array(self, rows)
+        return tensors_to_column(self, rows)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
 
-def tensors_of(
+def array_to_tensors(
     array: pa.Array, element: Dtype, shape: tuple[int | None, ...], valid: Array | None = None
 ) -> TensorValues:
     """The bytes of a column's tensors in their logical order (slices and permutations are honoured), without null rows.
@@ -117,32 +126,32 @@ def tensors_of(
     return _variable_tensors(storage, element, type_, valid)
 
 
-def tensors_of_column(array: pa.Array, field: pa.Field) -> TensorValues:
-    """`tensors_of` for an array and its field, whose metadata may state the dtype."""
-    return tensors_of(array, *element_and_shape(field))
+def column_to_tensors(array: pa.Array, field: pa.Field) -> TensorValues:
+    """`array_to_tensors` for an array and its field, whose metadata may state the dtype."""
+    return array_to_tensors(array, *element_and_shape(field))
 
 
-def to_ndarray(array: pa.Array, field: pa.Field) -> Array:
+def column_to_ndarray(array: pa.Array, field: pa.Field) -> Array:
     """A column of tensors of one shape as an array [rows, *shape], zeros in null rows. A view where possible."""
-    tensors = tensors_of_column(array, field)
+    tensors = column_to_tensors(array, field)
     assert isinstance(tensors.shapes, tuple)
-    values = ndarray_of(tensors).reshape(len(tensors), *tensors.shapes)
+    values = tensors_to_values(tensors).reshape(len(tensors), *tensors.shapes)
     return values if tensors.valid is None else scatter(values, tensors.valid)
 
 
-def to_cells(array: pa.Array, field: pa.Field) -> Array:
+def column_to_cells(array: pa.Array, field: pa.Field) -> Array:
     """The tensors of a column as an object array of ndarrays, None where null. Views where possible."""
-    tensors = tensors_of_column(array, field)
+    tensors = column_to_tensors(array, field)
     cells = np.empty(len(array), object)
     rows = np.arange(len(array)) if tensors.valid is None else np.flatnonzero(tensors.valid)
-    for row, tensor in zip(rows.tolist(), cells_of(tensors), strict=True):
+    for row, tensor in zip(rows.tolist(), tensors_to_cells(tensors), strict=True):
         cells[row] = tensor
     return cells
 
 
-def cells_of(tensors: TensorValues) -> Iterator[Array]:
+def tensors_to_cells(tensors: TensorValues) -> Iterator[Array]:
     """The tensors one by one: views."""
-    flat = ndarray_of(tensors)
+    flat = tensors_to_values(tensors)
     if isinstance(tensors.shapes, tuple):
         whole = flat.reshape(len(tensors), *tensors.shapes)
         yield from (whole[i, ...] for i in range(len(tensors)))
@@ -152,7 +161,7 @@ def cells_of(tensors: TensorValues) -> Iterator[Array]:
         yield flat[at[i] : at[i + 1]].reshape(shape)
 
 
-def ndarray_of(tensors: TensorValues) -> Array:
+def tensors_to_values(tensors: TensorValues) -> Array:
     """The values of all tensors: an array of one axis, a view."""
     dtype = tensors.element.dtype
     return tensors.data.view(dtype) if tensors.data.size else np.empty(0, dtype)
@@ -163,18 +172,18 @@ def is_list_of_tensors(type_: pa.DataType) -> bool:
     return bool((pa.types.is_list(type_) or pa.types.is_large_list(type_)) and is_any_tensor(type_.value_type))
 
 
-def tensor_cells(array: pa.Array, field: pa.Field) -> Array:
-    """`to_cells`, also of a column of lists of tensors.
+def column_to_nested_cells(array: pa.Array, field: pa.Field) -> Array:
+    """`column_to_cells`, also of a column of lists of tensors.
 
     A list is an ndarray [steps, *shape] if its tensors are of one shape, else an object array of ndarrays.
     """
     if is_any_tensor(field.type):
-        return to_cells(array, field)
+        return column_to_cells(array, field)
     step = pa.field("", field.type.value_type, metadata=field.metadata)
     offsets = np.asarray(array.offsets)
     values = array.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
     is_dense = is_fixed_shape_tensor(step.type) and not values.null_count
-    steps = to_ndarray(values, step) if is_dense else to_cells(values, step)
+    steps = column_to_ndarray(values, step) if is_dense else column_to_cells(values, step)
     rows = np.empty(len(array), object)
     for row in np.flatnonzero(np.asarray(array.is_valid())).tolist():
         rows[row] = steps[offsets[row] - offsets[0] : offsets[row + 1] - offsets[0]]
@@ -186,8 +195,8 @@ def flat_values(array: pa.Array, field: pa.Field) -> tuple[pa.Array, Array, Arra
 
     Values that Arrow cannot hold, or that have no order, are given as nulls.
     """
-    tensors = tensors_of_column(array, field)
-    values = ndarray_of(tensors)
+    tensors = column_to_tensors(array, field)
+    values = tensors_to_values(tensors)
     if tensors.element.is_extension:
         values = values.astype(tensors.element.wide)
     try:
@@ -297,6 +306,13 @@ def _inner_null(row: int) -> EncodeError:
 
 
 def _variable_tensors(storage: pa.Array, element: Dtype, type_: pa.DataType, valid: Array | None) -> TensorValues:
+    """The tensors of a column of several shapes, whose storage has a list of values and a list of sizes for each row.
+
+    Rows that are not `valid` are left out first; then no list, size or value may be null, and each shape has to fit its
+    values and the type. Values are a view of the storage, unless the type permutes the axes: then those of each tensor
+    are copied in their logical order, as its shape is. The sizes also have the axes of the element (the two parts of a
+    complex number), which shapes do not.
+    """
     lists, sizes = storage.field("data"), storage.field("shape")
     rows = np.arange(len(storage))
     if valid is not None:
@@ -343,10 +359,10 @@ def _refuse_misfits(stored: Array, logical: Array, axes: tuple[int | None, ...],
     raise EncodeError(reason, record=row, expected=str(axes), got=shape)
 
 
-def from_ndarray(values: Array, valid: Array | None = None) -> tuple[pa.Array, Dtype]:
+def ndarray_to_column(values: Array, valid: Array | None = None) -> tuple[pa.Array, Dtype]:
     """A column of the tensors of an array, whose first axis counts the rows; null where they are not `valid`.
 
-    >>> column, element = from_ndarray(np.zeros((3, 28, 28), np.uint8))
+    >>> column, element = ndarray_to_column(np.zeros((3, 28, 28), np.uint8))
     >>> column.type.shape, element.name
     ([28, 28], 'uint8')
     """
@@ -376,7 +392,7 @@ def shape_of_cells(cells: Sequence[Array | None]) -> tuple[Dtype, tuple[int | No
     return element, arrays[0].shape if is_one_shape else (None,) * rank
 
 
-def cells_to_tensors(cells: Sequence[Array | None], element: Dtype, shape: tuple[int | None, ...]) -> pa.Array:
+def cells_to_column(cells: Sequence[Array | None], element: Dtype, shape: tuple[int | None, ...]) -> pa.Array:
     """A column of the arrays of a sequence; dtype and shape are those of the whole column by `shape_of_cells`."""
     present = _present(cells)
     arrays = [cell for cell in cells if cell is not None]
@@ -391,14 +407,14 @@ def cells_to_tensors(cells: Sequence[Array | None], element: Dtype, shape: tuple
     matrix = np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), len(shape))
     data = np.concatenate([np.empty(0, np.uint8), *pieces])
     offsets = offsets_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))
-    return tensor_array(TensorValues(element, data, offsets=offsets, shapes=matrix, valid=valid), len(cells))
+    return tensors_to_column(TensorValues(element, data, offsets=offsets, shapes=matrix, valid=valid), len(cells))
 
 
 def _present(cells: Sequence[Array | None]) -> Array:
     return np.fromiter((cell is not None for cell in cells), np.bool_, len(cells))
 
 
-def tensor_array(tensors: TensorValues, rows: int, type_: pa.DataType | None = None) -> pa.Array:
+def tensors_to_column(tensors: TensorValues, rows: int, type_: pa.DataType | None = None) -> pa.Array:
     """A column of `rows` (including the null ones) from the bytes of its tensors.
 
     `type_` is its tensor type, made of element and shapes if not given.

@@ -2,6 +2,8 @@
 
 A `Composite` describes how, and is stored in the metadata of a field. Only schemas of other programs have composites. A
 writer with such a schema writes the named features, and embeds them as plain columns.
+
+Tests: tests/columns/arrow/decode/test_composite_decoder.py and tests/columns/arrow/encode/test_composite_columns.py.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Arrow's IPC format states an extension type in the metadata of a field of its storage. Where no type of that name is
 registered, the field is handed out so: as the storage with this metadata, from which a later reader has the type.
+
+Tests: tests/laws/test_extension_types.py and tests/columns/schema/test_types.py.
 """
 
 from __future__ import annotations
@@ -36,7 +38,6 @@ def registered_field(field: pa.Field) -> pa.Field:
     >>> registered_field(pa.field("x", pa.int8(), metadata=metadata)).type.type_name
     't'
     """
-    metadata = field.metadata or {}
     registered = _registered_type(field)
     if registered is None:
         return field

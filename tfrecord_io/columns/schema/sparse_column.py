@@ -1,6 +1,8 @@
 """Sparse columns: two features, of the indices and of the values that are present, as TensorFlow's SparseFeature.
 
 A `SparseColumn` is the JSON in the metadata of the field of the values; it holds what no record does, such as the size.
+
+Tests: tests/rows/arrays/test_sparse_matrices.py and tests/columns/arrow/input/test_from_arrays.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Source, tasks and sink for Daft; this module imports daft, and is imported on first use."""
+"""Source, tasks and sink for Daft; this module imports daft, and is imported on first use.
+
+Tests: tests/plugins/engines/test_daft.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Adapters that this plugin adds, for libraries that work on several machines."""
+"""Adapters that this plugin adds, for libraries that work on several machines.
+
+Tests: tests/plugins/engines.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Spark's data source ``tfrecord``: a module that imports pyspark, and is imported when the source is registered.
 
 Spark runs the source in Python processes of its own: to plan, to read, to write, and to commit.
+
+Tests: tests/plugins/engines/test_spark.py.
 """
 
 from __future__ import annotations

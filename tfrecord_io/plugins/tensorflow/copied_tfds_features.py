@@ -1,4 +1,7 @@
-"""The features of a dataset of TFDS that is copied, which the columns do not tell: classes, images, nested datasets."""
+"""The features of a dataset of TFDS that is copied, which the columns do not tell: classes, images, nested datasets.
+
+Tests: tests/plugins/tensorflow/test_write_tfds.py.
+"""
 
 from __future__ import annotations
 

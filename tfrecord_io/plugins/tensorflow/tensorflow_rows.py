@@ -1,4 +1,7 @@
-"""Formats of TensorFlow's libraries that this plugin adds, with their keywords."""
+"""Formats of TensorFlow's libraries that this plugin adds, with their keywords.
+
+Tests: tests/plugins/tensorflow/test_array_record.py.
+"""
 
 from __future__ import annotations
 

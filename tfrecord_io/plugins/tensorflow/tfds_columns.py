@@ -3,6 +3,8 @@
 A leaf is stored as tensorflow_datasets/core/example_serializer.py does it: the values of all its items one after
 another; of sequences inside sequences ``x/ragged_flat_values`` and the lengths of the inner ones,
 ``x/ragged_row_lengths_0``; of tensors with several sizes of their own ``x/value``, bytes, and ``x/shape``.
+
+Tests: tests/plugins/tensorflow/test_write_tfds.py.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ class DecodedImages:
         return EncodeError(reason, feature=self.name, record=row, expected=expected, got=description, hint=advice)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LeafColumn:
     """A leaf of the tree of features, and what was found in its values."""
 
@@ -112,7 +114,7 @@ class LeafColumn:
     dtype: str = ""  # NumPy's name
     image: DecodedImages | None = None
     names: dict[str, int] | None = None  # of a ClassLabel, and their numbers; it grows
-    nulls: list[int] = field(default_factory=list)  # how many rows had none, batch by batch
+    optional: bool = False  # a row had none, or another split has the feature as optional
     least_rows: list[int] = field(default_factory=list)  # the first of each batch with the least value of the type
 
     @property
@@ -126,7 +128,7 @@ class LeafColumn:
             return self.image.feature()
         if self.names is not None:
             return _feature("class_label_feature.ClassLabel", classLabel={"numClasses": str(len(self.names))})
-        optional: Json = {"optional": True} if sum(self.nulls) else {}
+        optional: Json = {"optional": True} if self.optional else {}
         if Column(self.type).is_text and not optional:
             return _feature("text_feature.Text", text={})
         encoding = "bytes" if self.is_stored_as_bytes else "none"
@@ -341,7 +343,7 @@ class TfdsColumns:
             for at, cell in enumerate(array):
                 leaf.image.note(cell.as_buffer().to_pybytes(), self._row + int(ends.searchsorted(at, side="right")))
         if not leaf.shape and not lengths:
-            leaf.nulls.append(array.null_count)
+            leaf.optional |= array.null_count > 0
             if array.null_count and (t.is_unsigned_integer(leaf.type) or t.is_boolean(leaf.type)):
                 self._refuse_nulls(leaf, array)
             self._refuse_least(leaf, array)
@@ -378,7 +380,7 @@ class TfdsColumns:
         at = pc.index(values, pa.scalar(least_value, values.type)).as_py()
         if at >= 0:
             leaf.least_rows.append(self._row + at)
-        if leaf.least_rows and sum(leaf.nulls):
+        if leaf.least_rows and leaf.optional:
             reason = f"the least value of {array.type} stands for a missing value in this feature, which has some"
             wider = "" if t.is_int64(array.type) else ", or cast the column to a wider type"
             advice = f"replace it or fill the missing values{wider}"

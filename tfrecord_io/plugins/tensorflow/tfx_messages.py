@@ -1,6 +1,8 @@
 """The protobuf classes of a TFX schema, with the fields of schema.proto and path.proto that describe types.
 
 Source: tensorflow_metadata/proto/v0. All other fields are unknown here: skipped in text, kept in binary.
+
+Tests: tests/plugins/tensorflow/test_tfx.py and tests/conformance/test_tfx.py.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -239,7 +239,7 @@ class _Version:
                     reason, feature=name, path=self._folder.display_path(TFDS_FEATURES), expected=then, got=now
                 )
         for leaf in columns.leaves:
-            leaf.nulls.append(int(old[leaf.name].optional))
+            leaf.optional |= old[leaf.name].optional
             if leaf.image is not None:
                 leaf.image.of_other_splits = old[leaf.name].pixels
 
@@ -279,34 +279,50 @@ class _StoredColumns:
     def __init__(self, columns: TfdsColumns, source: BatchSource) -> None:
         self._columns, self._batches = columns, source.batches
         self._rows = 0
-        self._numbers: dict[str, list[float]] = {}  # by column: how many values, their sum, the least and the greatest
+        self._numbers: dict[str, _NumberStatistics] = {}  # by column
         self.schema = columns.batch(empty_batch(source.schema), 0).schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        import pyarrow.compute as pc
-
         for batch in self._batches:
             stored = self._columns.batch(batch, self._rows)
             self._rows += len(batch)
             for name, column in zip(stored.schema.names, stored.columns, strict=True):
                 values = column.flatten() if t.is_list(column.type) else column
-                present = len(values) - values.null_count
                 is_number = t.is_integer(values.type) or t.is_floating(values.type) or t.is_boolean(values.type)
-                if not present or not is_number:
-                    continue
-                numbers = values.cast(pa.float64(), safe=False)
-                count, total, *extent = self._numbers.get(name, [0, 0.0, math.inf, -math.inf])
-                block_extent = pc.min_max(numbers).as_py()
-                extent = [min(extent[0], block_extent["min"]), max(extent[1], block_extent["max"])]
-                self._numbers[name] = [count + present, total + pc.sum(numbers).as_py(), *extent]
+                if is_number and values.null_count < len(values):
+                    self._numbers.setdefault(name, _NumberStatistics()).add(values)
             yield stored
 
     def statistics(self) -> Json:
         """A message DatasetFeatureStatistics as JSON: the number of rows, and the extent and mean of numbers."""
-        features = []
-        for name, (count, total, smallest, largest) in sorted(self._numbers.items()):
-            numbers = {"max": largest, "mean": total / count, "min": smallest}
-            finite = {key: value for key, value in numbers.items() if math.isfinite(value)}
-            common = {"numNonMissing": str(int(count))}
-            features.append({"name": name, "numStats": {"commonStats": common, **finite}, "type": "FLOAT"})
+        features = [
+            {"name": name, "numStats": numbers.message(), "type": "FLOAT"}
+            for name, numbers in sorted(self._numbers.items())
+        ]
         return {"numExamples": str(self._rows), "features": features}
+
+
+@dataclass(slots=True)
+class _NumberStatistics:
+    """The extent and mean of the numbers of a column."""
+
+    count: int = 0  # of values that are not missing
+    total: float = 0.0
+    least: float = math.inf
+    greatest: float = -math.inf
+
+    def add(self, values: pa.Array) -> None:
+        """Count the values of a batch, one of which at least is not missing."""
+        import pyarrow.compute as pc
+
+        numbers = values.cast(pa.float64(), safe=False)
+        extent = pc.min_max(numbers).as_py()
+        self.count += len(values) - values.null_count
+        self.total += pc.sum(numbers).as_py()
+        self.least, self.greatest = min(self.least, extent["min"]), max(self.greatest, extent["max"])
+
+    def message(self) -> Json:
+        """A message NumericStatistics as JSON, which has no infinite numbers."""
+        numbers = {"max": self.greatest, "mean": self.total / self.count, "min": self.least}
+        finite = {key: value for key, value in numbers.items() if math.isfinite(value)}
+        return {"commonStats": {"numNonMissing": str(self.count)}, **finite}

@@ -54,20 +54,13 @@ _ADVICE_CLI = "leave it out, as with --columns '!name'"
 
 @dataclass(slots=True)
 class _Feature:
-    """A column of frames: name in LeRobot, type and shape, and statistics of the values."""
+    """A column of frames: name in LeRobot, type and shape."""
 
     column: str
     name: str
     kind: str  # NumPy's name of a dtype, "string" or "image"
     type: pa.DataType
-    shape: tuple[int, ...] = (1,)  # () of images, until there is one
-    count: int = 0  # of frames
-    rows: int = 0  # of values: pixels of images
-    mean: Any = 0.0
-    squares: Any = 0.0  # the sum of squared differences from the mean
-    quantiles: Any = 0.0  # the mean of those of episodes, as in compute_stats.py of LeRobot
-    minimum: Any = math.inf
-    maximum: Any = -math.inf
+    shape: tuple[int, ...] = (1,)  # () of images, until `array` gets the first one
 
     def array(self, column: pa.Array, rows: Array) -> pa.Array:
         """Convert values of some frames to LeRobot's form; `rows` are their records, for errors."""
@@ -76,7 +69,7 @@ class _Feature:
             raise missing(record=int(rows[int(np.asarray(column.is_null()).argmax())]))
         if self.kind == "image":
             for at, image in enumerate(column):
-                self._check_image(image.as_buffer().to_pybytes(), int(rows[at]))
+                self.shape = self._image_shape(image.as_buffer().to_pybytes(), int(rows[at]))
             paths = pa.nulls(len(column), pa.string())
             return pa.StructArray.from_arrays([column.cast(pa.binary()), paths], fields=list(_IMAGE))
         if self.kind == "string":
@@ -89,39 +82,8 @@ class _Feature:
             raise missing(record=int(rows[int(np.asarray(values.is_null()).argmax()) // (len(values) // len(rows))]))
         return values if self.shape == (1,) else column
 
-    def episode_statistics(self, array: pa.Array, begins: Array, ends: Array, rows: Array) -> dict[str, pa.Array]:
-        """The statistics of some episodes, which are taken into those of all, as columns of ``meta/episodes/``."""
-        if self.kind == "string":
-            return {}
-        if self.kind == "image":
-            images = array.field("bytes")
-            middles = ((begins + ends) // 2).tolist()
-            statistics = [self._note(self._pixels(images[at].as_py(), int(rows[at])), 1) for at in middles]
-        else:
-            flat = array.flatten() if t.is_fixed_size_list(array.type) else array
-            numbers = flat.to_numpy(zero_copy_only=False).reshape(len(array), -1)
-            spans = zip(begins.tolist(), ends.tolist(), strict=True)
-            statistics = [self._note(numbers[begin:end], end - begin) for begin, end in spans]
-        floats = pa.list_(pa.float64())
-        type_ = pa.list_(pa.list_(floats)) if self.kind == "image" else floats
-        types = {**dict.fromkeys(statistics[0], type_), "count": pa.list_(pa.int64())}
-        if self.kind.startswith(("bool", "int", "uint")):  # as LeRobot writes them: merging does not mix types
-            exact = pa.int64() if self.kind not in ("bool", "uint64") else flat.type
-            types |= dict.fromkeys(("min", "max"), pa.list_(exact))
-        return {
-            f"stats/{self.name}/{key}": pa.array([episode[key] for episode in statistics], types[key]) for key in types
-        }
-
-    def _pixels(self, data: bytes, row: int) -> Array:
-        """The pixels of an image, by their channels from 0 to 1."""
-        try:
-            _, pixels = PixelReader.from_form(self.column, ImageForm(mode="unchanged")).read((row, data))
-        except RowFault as fault:
-            raise fault.to_error(None, row) from fault
-        return pixels.reshape(-1, self.shape[-1]) / 255
-
-    def _check_image(self, data: bytes, row: int) -> None:
-        """Refuse an image that is not like the first, or has pixels that are not colours of 8 bits."""
+    def _image_shape(self, data: bytes, row: int) -> tuple[int, ...]:
+        """The shape of an image; EncodeError if the first has another, or pixels are not colours of 8 bits."""
         try:
             header = ImageHeader.read(data, "", self.column)
         except DecodeError as error:
@@ -136,43 +98,91 @@ class _Feature:
             expected, got = f"{height}×{width} with {channels} channels", f"{h}×{w} with {c}"
             reason = f"the image is of {got}, the first of {expected}; LeRobot has one shape for all"
         else:
-            self.shape = shape
-            return
+            return shape
         advice = "convert the images, or leave the column out, as with columns=['!name']"
         advice_cli = "convert the images, or leave the column out, as with --columns '!name'"
         raise EncodeError(
             reason, feature=self.column, record=row, expected=expected, got=got, hint=advice, hint_cli=advice_cli
         )
 
-    def _note(self, numbers: Array, count: int) -> dict[str, Any]:
-        """The statistics of an episode, which are taken into those of all."""
+    def description(self) -> dict[str, Any]:
+        names = ["height", "width", "channels"] if self.kind == "image" else None
+        return {"dtype": self.kind, "shape": list(self.shape), "names": names}
+
+
+class _Statistics:
+    """The statistics of a feature: of each episode, and of all so far."""
+
+    def __init__(self, feature: _Feature) -> None:
+        self._feature = feature
+        self._count = 0  # of frames
+        self._rows = 0  # of values: pixels of images
+        self._mean: Any = 0.0
+        self._squares: Any = 0.0  # the sum of squared differences from the mean
+        self._quantiles: Any = 0.0  # the mean of those of episodes, as in compute_stats.py of LeRobot
+        self._minimum: Any = math.inf
+        self._maximum: Any = -math.inf
+
+    def episodes(self, array: pa.Array, begins: Array, ends: Array, rows: Array) -> dict[str, pa.Array]:
+        """The statistics of some episodes, which are added to those of all, as columns of ``meta/episodes/``."""
+        feature = self._feature
+        if feature.kind == "string":
+            return {}
+        if feature.kind == "image":
+            images = array.field("bytes")
+            middles = ((begins + ends) // 2).tolist()
+            statistics = [self._add(self._pixels(images[at].as_py(), int(rows[at])), 1) for at in middles]
+        else:
+            flat = array.flatten() if t.is_fixed_size_list(array.type) else array
+            numbers = flat.to_numpy(zero_copy_only=False).reshape(len(array), -1)
+            spans = zip(begins.tolist(), ends.tolist(), strict=True)
+            statistics = [self._add(numbers[begin:end], end - begin) for begin, end in spans]
+        floats = pa.list_(pa.float64())
+        type_ = pa.list_(pa.list_(floats)) if feature.kind == "image" else floats
+        types = {**dict.fromkeys(statistics[0], type_), "count": pa.list_(pa.int64())}
+        if feature.kind.startswith(("bool", "int", "uint")):  # as LeRobot writes them: merging does not mix types
+            exact = pa.int64() if feature.kind not in ("bool", "uint64") else flat.type
+            types |= dict.fromkeys(("min", "max"), pa.list_(exact))
+        return {
+            f"stats/{feature.name}/{key}": pa.array([episode[key] for episode in statistics], types[key])
+            for key in types
+        }
+
+    def of_all(self) -> dict[str, Any]:
+        """The statistics of all episodes, for ``meta/stats.json``."""
+        deviation = np.sqrt(self._squares / self._rows)
+        return self._describe((self._minimum, self._maximum, self._mean, deviation, *self._quantiles), self._count)
+
+    def _pixels(self, data: bytes, row: int) -> Array:
+        """The pixels of an image, by their channels from 0 to 1."""
+        try:
+            _, pixels = PixelReader.from_form(self._feature.column, ImageForm(mode="unchanged")).read((row, data))
+        except RowFault as fault:
+            raise fault.to_error(None, row) from fault
+        return pixels.reshape(-1, self._feature.shape[-1]) / 255
+
+    def _add(self, numbers: Array, count: int) -> dict[str, Any]:
+        """The statistics of an episode, which are added to those of all."""
         minimum, maximum, numbers = numbers.min(0), numbers.max(0), numbers.astype(np.float64)
         mean, deviation = numbers.mean(0), numbers.std(0)
         quantiles = np.quantile(numbers, [*_QUANTILES.values()], axis=0)
-        rows = self.rows + len(numbers)
-        apart, weight = mean - self.mean, len(numbers) / rows
-        self.squares += deviation**2 * len(numbers) + apart**2 * (self.rows * weight)
-        self.mean += apart * weight
-        self.quantiles += (quantiles - self.quantiles) * weight
-        self.count, self.rows = self.count + count, rows
-        self.minimum, self.maximum = np.minimum(self.minimum, minimum), np.maximum(self.maximum, maximum)
+        rows = self._rows + len(numbers)
+        apart, weight = mean - self._mean, len(numbers) / rows
+        self._squares += deviation**2 * len(numbers) + apart**2 * (self._rows * weight)
+        self._mean += apart * weight
+        self._quantiles += (quantiles - self._quantiles) * weight
+        self._count, self._rows = self._count + count, rows
+        self._minimum, self._maximum = np.minimum(self._minimum, minimum), np.maximum(self._maximum, maximum)
         return self._describe((minimum, maximum, mean, deviation, *quantiles), count)
 
-    def statistics(self) -> dict[str, Any]:
-        deviation = np.sqrt(self.squares / self.rows)
-        return self._describe((self.minimum, self.maximum, self.mean, deviation, *self.quantiles), self.count)
-
     def _describe(self, statistics: Iterable[Array], count: int) -> dict[str, Any]:
-        shape = (self.shape[-1], 1, 1) if self.kind == "image" else self.shape
+        feature = self._feature
+        shape = (feature.shape[-1], 1, 1) if feature.kind == "image" else feature.shape
         names = ("min", "max", "mean", "std", *_QUANTILES)
         return {
             **{key: values.reshape(shape).tolist() for key, values in zip(names, statistics, strict=True)},
             "count": [count],
         }
-
-    def description(self) -> dict[str, Any]:
-        names = ["height", "width", "channels"] if self.kind == "image" else None
-        return {"dtype": self.kind, "shape": list(self.shape), "names": names}
 
 
 def convert_to_lerobot(
@@ -236,6 +246,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         self.features = [self._feature(schema.field(name)) for name in of_steps if name != self._task]
         self._own = [_Feature(name, name, kind, pa.type_for_alias(kind)) for name, kind in _OWN.items()]
         _refuse_twice([feature.name for feature in (*self.features, *self._own)])
+        self._statistics = [_Statistics(feature) for feature in (*self.features, *self._own)]
         self._tasks: dict[str, int] = {}
         self._episodes: list[pa.RecordBatch] = []  # to be written
         self._episode_writer: Any = None
@@ -329,8 +340,8 @@ class _Frames(AbstractContextManager["_Frames"]):
         ]
         writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema()))
         episodes = self._places(begins, ends, texts)
-        for feature, array in zip((*self.features, *self._own), arrays, strict=True):
-            episodes |= feature.episode_statistics(array, begins, ends, records)
+        for statistics, array in zip(self._statistics, arrays, strict=True):
+            episodes |= statistics.episodes(array, begins, ends, records)
         more = {name: batch[name].take(int64_array(begins)) for name in self._of_episodes}
         _refuse_twice([*episodes, *more])
         episodes |= {name: getattr(column, "storage", column) for name, column in more.items()}
@@ -433,7 +444,8 @@ class _Frames(AbstractContextManager["_Frames"]):
             "video_path": None,
             "features": {feature.name: feature.description() for feature in features},
         }
-        statistics = {f.name: f.statistics() for f in features if f.kind != "string"}
+        pairs = zip(features, self._statistics, strict=True)
+        statistics = {feature.name: known.of_all() for feature, known in pairs if feature.kind != "string"}
         for name, document in (("meta/info.json", info), ("meta/stats.json", statistics)):
             self._local(name).write_text(json.dumps(document, indent=4, ensure_ascii=False), encoding="utf-8")
 

@@ -1,4 +1,7 @@
-"""Formats that this plugin adds: images and files in folders and archives, with their keywords, and Earth Engine."""
+"""Formats that this plugin adds: images and files in folders and archives, with their keywords, and Earth Engine.
+
+Tests: tests/plugins/vision.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""Chunks: records that are decoded together, and their decoders."""
+"""Chunks: records that are decoded together, how they are decoded, and how many there may be.
+
+- `DecodedChunk`: the columns of consecutive records, and where each row comes from.
+- `DecodeSettings`: how records are decoded; `KnownRecords` is what earlier records say about later ones.
+- `ChunkDecoder`: decodes records to chunks, and checks the embedded schemas that they carry.
+- `RowBudget` and `BatchLimit`: how many rows, and bytes of them, the next chunk may have.
+
+All of these are needed by every read, and so are in one file. `payload_decoder` is loaded for ``record_type="bytes"``.
+
+Tests: tests/read/chunks/test_chunk_row_budget.py and tests/faults/test_decode_faults.py.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +17,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, MIB, ScanOptions, Selection
 from tfrecord_io.bytes import (
     Array,
-    Checks,
     ColumnBuffers,
     Decoder,
-    Engine,
     Fault,
     FeatureName,
-    FileView,
     Kind,
     Layout,
     Plan,
-    Progress,
     RecordCounts,
     RecordType,
     get_engine,
@@ -133,7 +138,15 @@ class DecodeSettings(NamedTuple):
     def decoder(self, *, keep_lengths: bool = False) -> Decoder:
         engine = get_engine()
         if self.as_bytes:
-            return PayloadDecoder(engine, self.plan.check_crc, self.plan.max_record_bytes)
+            from tfrecord_io.read.chunks.payload_decoder import PayloadDecoder
+
+            return PayloadDecoder(
+                engine,
+                _PAYLOADS,
+                check_crc=self.plan.check_crc,
+                max_record_bytes=self.plan.max_record_bytes,
+                max_bytes=MAX_BATCH_BYTES,
+            )
         plan = self.plan
         if not plan.stop_at_embedded or keep_lengths:
             plan = plan._replace(stop_at_embedded=True, keep_lengths=keep_lengths)
@@ -254,85 +267,6 @@ class ChunkDecoder:
         self._names += len(chunk.new_names)
         chunk.columns = decoder.take_columns()
         return chunk
-
-
-class PayloadDecoder:
-    """A `tfrecord_io.bytes.engine.contract.Decoder` that parses nothing: for ``record_type="bytes"``, one column."""
-
-    sequence = False
-    kept: Array | None = None
-    counts = RecordCounts()
-    integer_bytes = 0
-    new_names: ClassVar[list[FeatureName]] = []
-
-    def __init__(self, engine: Engine, check_crc: bool, max_record_bytes: int) -> None:
-        self._engine = engine
-        self._check_crc = check_crc
-        self._max_record_bytes = max_record_bytes
-        self.clear()
-
-    def lengths(self, begin: int = 0) -> Array:
-        return np.concatenate([np.empty(0, np.int64), *self._lengths])[begin:]
-
-    def clear(self) -> None:
-        self.rows = self.value_bytes = 0
-        self._values: list[Array] = []
-        self._lengths: list[Array] = []
-
-    def _ignore(self, *_: Any, **__: Any) -> None:
-        """Nothing is parsed, no memory is reserved in advance, and no part has anything left to do."""
-
-    know = expect = accept_embedded = complete = _ignore
-
-    def feed(
-        self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
-    ) -> Progress:
-        limit = MAX_BATCH_BYTES if max_bytes < 0 else min(max_bytes, MAX_BATCH_BYTES)
-        frames, fault = self._engine.scan(
-            data,
-            begin,
-            max_records=max_records,
-            checks=Checks.from_check_crc(self._check_crc, payloads=True),
-            max_record_bytes=self._max_record_bytes,
-            final=final,
-        )
-        fitting = int(frames.lengths.cumsum().searchsorted(limit - self.value_bytes, side="right"))
-        if fitting < len(frames.starts):
-            records = max(fitting, 0 if self.rows else 1)
-            frames, fault = self._engine.scan(
-                data,
-                begin,
-                max_records=records,
-                checks=Checks.NONE,  # they were compared
-                max_record_bytes=self._max_record_bytes,
-                final=final,
-            )
-        self._values.append(self._engine.payloads(data, frames))
-        self._lengths.append(frames.lengths)
-        self.rows += len(frames.lengths)
-        self.value_bytes += int(frames.lengths.sum())
-        return Progress(len(frames.lengths), frames.consumed, fault)
-
-    def feed_file(self, file: FileView, begin: int, end: int, *, max_bytes: int) -> int:
-        """All is left to `feed`."""
-        return 0
-
-    def append(self, part: PayloadDecoder, begin: int, end: int, payload_bytes: int) -> bool:
-        lengths = part.lengths()
-        first = int(lengths[:begin].sum())
-        self._values.append(np.concatenate(part._values)[first : first + payload_bytes])
-        self._lengths.append(lengths[begin:end])
-        self.rows += end - begin
-        self.value_bytes += payload_bytes
-        return True
-
-    def take_columns(self) -> Mapping[str, ColumnBuffers]:
-        offsets = np.zeros(self.rows + 1, np.int32)
-        np.cumsum(self.lengths(), out=offsets[1:], dtype=np.int32)
-        values = self._values[0] if len(self._values) == 1 else np.concatenate([np.empty(0, np.uint8), *self._values])
-        column = ColumnBuffers(_PAYLOADS, Kind.BYTES, Layout.SCALAR, self.rows, value_offsets=offsets, values=values)
-        self.clear()
-        return {_PAYLOADS: column}
 
 
 _WHOLE_ROWS = 2**62

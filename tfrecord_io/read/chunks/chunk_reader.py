@@ -335,28 +335,23 @@ class ChunkReader:
 
     def _files(self, pool: WorkerPool, budget: RowBudget, known: KnownRecords) -> SegmentedFiles:
         """The segments of the files: chunks of a whole read, else parts of batches."""
-        from tfrecord_io.read.chunks.parallel_file_decoder import FileDecoder
+        from tfrecord_io.read.chunks.parallel_file_decoder import FileDecoder, SegmentRows
         from tfrecord_io.read.chunks.segmented_files import SegmentedFiles
 
-        in_parts = not budget.is_whole
-        max_bytes = MAX_BATCH_BYTES if in_parts else budget.batch_bytes
+        if budget.is_whole:
+            rows, max_bytes = SegmentRows.JOINED if budget.joins else SegmentRows.CHUNKS, budget.batch_bytes
+        else:
+            rows, max_bytes = SegmentRows.PARTS, MAX_BATCH_BYTES
 
         def decoder(file: OpenPlainFile, position: Position) -> FileDecoder:
             settings, check = self.settings, self.check
             return FileDecoder(
-                file,
-                settings,
-                check=check,
-                known=known,
-                pool=pool,
-                position=position,
-                max_bytes=max_bytes,
-                in_parts=in_parts,
-                joins=budget.joins,
+                file, settings, check=check, known=known, pool=pool, position=position, max_bytes=max_bytes, rows=rows
             )
 
-        ahead = {"decompress_ahead": not in_parts, "joins_little": self._joins_small}
-        return SegmentedFiles(self._walker, self._sources, pool, decoder, **ahead)
+        return SegmentedFiles(
+            self._walker, self._sources, pool, decoder, decompress_ahead=budget.is_whole, joins_little=self._joins_small
+        )
 
     def _whole_chunks(self, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
         """All further chunks of a whole read: those of plain files in segments, the others in order."""

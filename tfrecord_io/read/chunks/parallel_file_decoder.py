@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from tfrecord_io.base import LIMITS, MIB, WorkerPool, cpu_count
 from tfrecord_io.bytes import Decoder, FeatureName, FileView, Kind, RecordType
@@ -48,6 +49,14 @@ def segment_bounds(
     return [begin + size * number // count for number in range(count + 1)]
 
 
+class SegmentRows(Enum):
+    """What becomes of the rows of segments: see `FileDecoder`."""
+
+    CHUNKS = auto()
+    JOINED = auto()
+    PARTS = auto()
+
+
 @dataclass
 class Position:
     """The next record of a read: the path and number of its file, its number in the file, and its offset."""
@@ -61,9 +70,9 @@ class Position:
 class SegmentDecoders:
     """The decoders of segments, empty ones of which are used again; any thread takes them."""
 
-    def __init__(self, max_bytes: int, in_parts: bool) -> None:
+    def __init__(self, max_bytes: int, *, keep_rows: bool) -> None:
         self.max_bytes = max_bytes  # of payloads of a segment
-        self.in_parts = in_parts  # the decoders keep the rows, which are appended to batches from them
+        self.keep_rows = keep_rows  # the rows are appended to batches from the decoders
         self._empty: deque[tuple[DecodeSettings, Decoder]] = deque()  # with memory to use again
 
     def take(self, settings: DecodeSettings, names: Sequence[FeatureName]) -> Decoder:
@@ -75,7 +84,7 @@ class SegmentDecoders:
                 break
             if decoder_settings is settings:
                 return decoder
-        decoder = settings.decoder(keep_lengths=self.in_parts)
+        decoder = settings.decoder(keep_lengths=self.keep_rows)
         if names:
             decoder.know(names)
         return decoder
@@ -128,7 +137,7 @@ class DecodedPart(Part):
         decoder, chunk = self.decoder, self.chunk
         chunk.rows, chunk.payload_bytes = decoder.rows, decoder.value_bytes
         chunk.counts, chunk.sequence, chunk.new_names = decoder.counts, decoder.sequence, decoder.new_names
-        if self._decoders.in_parts:
+        if self._decoders.keep_rows:
             decoder.complete()
         else:
             chunk.kept = decoder.kept
@@ -152,9 +161,20 @@ class FileDecoder(Segments[DecodedPart]):
 
     It ends at the end of the file, or before a segment in which a fault, an embedded schema or a limit may end the
     read; the caller, who advances `position` behind each segment, reads on there, in order, for the exact error. A
-    segment has at most `max_bytes` of payloads; `in_parts`, they are small, and their rows are appended to batches. If
-    it `joins`, the columns of all segments are copied to one array each. A file that is mostly long values is not split
-    then: one thread decodes it, as that takes less time than the copy.
+    segment has at most `max_bytes` of payloads. What becomes of its rows decides how the file is split:
+
+    ====== ============================== =========================== =============================================
+    rows   each segment becomes           segments are                the caller reads all of the file in order
+    ====== ============================== =========================== =============================================
+    CHUNKS a chunk, a batch of its own    those of `segment_bounds`   never
+    JOINED a chunk; the columns of all    those of `segment_bounds`   if its records are mostly long values
+           are copied to one array each
+    PARTS  rows of its decoder, which are of about a window           if it is little, or its records are mostly
+           appended to batches                                        long values, or too large for a window
+    ====== ============================== =========================== =============================================
+
+    A file of no more than a window is one segment. Long values are copied in the time that decoding them takes, so that
+    one thread is as fast. The file of which the caller reads all has no segments: see `has_segments`.
     """
 
     def __init__(
@@ -167,11 +187,11 @@ class FileDecoder(Segments[DecodedPart]):
         position: Position,
         max_bytes: int,
         *,
-        in_parts: bool = False,
-        joins: bool = False,
+        rows: SegmentRows = SegmentRows.CHUNKS,
     ) -> None:
-        self.position, self.in_parts, self._joins = position, in_parts, joins
-        self._decoders = SegmentDecoders(max_bytes, in_parts)
+        self.position, self.rows = position, rows
+        are_parts = rows is SegmentRows.PARTS
+        self._decoders = SegmentDecoders(max_bytes, keep_rows=are_parts)
         self._settings, self._check, self._known, self._pool = settings, check, known, pool
         filters = settings.prefilter is not None
         self._part_bytes = LIMITS.window_bytes * (_FILTERED if filters else 1)
@@ -184,20 +204,20 @@ class FileDecoder(Segments[DecodedPart]):
             None if is_little(file.size - position.offset) else pool,
             bounds,
             max_record_bytes=settings.plan.max_record_bytes,
-            most_record_bytes=self._part_bytes if in_parts else None,
+            most_record_bytes=self._part_bytes if are_parts else None,
         )
 
     def _split(self, windows: FileWindows) -> list[int]:
-        """The bounds of the segments: none of records that are too large, or too few, to be parts of batches."""
-        begin, size = self.position.offset, windows.size
-        if self.in_parts and is_little(size - begin):
+        """The bounds of the segments; the beginning alone if there are none."""
+        begin, size, are_parts = self.position.offset, windows.size, self.rows is SegmentRows.PARTS
+        if are_parts and is_little(size - begin):
             return [begin]
         if size - begin <= LIMITS.window_bytes:
             return [begin, size]
         record_bytes, columns, copied_bytes = _measure(windows, self._known.applied_to(self._settings), begin)
-        if (self.in_parts or self._joins) and copied_bytes > LIMITS.copied_share * record_bytes:
+        if self.rows is not SegmentRows.CHUNKS and copied_bytes > LIMITS.copied_share * record_bytes:
             return [begin]
-        if not self.in_parts:
+        if not are_parts:
             return segment_bounds(
                 begin, size, record_bytes=record_bytes, columns=columns, cores=cpu_count(), filters=windows.is_large
             )
@@ -235,7 +255,11 @@ class FileDecoder(Segments[DecodedPart]):
         settings = self._known.applied_to(self._settings)
         if ahead:
             settings = self._share_memory(settings)
-        path, number, names = self.position.path, self.position.number, () if self.in_parts else self._known.names
+        path, number, names = (
+            self.position.path,
+            self.position.number,
+            () if self.rows is SegmentRows.PARTS else self._known.names,
+        )
         return DecodedPart(path, number, settings=settings, decoders=self._decoders, names=tuple(names))
 
     def _share_memory(self, settings: DecodeSettings) -> DecodeSettings:

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from tfrecord_io.base import LIMITS, Closing, Ordered, WorkerPool, cpu_count
 from tfrecord_io.bytes import (
@@ -331,9 +331,18 @@ class WalkedSegments(Segments[WalkedPart[StepT]]):
     """Segments whose records are passed to steps, one step of `make_step` for each segment."""
 
     def __init__(
-        self, windows: FileWindows, pool: WorkerPool, bounds: Sequence[int], make_step: Callable[[], StepT], **how: Any
+        self,
+        windows: FileWindows,
+        pool: WorkerPool,
+        bounds: Sequence[int],
+        make_step: Callable[[], StepT],
+        *,
+        max_record_bytes: int,
+        whole: bool,
     ) -> None:
-        super().__init__(windows, pool, bounds, most_record_bytes=LIMITS.ahead_bytes, **how)
+        super().__init__(
+            windows, pool, bounds, max_record_bytes=max_record_bytes, most_record_bytes=LIMITS.ahead_bytes, whole=whole
+        )
         self._make_step, self._skipped_in = make_step, None if self._work.whole else windows.size
 
     def make_part(self, ahead: bool) -> WalkedPart[StepT]:
@@ -418,8 +427,14 @@ class SegmentWalk(Generic[StepT]):
         if end - begin < 2 * LIMITS.block_bytes or mean > LIMITS.ahead_bytes or not self._pool.threads:
             return records, offset
         bounds = [*range(begin, end, max(LIMITS.block_bytes, int(LIMITS.segment_records * mean))), end]
-        how = {"max_record_bytes": self._max_record_bytes, "whole": self._skips_payloads is None}
-        with WalkedSegments(windows, self._pool, bounds, self._make_step, **how) as segments:
+        with WalkedSegments(
+            windows,
+            self._pool,
+            bounds,
+            self._make_step,
+            max_record_bytes=self._max_record_bytes,
+            whole=self._skips_payloads is None,
+        ) as segments:
             for segment, bound in segments:
                 exceeds = most_records is not None and records + segment.part.records > most_records
                 if exceeds or segment.end == offset or not self._accepts(segment, bound):

@@ -1,4 +1,7 @@
-"""Decoded images in Arrow: columns of nested lists of pixels, for libraries whose tables have no arrays."""
+"""Decoded images in Arrow: columns of nested lists of pixels, for libraries whose tables have no arrays.
+
+Tests: tests/laws/test_raw_images.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Lists of an Arrow column, truncated and padded as a `ColumnLayout` says."""
+"""Lists of an Arrow column, truncated and padded as a `ColumnLayout` says.
+
+Tests: tests/rows/arrays/test_read_arrays.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rows of any scan by number: plain files are read at these records alone, compressed files from their start."""
+"""Rows of any scan by number: plain files are read at these records alone, compressed files from their start.
+
+Tests: tests/rows/arrays/test_rows_by_number.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A generator that runs in a thread of its own."""
+"""A generator that runs in a thread of its own.
+
+Tests: tests/rows/training/test_iterator_prefetch.py.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Read rows or batches of a source by number, as arrays.
 
 Batches have the next rows, or are made by the lengths of lists, as by `bucket_by` and `pack` of `iter_arrays`.
+
+Tests: tests/rows/arrays/test_rows_by_number.py and tests/rows/training/test_windows.py.
 """
 
 from __future__ import annotations

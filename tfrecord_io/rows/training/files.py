@@ -1,6 +1,8 @@
 """Files as a source of training rows: give the rows of a scan that belong to one worker, in every epoch.
 
 `FileEpochs` determines the order of the files and the share of the worker, `FilesReader` reads the rows.
+
+Tests: tests/read/test_byte_ranges.py and tests/laws/test_handed_out_batches.py.
 """
 
 from __future__ import annotations

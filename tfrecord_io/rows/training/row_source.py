@@ -1,6 +1,8 @@
 """Interface of sources of training rows, which give the rows of every epoch.
 
 Files, mixtures and windows are such sources; mixtures are made of other sources.
+
+Tests: tests/rows/training/test_mixture.py and tests/rows/training/test_windows.py.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ Files wait where no reader takes them for data:
 
 A file is stored only when all of it was checked. So a copy that was killed is continued by those names alone: what is
 there, with the size that the manifest states, is not copied again. An error leaves it, too; `tfr clean` removes it.
+
+Tests: tests/store/copies/test_copy_files.py and tests/store/write/test_change.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Find what `copy` copies: datasets with a manifest, other files, and the indexes and companions of both."""
+"""Find what `copy` copies: datasets with a manifest, other files, and the indexes and companions of both.
+
+Tests: tests/store/copies/test_copy_files_parts.py.
+"""
 
 from __future__ import annotations
 

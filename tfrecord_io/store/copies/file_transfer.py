@@ -1,4 +1,7 @@
-"""Copy the bytes of a file, and check its records as they pass."""
+"""Copy the bytes of a file, and check its records as they pass.
+
+Tests: tests/store/copies/test_copy_files_stores.py.
+"""
 
 from __future__ import annotations
 

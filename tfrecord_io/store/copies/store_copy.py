@@ -3,6 +3,8 @@
 Ceph, older releases of MinIO and some emulators state none, but the MD5 of the copy, which is compared with that of the
 source. The first answer of a store decides what proves its copies; where nothing does, as with keys of the user's
 encryption, its objects are read and stored, as those of two stores are.
+
+Tests: tests/store/copies/test_copy_files_stores.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Make the directories of local files, and remove them if nothing was written."""
+"""Make the directories of local files, and remove them if nothing was written.
+
+Tests: tests/write/test_salvaging.py and tests/store/copies/test_copy_files.py.
+"""
 
 from __future__ import annotations
 

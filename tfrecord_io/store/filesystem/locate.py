@@ -189,7 +189,7 @@ def _locate_url(url: str, options: Mapping[str, Any]) -> Location:
     if is_s3 and "?versionId=" in url:
         how = "fsspec.filesystem('s3', version_aware=True).open(path, version_id=…)"
         raise ValueError(f"'{printable(url)}': no URL is that of one version of an object: pass the file {how}")
-    from tfrecord_io.store.filesystem.os_errors import answer_to, refused_option
+    from tfrecord_io.store.filesystem.os_errors import refused_option, request_blocking
     from tfrecord_io.store.filesystem.retries import s3_options
 
     try:
@@ -199,7 +199,7 @@ def _locate_url(url: str, options: Mapping[str, Any]) -> Location:
                 protocol = link.partition("://")[0]
                 url_options[protocol] = s3_options(url_options.get(protocol) or {})
         # Some connect here; of a chained URL, the file that another one is in is opened.
-        fsspec_filesystem, name = answer_to(partial(_open_url, url, url_options), url)
+        fsspec_filesystem, name = request_blocking(partial(_open_url, url, url_options), url)
         return _wrap(fsspec_filesystem, name, url)
     except MissingDependencyError:
         raise

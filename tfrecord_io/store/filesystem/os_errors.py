@@ -92,7 +92,7 @@ def _shows_secrets(error: BaseException | None) -> bool:
     return False
 
 
-async def answer_of(request: Callable[[], Awaitable[T]], path: str) -> T:
+async def request_async(request: Callable[[], Awaitable[T]], path: str) -> T:
     """Make a request, again after transient errors; other errors are OSErrors that name `path`."""
     import asyncio  # as slow to import as fsspec, and only needed for remote files
 
@@ -167,8 +167,8 @@ def raise_os_errors(path: str) -> Iterator[None]:
         raise converted from converted.__cause__
 
 
-def answer_to(call: Callable[[], T], path: str) -> T:
-    """`answer_of` a call that waits for its answer."""
+def request_blocking(call: Callable[[], T], path: str) -> T:
+    """Make a request by a call that waits for its answer; otherwise as `request_async`."""
     with raise_os_errors(path):
         try:
             return retry(call, path)

@@ -1,4 +1,7 @@
-"""A directory, on disk or behind a URL, whose small files are read whole."""
+"""A directory, on disk or behind a URL, whose small files are read whole.
+
+Tests: tests/apps/file_formats/test_hostile_files.py and tests/plugins/vision/test_from_folder.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""List the files below a folder, in a fixed order, and read their content."""
+"""List the files below a folder, in a fixed order, and read their content.
+
+Tests: tests/plugins/vision/test_from_folder.py.
+"""
 
 from __future__ import annotations
 

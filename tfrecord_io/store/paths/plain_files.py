@@ -1,4 +1,7 @@
-"""Find files that are not TFRecord files, of arrays and tables, by their path; and warn of those left out."""
+"""Find files that are not TFRecord files, of arrays and tables, by their path; and warn of those left out.
+
+Tests: tests/store/paths/test_resolve.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Names of files that records ask for: they stay below the folder that is written."""
+"""Names of files that records ask for: they stay below the folder that is written.
+
+Tests: tests/laws/test_hostile_metadata.py and tests/apps/file_formats/test_embed_files.py.
+"""
 
 from __future__ import annotations
 

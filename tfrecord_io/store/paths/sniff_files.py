@@ -1,4 +1,7 @@
-"""Find TFRecord files by their content, among those whose names are not those of TFRecord files."""
+"""Find TFRecord files by their content, among those whose names are not those of TFRecord files.
+
+Tests: tests/store/paths/test_resolve_shards.py.
+"""
 
 from __future__ import annotations
 

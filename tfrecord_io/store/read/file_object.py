@@ -100,18 +100,18 @@ class StoredFile:
     def __init__(
         self, open_file: Callable[[bool], Any], path: str, size: int | None = None, *, in_order: bool = False
     ) -> None:
-        from tfrecord_io.store.filesystem.os_errors import answer_to
+        from tfrecord_io.store.filesystem.os_errors import request_blocking
 
         self._open_file, self._path, self._size, self._in_order = open_file, path, size, in_order
         self._offset = self._at = 0  # of the next byte to return, and where the file object is
         self._closed = False
-        self._file: OwnedFile | None = OwnedFile(answer_to(partial(open_file, False), path))
+        self._file: OwnedFile | None = OwnedFile(request_blocking(partial(open_file, False), path))
         self._in_order |= not self._file.seekable()
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        from tfrecord_io.store.filesystem.os_errors import answer_to
+        from tfrecord_io.store.filesystem.os_errors import request_blocking
 
-        n = answer_to(partial(self._read, buffer), self._path)
+        n = request_blocking(partial(self._read, buffer), self._path)
         self._offset += n or 0
         return n
 

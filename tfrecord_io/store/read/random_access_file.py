@@ -18,7 +18,7 @@ from tfrecord_io.bytes import SNIFF_BYTES, Array, Codec, infer
 from tfrecord_io.errors import printable
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.google import is_encoded
-from tfrecord_io.store.filesystem.os_errors import answer_to, replaced_error
+from tfrecord_io.store.filesystem.os_errors import replaced_error, request_blocking
 from tfrecord_io.store.read.block_reader import Bytes
 from tfrecord_io.store.read.source import INCOMPLETE, ONLY_TAG, HeldContent, Source, open_raw
 
@@ -249,7 +249,7 @@ class RemoteRandomAccessFile(RandomAccessFile):
         self._source = source
         fs, _ = source.remote
         is_unknown = source.size is None and not is_encoded(source.info)
-        size = answer_to(lambda: fs.size(source.current_name()[0]), self.path) if is_unknown else source.size
+        size = request_blocking(lambda: fs.size(source.current_name()[0]), self.path) if is_unknown else source.size
         if size is None:
             why = (
                 "it is stored with a Content-Encoding"
@@ -305,7 +305,7 @@ class RemoteRandomAccessFile(RandomAccessFile):
             stored_name, info = self._source.current_name()
             self._source.fill_cache(stored_name, info)
             fs, name = unwrap(fs, stored_name)
-            return [answer_to(partial(self._range, fs, name, begin, end), self.path) for begin, end in spans]
+            return [request_blocking(partial(self._range, fs, name, begin, end), self.path) for begin, end in spans]
         for reader, (begin, end) in zip(readers, spans, strict=True):
             reader.request(end - begin)
         parts = []

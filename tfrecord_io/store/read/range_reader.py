@@ -35,6 +35,10 @@ class Window:
     With `stream`, all files will be read, so several ranges are requested at once from the start. With `heads`, only
     the first bytes of each file will be read, so those of many files are requested at once. With `most`, a whole file
     will be read, by as few requests as so many bytes of memory allow.
+
+    `lock` guards the counts, the files of the window and their pending ranges: the thread that reads a file also
+    requests ranges of the next ones, and any thread may close one. The methods take it, but for `narrow`, `widen`,
+    `hold` and `release`, whose callers hold it. A thread waits for an answer without it.
     """
 
     def __init__(
@@ -48,7 +52,7 @@ class Window:
         self.narrow()
 
     def narrow(self) -> None:
-        """Reset to the initial amounts, as reading continues at another position."""
+        """Reset to the initial amounts, as reading continues at another position; the caller holds the lock."""
         self._ahead, self.size = (3, LIMITS.stream_range_bytes) if self._stream else (0, LIMITS.first_range_bytes)
         if self._heads:
             self._ahead, self.size = _MOST_RANGES - 1, LIMITS.head_bytes
@@ -57,7 +61,10 @@ class Window:
         self._requests = 0  # since then
 
     def widen(self) -> None:
-        """Double the amounts, as the reader has to wait; for the very first range it always has to."""
+        """Double the amounts, as the reader has to wait; for the very first range it always has to.
+
+        The caller holds the lock.
+        """
         if self._requests > 1 and not self._heads and self._most is None:
             self._ahead = min(max(1, 2 * self._ahead), _MOST_RANGES - 1)
             self.size = min(2 * self.size, LIMITS.largest_range_bytes)
@@ -75,7 +82,7 @@ class Window:
                     return
 
     def _request(self, reader: RangeReader) -> bool:
-        """Request ranges of a file; True if all of it that will be read has been requested."""
+        """Request ranges of a file, under the lock; True if all of it that will be read has been requested."""
         while (size := reader.next_size(0)) > 0 and not (self._heads and reader.requested):
             max_bytes = LIMITS.pending_range_bytes if self._most is None else self._most
             if self._ranges and (self._ranges > self._ahead or self._bytes + size > max_bytes):
@@ -98,13 +105,13 @@ class Window:
                 self._readers.remove(reader)
 
     def hold(self, size: int) -> None:
-        """Count a range."""
+        """Count a range; the caller holds the lock."""
         self._requests += 1
         self._ranges += 1
         self._bytes += size
 
     def release(self, size: int) -> None:
-        """Stop counting a range."""
+        """Stop counting a range; the caller holds the lock."""
         self._ranges -= 1
         self._bytes -= size
 
@@ -124,6 +131,17 @@ class RangeReader:
     The `window` is shared with the files read before and after; by default each reader has its own. `open_sequential`
     opens the file for reading it from its start, if the server does not support range requests. `begin` is the first
     byte that will be read.
+
+    The first pending range is the one that is read. `_rest` has three states:
+
+    - None: its answer was not waited for, or no range is pending. The next read waits.
+    - Not empty: bytes of it that were received and not yet read.
+    - Empty: all bytes of it were read, and an error follows, which the next read raises; without an error the range is
+      dropped at once, under the lock, and `_rest` is None again.
+
+    Only the reading thread sets `_rest`, but for `close`, which drops all ranges. What changes `_pending` or the counts
+    of the window is done under the window's lock: by `_wait`, `seek` and `close`, or by the callers of `request`,
+    `_reuse`, `_drop_first` and `_drop_all`.
     """
 
     def __init__(
@@ -139,7 +157,7 @@ class RangeReader:
         self._pending: deque[_Range] = deque()  # requested and not used up, in order
         self._used: list[_Range] | None = []  # from the start on; None once they are too large to be kept
         self._begin = self._offset = begin
-        self._rest: memoryview | None = None  # unused bytes of the first pending range; None before waiting for it
+        self._rest: memoryview | None = None
         self._unchecked = 0  # requests since the version was checked
         self._closed = False
         self._sequential: Any = None  # the file, if it is not read by ranges
@@ -155,7 +173,8 @@ class RangeReader:
             raise ValueError(f"'{hide_secrets(self._remote.path)}' is closed")
         if self._sequential is not None:
             return self._read_sequential(buffer)
-        if not self._rest and not self._wait(len(buffer)):
+        is_used_up = not self._rest
+        if is_used_up and not self._wait(len(buffer)):
             return 0 if self._sequential is None else self._read_sequential(buffer)
         assert self._rest is not None
         n = min(len(buffer), len(self._rest))
@@ -192,7 +211,7 @@ class RangeReader:
         return offset
 
     def _reuse(self) -> None:
-        """Go back to the start, keeping all ranges received."""
+        """Go back to the start, keeping all ranges received; the caller holds the lock."""
         assert self._used is not None
         for used in reversed(self._used):
             self._pending.appendleft(used)
@@ -226,7 +245,7 @@ class RangeReader:
         return min(max(self._window.size, min(wanted, LIMITS.largest_range_bytes)), self._size - self.requested)
 
     def request(self, size: int) -> None:
-        """Request the next range."""
+        """Request the next range; the caller holds the lock, or no other thread has the window."""
         begin, end = self.requested, self.requested + size
         self._pending.append(_Range(begin, end, self._remote.submit(self._get(begin, end))))
         self._window.hold(size)
@@ -249,7 +268,7 @@ class RangeReader:
 
     @property
     def _error(self) -> OSError | None:
-        """The error that follows `_rest`."""
+        """The error that follows `_rest`, in an answer that was waited for."""
         return None if self._rest is None else self._pending[0].answer.result()[1]
 
     def _wait(self, wanted: int) -> bool:
@@ -301,6 +320,7 @@ class RangeReader:
         return n
 
     def _drop_first(self) -> _Range:
+        """Drop the range that is read; the caller holds the lock."""
         first = self._pending.popleft()
         self._window.release(first.end - first.begin)
         self._rest = None
@@ -313,6 +333,7 @@ class RangeReader:
             self._used = None
 
     def _drop_all(self) -> None:
+        """Cancel what is pending; the caller holds the lock."""
         while self._pending:
             self._drop_first().answer.cancel()
         self._used = None

@@ -1,6 +1,8 @@
 """Range requests to an object, by the kind of filesystem, and how a replaced object is detected.
 
 Requests run on fsspec's event loop, where they can be cancelled; a thread blocked in a call could not be.
+
+Tests: tests/store/read/test_range_reader.py and tests/store/copies/test_copy_files_stores.py.
 """
 
 from __future__ import annotations

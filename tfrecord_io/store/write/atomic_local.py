@@ -1,4 +1,7 @@
-"""Local files that are written atomically."""
+"""Local files that are written atomically.
+
+Tests: tests/store/write/test_publication.py and tests/write/test_side_by_side.py.
+"""
 
 from __future__ import annotations
 

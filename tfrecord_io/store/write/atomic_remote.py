@@ -33,7 +33,7 @@ from tfrecord_io.base import LIMITS, MIB, quiet_at_exit
 from tfrecord_io.bytes import crc32c
 from tfrecord_io.store.filesystem.azure import MISSING, Blob
 from tfrecord_io.store.filesystem.locate import Location
-from tfrecord_io.store.filesystem.os_errors import answer_of, raise_os_errors
+from tfrecord_io.store.filesystem.os_errors import raise_os_errors, request_async
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.store.filesystem.retries import note_retries
 from tfrecord_io.store.paths.file_names import FileName, ShardName
@@ -519,7 +519,7 @@ class S3Output(PartedOutput):
         """Make a request; repeat it after transient errors."""
         call = partial(self._fs._call_s3, method, self._fs.req_kw, **self._object, **arguments)
         try:
-            answer: dict[str, Any] = await answer_of(call, self.path)
+            answer: dict[str, Any] = await request_async(call, self.path)
         except FileNotFoundError as error:
             if error_code(error) != _NO_UPLOAD:
                 raise

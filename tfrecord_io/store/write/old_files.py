@@ -1,4 +1,7 @@
-"""The earlier files of a dataset, to be removed by a writer once its manifest has replaced theirs."""
+"""The earlier files of a dataset, to be removed by a writer once its manifest has replaced theirs.
+
+Tests: tests/store/write/test_change.py.
+"""
 
 from __future__ import annotations
 

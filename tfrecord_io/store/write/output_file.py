@@ -1,4 +1,7 @@
-"""A file being written: what all kinds of targets have in common."""
+"""A file being written: what all kinds of targets have in common.
+
+Tests: tests/faults/test_killed_copies.py and tests/end_to_end/test_stores.py.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from fsspec.asyn import AsyncFileSystem, sync
 from tfrecord_io.base import MIB
 from tfrecord_io.store.filesystem.azure import MISSING, MOST_DELETED, Blob, delete_blobs
 from tfrecord_io.store.filesystem.google import rewrite
-from tfrecord_io.store.filesystem.os_errors import answer_of, raise_os_errors
+from tfrecord_io.store.filesystem.os_errors import raise_os_errors, request_async
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem, store_of, unwrap
 from tfrecord_io.store.filesystem.retries import ARGUMENT_ERRORS, http_status, retry
 from tfrecord_io.store.paths.file_names import FileName, ShardName
@@ -267,7 +267,7 @@ class ConditionalPlace(RemotePlace):
                     raise
             return None
 
-        return sync(self._inner.loop, answer_of, attempt, self.path)
+        return sync(self._inner.loop, request_async, attempt, self.path)
 
 
 def _is_refused(error: Exception) -> bool:

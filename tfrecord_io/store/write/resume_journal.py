@@ -10,6 +10,8 @@ Each also has "checksum", the CRC32C of the rest as JSON with sorted names: what
 
 Each finished part is a staged file, ``_<id><attempt>-00003.staged``; after it is written, ``_<id><attempt>-00003.json``
 describes it (see `tfrecord_io.write.resumable`). All of them are removed once the dataset is published.
+
+Tests: tests/write/test_resumable.py and tests/laws/test_resumed_damage.py.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ all are in the directory of the dataset, so that one listing finds those of all 
 `DistributedTarget.publish` publishes one attempt of each task, as any sharded dataset is published (see
 `tfrecord_io.store.write.publication`), and then removes the files of all other attempts. A process killed before
 that leaves staged files, which no reader reads. Uploads of attempts that were killed are aborted with the other files.
+
+Tests: tests/write/test_distributed.py and tests/laws/test_distributed_laws.py.
 """
 
 from __future__ import annotations

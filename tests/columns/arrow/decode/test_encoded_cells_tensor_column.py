@@ -13,7 +13,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
-from tfrecord_io.columns.arrow.tensor_values import to_cells
+from tfrecord_io.columns.arrow.tensor_values import column_to_cells
 from tfrecord_io.columns.schema.embedded import field_bytes, pack
 from tfrecord_io.columns.schema.field_makers import image, list_, scalar, sequence, tensor
 from tfrecord_io.columns.schema.schema import Schema
@@ -38,7 +38,7 @@ def read(tmp_path: Path) -> Any:
 
 def cells(table: pa.Table, name: str) -> list[Any]:
     """The tensors of a column as nested lists."""
-    found = to_cells(table[name].combine_chunks(), table.schema.field(name))
+    found = column_to_cells(table[name].combine_chunks(), table.schema.field(name))
     return [None if cell is None else cell.tolist() for cell in found]
 
 
@@ -246,7 +246,7 @@ def test_steps_with_a_free_axis(read: Any) -> None:
     table = read(payloads, schema, record_type="sequence_example")
     assert [
         step.tolist()
-        for step in to_cells(table["position"].chunk(0).values, pa.field("", table["position"].type.value_type))
+        for step in column_to_cells(table["position"].chunk(0).values, pa.field("", table["position"].type.value_type))
     ] == [[[1, 2], [3, 4]], [[5, 6]]]
     bad = [*payloads, sequence_example({}, {"position": [raw(1, 2), raw(1, 2, 3)]})]
     with pytest.raises(tfr.errors.DecodeError, match=r"record 1.*a multiple of 8") as caught:

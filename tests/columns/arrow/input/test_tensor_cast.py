@@ -16,7 +16,7 @@ from tfrecord_io.bytes.format.dtypes import element
 from tfrecord_io.columns.arrow.input.from_arrays import tensors_of
 from tfrecord_io.columns.arrow.input.schema_cast import cast_columns
 from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast, tensors_fit
-from tfrecord_io.columns.arrow.tensor_values import to_cells
+from tfrecord_io.columns.arrow.tensor_values import column_to_cells
 from tfrecord_io.columns.schema.tensor_types import tensor_field
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.testing.tensor_encoding_suite import NAMES
@@ -26,7 +26,7 @@ ANY = settings(max_examples=rounds(200))
 
 def cells(array: pa.Array, field: pa.Field) -> list[Any]:
     array.validate(full=True)
-    return [None if cell is None else (cell.shape, cell.tobytes()) for cell in to_cells(array, field)]
+    return [None if cell is None else (cell.shape, cell.tobytes()) for cell in column_to_cells(array, field)]
 
 
 @ANY

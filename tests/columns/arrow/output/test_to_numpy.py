@@ -15,7 +15,7 @@ from arrow_tables import LEAVES
 from rounds import rounds
 from tfrecord_io.bytes.format.dtypes import text_dtype
 from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, Rows, leaf_arrays, leaf_fields, to_rows
-from tfrecord_io.columns.arrow.tensor_values import from_ndarray
+from tfrecord_io.columns.arrow.tensor_values import ndarray_to_column
 from tfrecord_io.testing.tensor_encoding_suite import tensor_column
 from traced import peak
 
@@ -85,7 +85,7 @@ def test_bytes_keep_their_trailing_nuls() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "bool", "complex64", "uint16", "M8[s]"])
 def test_tensors_of_one_shape(dtype: str) -> None:
     values = np.arange(12).reshape(2, 3, 2).astype(dtype)
-    column, of = from_ndarray(values, np.array([True, False]))
+    column, of = ndarray_to_column(values, np.array([True, False]))
     field = pa.field("x", column.type, metadata={b"tfrecord_io.dtype": of.name.encode()})
     rows = to_rows(column, field)
     assert isinstance(rows, Dense)

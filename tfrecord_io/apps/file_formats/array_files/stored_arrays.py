@@ -1,4 +1,8 @@
-"""Arrays of HDF5 files and Zarr folders, read row by row: slabs of whole chunks, and values that Arrow holds."""
+"""Arrays of HDF5 files and Zarr folders, read row by row: slabs of whole chunks, and values that Arrow holds.
+
+Tests: tests/apps/file_formats/array_files/test_hdf5_files.py and
+tests/apps/file_formats/array_files/test_zarr_folders.py.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The shapes of arrays that features of other programs state, such as ``height`` and ``width``: read for all rows.
 
 `StatedShapes` takes the place of `tfrecord_io.columns.arrow.decode.companion_checks.Companions` in a column of tensors.
+
+Tests: tests/laws/test_shapes_from_features.py and tests/columns/arrow/decode/test_batch_builder_forms.py.
 """
 
 from __future__ import annotations

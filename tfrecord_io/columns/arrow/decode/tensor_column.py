@@ -22,7 +22,7 @@ from tfrecord_io.columns.arrow.decode.encoded_cells import decode_cells
 from tfrecord_io.columns.arrow.decode.lists import Restore, from_kinds, is_nothing, slots, widen
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells, tensor_encoding
 from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.arrow.tensor_values import TensorValues, shapes_of_counts, tensor_array
+from tfrecord_io.columns.arrow.tensor_values import TensorValues, shapes_of_counts, tensors_to_column
 from tfrecord_io.columns.schema.column_features import fixed_part, size_of
 from tfrecord_io.columns.schema.tensor_types import Shape, element_and_shape, is_fixed_shape_tensor
 from tfrecord_io.errors import DecodeError
@@ -113,7 +113,7 @@ class TensorColumn:
             shapes = self._shapes(cells, mask, companion)
         valid = None if mask.all() else mask
         tensors = TensorValues(self._element, cells.data, offsets=offsets_of(cells.sizes), shapes=shapes, valid=valid)
-        return tensor_array(tensors, len(mask), self._type)
+        return tensors_to_column(tensors, len(mask), self._type)
 
     def _shapes(self, cells: DecodedCells, mask: Array, companion: CompanionColumns) -> Array:
         """The shape of each tensor: stated by its bytes, by its companion, or derived from its length."""

@@ -23,7 +23,7 @@ from tfrecord_io.columns.arrow.encode.encode_plan import (
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding, tensor_encoding
 from tfrecord_io.columns.arrow.flatten import Rows, cut_steps, feature_column, feature_list, flatten, row_offsets
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows
-from tfrecord_io.columns.arrow.tensor_values import TensorValues, tensors_of
+from tfrecord_io.columns.arrow.tensor_values import TensorValues, array_to_tensors
 from tfrecord_io.columns.schema.column_features import LIST, AsJson, Leaf, Node, PlainLists, PlainStruct
 from tfrecord_io.columns.schema.embedded import dictionary_at
 from tfrecord_io.columns.schema.types import has_dictionary, is_text, is_text_or_bytes, plain_kind, restored_type
@@ -174,7 +174,7 @@ def _tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> TensorValues:
     assert leaf.element is not None
     assert leaf.shape is not None
     with errors_of_rows(rows.base, rows.feature):
-        return tensors_of(values, leaf.element, leaf.shape, rows.valid)
+        return array_to_tensors(values, leaf.element, leaf.shape, rows.valid)
 
 
 def _text_cells(rows: Rows, values: pa.Array) -> list[Array]:

@@ -9,7 +9,7 @@ from tfrecord_io.bytes import Array, Dtype, Kind, Layout
 from tfrecord_io.columns.arrow.casts import value_cast
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells, TensorEncoding, tensor_encoding
 from tfrecord_io.columns.arrow.row_fault import RowFault, faults_of_lists
-from tfrecord_io.columns.arrow.tensor_values import TensorValues, ndarray_of
+from tfrecord_io.columns.arrow.tensor_values import TensorValues, tensors_to_values
 from tfrecord_io.columns.schema.column_features import fixed_part
 from tfrecord_io.columns.schema.tensor_types import Shape
 
@@ -33,7 +33,7 @@ class Values(TensorEncoding):
             raise ValueError(f"lists do not state the shapes of tensors that vary in {len(shape)} dimensions")
 
     def encode(self, cells: TensorValues) -> tuple[Array, Array]:
-        numbers = ndarray_of(cells)
+        numbers = tensors_to_values(cells)
         return numbers if numbers.flags.aligned else numbers.copy(), cells.offsets // cells.element.itemsize
 
     def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:

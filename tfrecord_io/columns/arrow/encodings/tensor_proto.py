@@ -22,7 +22,7 @@ from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
     refuse_widening,
 )
 from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.arrow.tensor_values import TensorValues, cells_of
+from tfrecord_io.columns.arrow.tensor_values import TensorValues, tensors_to_cells
 from tfrecord_io.columns.schema.tensor_types import Shape
 from tfrecord_io.errors import DecodeError
 
@@ -40,7 +40,7 @@ class TensorProtos(TensorEncoding):
 
     def encode(self, cells: TensorValues) -> tuple[Array, Array]:
         if cells.element.dtype.kind in "SU":
-            return self.join([serialize_tensor(cell) for cell in cells_of(cells)])
+            return self.join([serialize_tensor(cell) for cell in tensors_to_cells(cells)])
         return prepend_headers(cells, lambda shape: proto_prefix(cells.element.name, shape))
 
     def encode_text(self, cells: Sequence[Any]) -> tuple[Array, Array]:

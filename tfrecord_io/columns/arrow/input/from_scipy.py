@@ -1,4 +1,7 @@
-"""A matrix of scipy.sparse as two columns: the indices and the values of each row."""
+"""A matrix of scipy.sparse as two columns: the indices and the values of each row.
+
+Tests: tests/columns/arrow/input/test_from_arrays.py.
+"""
 
 from __future__ import annotations
 

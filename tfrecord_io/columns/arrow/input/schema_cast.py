@@ -16,7 +16,7 @@ from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.columns.arrow.nested_to_features import first_null, misplaced_null
 from tfrecord_io.columns.arrow.plain_forms import from_plain_form, plain_form, to_plain_form
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows, first_failing, first_refused
-from tfrecord_io.columns.arrow.tensor_values import ndarray_of, tensors_of_column
+from tfrecord_io.columns.arrow.tensor_values import column_to_tensors, tensors_to_values
 from tfrecord_io.columns.schema.field import IMAGE_KEY
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.types import is_list_like, is_text, is_text_or_bytes, value_type
@@ -150,9 +150,9 @@ def _leaves(
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
     """The values of a column and what they became, leaf by leaf: of plain types, nulls among them."""
     if is_any_tensor(source.type) and is_any_tensor(field.type):
-        before, after = tensors_of_column(array, source), tensors_of_column(result, field)
+        before, after = column_to_tensors(array, source), column_to_tensors(result, field)
         if before.element.name != after.element.name:
-            yield pa.array(ndarray_of(before).reshape(-1)), pa.array(ndarray_of(after).reshape(-1))
+            yield pa.array(tensors_to_values(before).reshape(-1)), pa.array(tensors_to_values(after).reshape(-1))
         return
     (array, type_), (result, declared) = _plain(array), _plain(result)
     if t.is_struct(type_) and t.is_struct(declared):
@@ -240,6 +240,10 @@ def _is_spelled_so(before: pa.Array, after: pa.Array) -> bool:
 
 
 def _is_kept(before: pa.Array, after: pa.Array) -> bool:
+    """True if a cast has kept all values: a cast back makes them again, -0.0 and NaN among them.
+
+    Times as text are not cast back, but only searched for those out of range.
+    """
     import pyarrow.compute as pc
 
     if t.is_time(before.type) and is_text_or_bytes(after.type):  # Arrow (26.0) writes all digits, and parses no times

@@ -24,15 +24,15 @@ from tfrecord_io.columns.arrow.encode.encode_plan import number_cells
 from tfrecord_io.columns.arrow.flatten import Rows, flatten
 from tfrecord_io.columns.arrow.tensor_values import (
     TensorValues,
-    cells_to_tensors,
+    cells_to_column,
+    column_to_tensors,
     element_of_dtype,
-    from_ndarray,
     misfits,
+    ndarray_to_column,
     plain_array,
     shape_of_cells,
     shapes_of_counts,
-    tensor_array,
-    tensors_of_column,
+    tensors_to_column,
 )
 from tfrecord_io.columns.schema.column_features import fixed_part
 from tfrecord_io.columns.schema.tensor_types import (
@@ -70,7 +70,7 @@ def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array
     element, axes = element_and_shape(target)
     tensors = _cast_tensors(tensors, element, target.name)
     shaped = _reshape(tensors, axes, not is_any_tensor(source.type) and tensors.rank < 2, target.name)
-    storage = tensor_array(replace(shaped, offsets=shaped.offsets - shaped.offsets[0]), len(array)).storage
+    storage = tensors_to_column(replace(shaped, offsets=shaped.offsets - shaped.offsets[0]), len(array)).storage
     if pa.types.is_boolean(tensor_value_type(target.type)):
         storage = storage.cast(target.type.storage_type)
     return pa.ExtensionArray.from_storage(target.type, storage)
@@ -79,7 +79,7 @@ def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array
 def _tensors(array: pa.Array, source: pa.Field, target: pa.Field) -> TensorValues:
     try:
         if is_any_tensor(source.type):
-            return tensors_of_column(array, source)
+            return column_to_tensors(array, source)
         if is_list_like(source.type) and is_list_like(source.type.value_type):
             return _stack_lists(array, element_and_shape(target)[1] if is_any_tensor(target.type) else ())
         ((rows, values),) = flatten(array, source.name)
@@ -228,7 +228,7 @@ class ArrayTensors:
     def slice(self, begin: int, end: int) -> pa.Array:
         """Rows [begin, end)."""
         valid = None if self._valid is None else self._valid[begin:end]
-        return from_ndarray(self._values[begin:end], valid)[0]
+        return ndarray_to_column(self._values[begin:end], valid)[0]
 
 
 class CellTensors:
@@ -250,7 +250,7 @@ class CellTensors:
         return _field(name, self._element, self._shape)
 
     def slice(self, begin: int, end: int) -> pa.Array:
-        return cells_to_tensors(self._cells[begin:end], self._element, self._shape)
+        return cells_to_column(self._cells[begin:end], self._element, self._shape)
 
     def scalars(self) -> pa.Array:
         """The plain column of tensors without dimensions."""

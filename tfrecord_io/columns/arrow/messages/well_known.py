@@ -1,4 +1,7 @@
-"""Messages of protobuf itself that have an Arrow type of their own: times, and JSON."""
+"""Messages of protobuf itself that have an Arrow type of their own: times, and JSON.
+
+Tests: tests/columns/arrow/messages/test_message_batches.py.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.columns.arrow.casts import integer_range
 from tfrecord_io.columns.arrow.output.to_python import json_value, python_value, python_values
-from tfrecord_io.columns.arrow.tensor_values import flat_values, to_cells
+from tfrecord_io.columns.arrow.tensor_values import column_to_cells, flat_values
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.type_names import short_type_name
 from tfrecord_io.columns.schema.types import is_list_like, is_text, is_text_or_bytes
@@ -137,7 +137,7 @@ class ColumnAccumulator:
         """Return the values of tensors, which count as lists."""
         values, counts, shapes = flat_values(present, self.field)
         if self.example is None or _is_empty(self.example):
-            cells = to_cells(present.slice(0, EXAMPLE_ROWS), self.field)
+            cells = column_to_cells(present.slice(0, EXAMPLE_ROWS), self.field)
             cell = next((cell for cell in cells if cell.size), np.empty(0))
             items = cell.ravel()[: SHOWN_ITEMS + 1].tolist()
             self.example = cell.tolist() if cell.nbytes <= EXAMPLE_BYTES else _ShortText(tensor_text(cell.shape, items))

@@ -50,7 +50,12 @@ from tfrecord_io.columns.arrow.buffers import (
 )
 from tfrecord_io.columns.arrow.decode.lists import absent, widen
 from tfrecord_io.columns.arrow.output.to_python import python_values
-from tfrecord_io.columns.arrow.tensor_values import ndarray_of, shapes_of_counts, tensors_of_column, to_ndarray
+from tfrecord_io.columns.arrow.tensor_values import (
+    column_to_ndarray,
+    column_to_tensors,
+    shapes_of_counts,
+    tensors_to_values,
+)
 from tfrecord_io.columns.schema.field import SHAPE_KEY
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
 from tfrecord_io.columns.schema.types import is_bool8, is_bytes, is_list_like
@@ -348,10 +353,10 @@ def to_rows(array: pa.Array, field: pa.Field, *, missing: bool = False) -> Rows:
     """
     type_ = field.type
     if is_fixed_shape_tensor(type_):
-        return Dense(to_ndarray(array, field), valid_mask(array))
+        return Dense(column_to_ndarray(array, field), valid_mask(array))
     if is_variable_shape_tensor(type_):
-        tensors = tensors_of_column(array, field)
-        return Ragged.from_present(ndarray_of(tensors), tensors.counts, tensors.valid, tensors.shape_matrix)
+        tensors = column_to_tensors(array, field)
+        return Ragged.from_present(tensors_to_values(tensors), tensors.counts, tensors.valid, tensors.shape_matrix)
     if is_bool8(type_):
         return Dense(np.asarray(array.storage.fill_null(0)) != 0, valid_mask(array.storage))
     if isinstance(type_, pa.BaseExtensionType):
@@ -426,14 +431,14 @@ def rows_of_equal_tensors(arrays: list[pa.Array], field: pa.Field) -> list[Rows]
     """
     if not is_list_like(field.type) or not is_variable_shape_tensor(field.type.value_type):
         return None
-    tensors = [tensors_of_column(array.flatten(), _value_field(field)) for array in arrays]
+    tensors = [column_to_tensors(array.flatten(), _value_field(field)) for array in arrays]
     shapes = np.concatenate([part.shape_matrix for part in tensors])
     if not len(shapes) or (shapes != shapes[0]).any() or any(part.valid is not None for part in tensors):
         return None
     rows: list[Rows] = []
     for array, part in zip(arrays, tensors, strict=True):
         counts, valid = list_lengths(array), valid_mask(array)
-        values = ndarray_of(part).reshape(len(part), *shapes[0].tolist())
+        values = tensors_to_values(part).reshape(len(part), *shapes[0].tolist())
         rows.append(Ragged.from_present(values, counts if valid is None else counts[valid], valid))
     return rows
 

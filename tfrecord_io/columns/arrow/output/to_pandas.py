@@ -26,7 +26,7 @@ from tfrecord_io.columns.arrow.casts import one_dictionary
 from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, memory_error, memory_errors, number_dtype, to_rows
 from tfrecord_io.columns.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
 from tfrecord_io.columns.arrow.pandas_types import labels_from_json, series_of_categories, series_of_pandas
-from tfrecord_io.columns.arrow.tensor_values import is_list_of_tensors, tensor_cells, to_ndarray
+from tfrecord_io.columns.arrow.tensor_values import column_to_ndarray, column_to_nested_cells, is_list_of_tensors
 from tfrecord_io.columns.schema.pandas_metadata import (
     KEY,
     UNNAMED,
@@ -504,7 +504,9 @@ def _scalars_of_tensors(table: pa.Table, at: int) -> Array | pd.Series:
     field, column = table.schema.field(at), table.column(at)
     dtype = element_and_shape(field)[0].dtype
     if not column.null_count and dtype.kind in "biufc":
-        return pd.Series(np.concatenate([np.empty(0, dtype), *(to_ndarray(chunk, field) for chunk in column.chunks)]))
+        return pd.Series(
+            np.concatenate([np.empty(0, dtype), *(column_to_ndarray(chunk, field) for chunk in column.chunks)])
+        )
     cells = _cells(table, at)
     missing = complex("nan") if dtype.kind == "c" else None
     for row, tensor in enumerate(cells):
@@ -516,7 +518,7 @@ def _cells(table: pa.Table, at: int) -> Array:
     """A column of tensors, or of lists of them, as ndarrays; of structs as dicts."""
     field, chunks = table.schema.field(at), table.column(at).chunks
     if is_any_tensor(field.type) or is_list_of_tensors(field.type):
-        return np.concatenate([np.empty(0, object), *(tensor_cells(chunk, field) for chunk in chunks)])
+        return np.concatenate([np.empty(0, object), *(column_to_nested_cells(chunk, field) for chunk in chunks)])
     values = (cell(chunk, row, field) for chunk in chunks for row in range(len(chunk)))
     return np.fromiter(values, object, table.num_rows)
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.columns.arrow.buffers import number_view, numpy_dtype
-from tfrecord_io.columns.arrow.tensor_values import is_list_of_tensors, tensor_cells
+from tfrecord_io.columns.arrow.tensor_values import column_to_nested_cells, is_list_of_tensors
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.types import is_bool8, is_bytes, is_list_like, is_text, types_within
 
@@ -43,7 +43,7 @@ def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
     """
     type_ = column.type
     if is_any_tensor(type_) or is_list_of_tensors(type_):
-        return _copy_tensors(tensor_cells(column.slice(row, 1), field or pa.field("", type_))[0])
+        return _copy_tensors(column_to_nested_cells(column.slice(row, 1), field or pa.field("", type_))[0])
     if is_text(type_) or is_bytes(type_):  # a scalar would be another copy
         return column.slice(row, 1).to_numpy(zero_copy_only=False)[0]
     scalar = column[row]
@@ -62,7 +62,7 @@ def rows_of(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
     """The rows of a column as Python values: lists and tensors as lists."""
     if not (is_any_tensor(field.type) or is_list_of_tensors(field.type)):
         return [value for chunk in column.chunks for value in python_values(chunk)]
-    return [_to_lists(tensor) for chunk in column.chunks for tensor in tensor_cells(chunk, field)]
+    return [_to_lists(tensor) for chunk in column.chunks for tensor in column_to_nested_cells(chunk, field)]
 
 
 def python_values(array: pa.Array) -> list[Any]:

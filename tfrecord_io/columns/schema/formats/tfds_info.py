@@ -1,4 +1,7 @@
-"""Splits of a dataset written by TFDS (tensorflow_datasets), from the ``dataset_info.json`` next to its files."""
+"""Splits of a dataset written by TFDS (tensorflow_datasets), from the ``dataset_info.json`` next to its files.
+
+Tests: tests/plugins/tensorflow/test_tfds.py and tests/laws/test_hostile_metadata.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rows of Beam with a schema, from Arrow and to Arrow; this module imports Beam, and is imported on first use."""
+"""Rows of Beam with a schema, from Arrow and to Arrow; this module imports Beam, and is imported on first use.
+
+Tests: tests/plugins/engines/test_beam.py.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 An element of the reading transforms is a run of whole files, whose restriction is a range of its chunks: byte ranges of
 large files, which a runner may split off while others are read. The writing transform stages a part for each bundle, or
 for each shard, and publishes the parts of the bundles that the runner has committed.
+
+Tests: tests/plugins/engines/test_beam.py and tests/plugins/engines/test_beam_distributed.py.
 """
 
 from __future__ import annotations

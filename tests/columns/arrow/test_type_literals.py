@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tfrecord_io.base.options.filters import condition_of
-from tfrecord_io.columns.arrow.evaluate_condition import type_literals as typed
+from tfrecord_io.columns.arrow.type_literals import type_literals as typed
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.row_filter import RowFilter
 
