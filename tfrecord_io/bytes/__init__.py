@@ -112,36 +112,9 @@ _HOMES = {
     "TIFF_MAGIC": "format.foreign_files",  # the last two are of BigTIFF
     "ZEROS": "format.foreign_files",  # Text about a file of zeros
     "looks_like": "format.foreign_files",  # Name the format of a file by its first `HEAD_BYTES` bytes
-    "ARROW": "format.format_registry",  # The format of Arrow IPC files
-    "CSV": "format.format_registry",  # The format of CSV files
-    "EMBEDDING": "format.format_registry",  # Keywords that embed the files that columns name
-    "FOLDERS": "format.format_registry",  # the formats that `files=` names
     "FORMATS": "format.format_registry",  # The table of file formats
-    "HDF5": "format.format_registry",  # The format of HDF5 files
-    "IDX": "format.format_registry",  # The format of IDX files
-    "IN_FOLDERS": "format.format_registry",  # of tables
-    "JSON": "format.format_registry",  # The format of JSON lines
-    "LIBSVM": "format.format_registry",  # The format of LIBSVM files
-    "NETCDF": "format.format_registry",  # The format of NetCDF files
-    "NPY": "format.format_registry",  # The format of .npy files
-    "NPZ": "format.format_registry",  # The format of .npz files
-    "ORC": "format.format_registry",  # The format of ORC files
-    "ORDERED": "format.format_registry",  # Keywords of reading that fit files read in order
-    "PARQUET": "format.format_registry",  # The format of Parquet files
-    "READING": "format.format_registry",  # Keywords of reading that formats may take
-    "TFRECORD": "format.format_registry",  # The name of the format TFRecord
-    "TSV": "format.format_registry",  # The format of TSV files
-    "ZARR": "format.format_registry",  # The format of Zarr stores
-    "convert_hints": "format.format_registry",  # Hints of a `Format`
     "Format": "format.format_registry",  # A file format
-    "format_of_name": "format.format_registry",  # The format of a path in lower case
-    "format_of_records": "format.format_registry",  # The format, with a `content`, of a file of this name
     "format_option": "format.format_registry",  # A field of a dataclass that is an option of ``tfr convert``
-    "keys": "format.format_registry",  # The values of ``source_format=``, or with `written` of ``target_format=``
-    "load": "format.format_registry",  # The function that a row names
-    "only_one_way": "format.format_registry",  # The note in a list of formats about a format that is only read
-    "option_names": "format.format_registry",  # The options that ``tfr convert`` has for a format and few others
-    "own_options": "format.format_registry",  # The keywords of `tfrecord_io.convert` that the formats of this
     "FOOTER_BYTES": "format.framing",  # u32 masked CRC32C of the payload
     "FRAME_BYTES": "format.framing",  # Bytes of a frame besides its payload
     "HEADER_BYTES": "format.framing",  # u64 length, u32 masked CRC32C of it

@@ -106,36 +106,9 @@ from tfrecord_io.bytes.format.foreign_files import IMAGES as IMAGES
 from tfrecord_io.bytes.format.foreign_files import TIFF_MAGIC as TIFF_MAGIC
 from tfrecord_io.bytes.format.foreign_files import ZEROS as ZEROS
 from tfrecord_io.bytes.format.foreign_files import looks_like as looks_like
-from tfrecord_io.bytes.format.format_registry import ARROW as ARROW
-from tfrecord_io.bytes.format.format_registry import CSV as CSV
-from tfrecord_io.bytes.format.format_registry import EMBEDDING as EMBEDDING
-from tfrecord_io.bytes.format.format_registry import FOLDERS as FOLDERS
 from tfrecord_io.bytes.format.format_registry import FORMATS as FORMATS
-from tfrecord_io.bytes.format.format_registry import HDF5 as HDF5
-from tfrecord_io.bytes.format.format_registry import IDX as IDX
-from tfrecord_io.bytes.format.format_registry import IN_FOLDERS as IN_FOLDERS
-from tfrecord_io.bytes.format.format_registry import JSON as JSON
-from tfrecord_io.bytes.format.format_registry import LIBSVM as LIBSVM
-from tfrecord_io.bytes.format.format_registry import NETCDF as NETCDF
-from tfrecord_io.bytes.format.format_registry import NPY as NPY
-from tfrecord_io.bytes.format.format_registry import NPZ as NPZ
-from tfrecord_io.bytes.format.format_registry import ORC as ORC
-from tfrecord_io.bytes.format.format_registry import ORDERED as ORDERED
-from tfrecord_io.bytes.format.format_registry import PARQUET as PARQUET
-from tfrecord_io.bytes.format.format_registry import READING as READING
-from tfrecord_io.bytes.format.format_registry import TFRECORD as TFRECORD
-from tfrecord_io.bytes.format.format_registry import TSV as TSV
-from tfrecord_io.bytes.format.format_registry import ZARR as ZARR
 from tfrecord_io.bytes.format.format_registry import Format as Format
-from tfrecord_io.bytes.format.format_registry import convert_hints as convert_hints
-from tfrecord_io.bytes.format.format_registry import format_of_name as format_of_name
-from tfrecord_io.bytes.format.format_registry import format_of_records as format_of_records
 from tfrecord_io.bytes.format.format_registry import format_option as format_option
-from tfrecord_io.bytes.format.format_registry import keys as keys
-from tfrecord_io.bytes.format.format_registry import load as load
-from tfrecord_io.bytes.format.format_registry import only_one_way as only_one_way
-from tfrecord_io.bytes.format.format_registry import option_names as option_names
-from tfrecord_io.bytes.format.format_registry import own_options as own_options
 from tfrecord_io.bytes.format.framing import FOOTER_BYTES as FOOTER_BYTES
 from tfrecord_io.bytes.format.framing import FRAME_BYTES as FRAME_BYTES
 from tfrecord_io.bytes.format.framing import HEADER_BYTES as HEADER_BYTES
@@ -166,12 +139,10 @@ from tfrecord_io.bytes.format.varint import delimited_field as delimited_field
 from tfrecord_io.bytes.format.varint import varint as varint
 
 __all__ = [
-    "ARROW",
     "Array",
     "ArrowReader",
     "BytesSlots",
     "CODECS",
-    "CSV",
     "Checks",
     "Codec",
     "ColumnBuffers",
@@ -182,10 +153,8 @@ __all__ = [
     "DecompressedStream",
     "Dtype",
     "EMBEDDED_FIELD",
-    "EMBEDDING",
     "Encoder",
     "Engine",
-    "FOLDERS",
     "FOOTER_BYTES",
     "FORMATS",
     "FRAME_BYTES",
@@ -203,31 +172,20 @@ __all__ = [
     "Frames",
     "Gap",
     "GatheredValues",
-    "HDF5",
     "HEADER_BYTES",
-    "IDX",
     "IMAGES",
     "INFER",
-    "IN_FOLDERS",
-    "JSON",
     "Kind",
-    "LIBSVM",
     "LIST_MARK",
     "Layout",
     "MAX_AXES",
     "MAX_RECORD_BYTES",
     "Members",
-    "NETCDF",
-    "NPY",
-    "NPZ",
     "NumberColumn",
-    "ORC",
-    "ORDERED",
     "OTHER_MESSAGE",
     "ObjectDecoder",
     "ObjectForm",
     "PAGE",
-    "PARQUET",
     "PLAIN",
     "ParsedTensor",
     "PlainForm",
@@ -237,7 +195,6 @@ __all__ = [
     "PlanColumn",
     "Prefilter",
     "Progress",
-    "READING",
     "RECORD_TYPES",
     "Raw",
     "RecordCounts",
@@ -251,18 +208,14 @@ __all__ = [
     "SUPPORTED_DTYPES",
     "ShapeSource",
     "Stream",
-    "TFRECORD",
     "TIFF_MAGIC",
-    "TSV",
     "Text",
-    "ZARR",
     "ZEROS",
     "bytes_objects",
     "check_level",
     "check_nesting_level",
     "chosen_offsets",
     "companions",
-    "convert_hints",
     "copy_runs",
     "crc32c",
     "declared_name",
@@ -277,8 +230,6 @@ __all__ = [
     "feature_of_companion",
     "find_element",
     "first_fit",
-    "format_of_name",
-    "format_of_records",
     "format_option",
     "frame_size",
     "gather_objects",
@@ -299,18 +250,13 @@ __all__ = [
     "is_text_dtype",
     "is_wire_fault",
     "join_numbers",
-    "keys",
-    "load",
     "looks_like",
     "mask_crc",
     "message_classes",
     "no_examples",
     "not_examples",
-    "only_one_way",
     "open_decompressed",
-    "option_names",
     "other_kind_hint",
-    "own_options",
     "padded_rows",
     "parse_message",
     "parse_tensor",

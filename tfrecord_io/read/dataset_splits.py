@@ -182,18 +182,18 @@ def _open_content(source: Source) -> Source:
         return source
     if FileName.of_path(source.path).kind is Kind.RECORDS:  # the table of formats takes time to import
         return source
-    from tfrecord_io.bytes import format_of_records
+    from tfrecord_io.bytes import FORMATS
 
-    format = format_of_records(source.path, CODECS.without_suffix(source.path))
+    format = FORMATS.of_records(source.path, CODECS.without_suffix(source.path))
     return source if format is None else _record_source(format, source, begin=0, end=None, length=None)
 
 
 def _record_source(format: Format, source: Source, begin: int, end: int | None, length: int | None) -> Source:
     """The records of a file of another format from `begin` to `end`, of `length`, as those of a TFRecord file."""
-    from tfrecord_io.bytes import load
+    from tfrecord_io.bytes import Format
 
     assert format.content is not None
-    source_of_records: Source = load(format.content)(source, begin, end, length)
+    source_of_records: Source = Format.load(format.content)(source, begin, end, length)
     return source_of_records
 
 

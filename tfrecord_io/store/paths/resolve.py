@@ -321,10 +321,10 @@ class _Search:
         """The files of a directory without names of TFRecord files: of other formats, or that begin with a record."""
         files: list[Entry] = []
         if self.other_formats:
-            from tfrecord_io.bytes import format_of_records
+            from tfrecord_io.bytes import FORMATS
 
             names = ((e, e.basename) for e in other_files(listing))
-            files = [e for e, base in names if format_of_records(base, CODECS.without_suffix(base)) is not None]
+            files = [e for e, base in names if FORMATS.of_records(base, CODECS.without_suffix(base)) is not None]
         if not files:
             from tfrecord_io.store.paths.sniff_files import files_with_records
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.bytes import CODECS, IDX, MAX_AXES, MAX_RECORD_BYTES, Array, read_header
+from tfrecord_io.bytes import CODECS, FORMATS, MAX_AXES, MAX_RECORD_BYTES, Array, read_header
 from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.store import RawFile, Source, named_temporary_folder, open_file, open_source, without_query
 
@@ -180,7 +180,7 @@ def idx_array(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
     magic = file.read(4)
     if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES:
         reason = "not an IDX file: it does not begin with two zeros and a type"
-        raise DecodeError(reason, path=path, offset=0, expected=IDX.title, got=magic.hex())
+        raise DecodeError(reason, path=path, offset=0, expected=FORMATS.idx.title, got=magic.hex())
     sizes = file.read(4 * magic[3])
     if len(sizes) < 4 * magic[3]:
         raise DecodeError("the IDX file ends inside its header", path=path, expected=4 * magic[3], got=len(sizes))

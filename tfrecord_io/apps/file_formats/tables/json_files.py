@@ -33,7 +33,7 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     rounding_error,
 )
 from tfrecord_io.base import BYTES_PER_CELL, LIMITS, Expansion, ProgressMeter
-from tfrecord_io.bytes import JSON
+from tfrecord_io.bytes import FORMATS
 from tfrecord_io.columns import (
     BYTES_KEY,
     Schema,
@@ -82,7 +82,7 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     The types are those that are declared; all others are inferred from the first 8 MiB of the first file. Strings are
     text, and an object with the one key "base64" is bytes.
     """
-    files = TableFiles.resolve(paths, (JSON,), options)
+    files = TableFiles.resolve(paths, (FORMATS.jsonl,), options)
     options = files.options
     inferred = _infer_schema(files)
     schema = declared_types(inferred, options, lambda type_: parsed_type(type_) is not None)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import islice
 
 from tfrecord_io.base import and_more, listed
-from tfrecord_io.bytes import CODECS, CSV, FORMATS, TSV, Format, looks_like
+from tfrecord_io.bytes import CODECS, FORMATS, Format, looks_like
 from tfrecord_io.errors import TFRecordError, printable, warn
 from tfrecord_io.store import (
     MOST_CHECKED,
@@ -23,6 +23,8 @@ from tfrecord_io.store import (
     open_source,
     source_of,
 )
+
+_CSV = FORMATS.csv
 
 _HEAD_BYTES = 64 << 10  # two lines of a wide table
 _DELIMITER = re.compile(rb"[,;\t|](?! )")
@@ -71,7 +73,7 @@ def _left_out(
         unread = [entry for entry in unread if like[entry.name]]
     else:
         unread = [entry for entry in unread if like[entry.name] or not _is_of_other_format(entry)]
-    is_text = not {CSV, TSV}.isdisjoint(formats)
+    is_text = not {_CSV, FORMATS.tsv}.isdisjoint(formats)
     is_table = _table_of_text(match.sources[0]) if is_text and unread else None
     names = []
     for entry in islice(unread, MOST_CHECKED):
@@ -80,7 +82,7 @@ def _left_out(
         is_data = any(kind in format.looks for format in formats)
         if is_text and is_data and head is not None:
             is_data = like[entry.name] if is_table is None else is_table(head)
-        is_packed = _has_inside(entry, suffixes) and kind not in (None, *CSV.looks)  # as a.csv.bz2
+        is_packed = _has_inside(entry, suffixes) and kind not in (None, *_CSV.looks)  # as a.csv.bz2
         if is_data or is_packed:
             names.append(entry.basename)
     return names

@@ -25,7 +25,7 @@ from tfrecord_io.base import (
     StorageOptions,
     condition_of,
 )
-from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream, load
+from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream
 from tfrecord_io.columns import Projection, Schema, empty_batch, first_refused, selectable, short_type_name
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
 from tfrecord_io.read import PartitionColumns, RowFilter, add_filter_columns, open_path, options_from_call
@@ -345,7 +345,7 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     """
     assert format.writer is not None
     writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "mode"}
-    open_writer = partial(load(format.writer), **writer_options)
+    open_writer = partial(Format.load(format.writer), **writer_options)
     mode = keywords.pop("mode", None)
     options = options_from_call(ExportOptions, None, source, **keywords)
     with open_path(source, options) as reader:
@@ -357,7 +357,7 @@ def write_table_rows(rows: pa.RecordBatchReader, target: Any, format: Format, **
     assert format.writer is not None
     mode = keywords.pop("mode", None)
     options = ExportOptions.from_keywords(keywords)
-    return _write_rows(rows, target, format, load(format.writer), options=options, mode=mode)
+    return _write_rows(rows, target, format, Format.load(format.writer), options=options, mode=mode)
 
 
 def _write_rows(
