@@ -32,7 +32,7 @@ from tfrecord_io.base.options import Options, ReadOptions
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.base.public_names import SHOWN_IN, public_names
 from tfrecord_io.base.registry import RECORD_SUFFIXES, Registry
-from tfrecord_io.bytes.compression import CODECS, INFER, Codec
+from tfrecord_io.bytes.compression import CODECS, Codec
 from tfrecord_io.bytes.format.format_registry import FORMATS
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS
 from tfrecord_io.errors import needs
@@ -271,7 +271,7 @@ def test_each_keyword_of_formats_is_described_and_each_description_used() -> Non
 @pytest.mark.plugins("vision", "tensorflow")
 def test_types_of_keywords_have_the_rows_of_this_package() -> None:
     literals = {
-        "Compression": (INFER, *(codec.name for codec in CODECS.own)),
+        "Compression": (CODECS.INFER, *(codec.name for codec in CODECS.own)),
         "SourceFormat": tuple(key for row in FORMATS.own if row.is_source for key in row.keys),
         "TargetFormat": tuple(key for row in FORMATS.own if row.is_target for key in row.keys),
     }

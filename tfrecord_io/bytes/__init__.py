@@ -7,13 +7,6 @@ from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
     "CODECS": "compression",  # The table of compressions
-    "INFER": "compression",  # what ``compression=`` may be besides a name
-    "PLAIN": "compression",  # The name of no compression
-    "SNIFF_BYTES": "compression",  # the part of a file's head that `sniff` uses
-    "check_level": "compression",  # Raise ValueError for a level that the codec does not have, or without a codec
-    "get_codec": "compression",  # Find a codec by name or alias, in any case (TensorFlow has "GZIP", "ZLIB")
-    "infer": "compression",  # Find the codec of a file to read
-    "sniff": "compression",  # Find the codec of a file by its first bytes (`SNIFF_BYTES`, or all it has) alone
     "Codec": "compression.codec",  # A compression
     "Gap": "compression.recovering_stream",  # Bytes of a compressed file that are not read
     "RecoveringStream": "compression.recovering_stream",  # The uncompressed bytes of a file that can be read
@@ -83,23 +76,8 @@ _HOMES = {
     "feature_of_companion": "format.companions",  # The feature with the companion `name`
     "ShapeSource": "format.companions",  # Where the shape and the dtype of the arrays of a column stand
     "stated_by": "format.companions",  # The features that state shape and dtype of the arrays in `feature`
-    "DTYPE_KEY": "format.dtypes",  # metadata of a field: the dtype's name, where the Arrow type does not determine it
-    "DTYPES": "format.dtypes",  # those of one width; text and times are made by their names
-    "MAX_AXES": "format.dtypes",  # of an array
-    "STRING": "format.dtypes",  # The element type of text
-    "SUPPORTED_DTYPES": "format.dtypes",  # The dtypes of tensors, for messages
     "Array": "format.dtypes",  # Any NumPy array
-    "declared_name": "format.dtypes",  # The name of a dtype of NumPy or TensorFlow, or of its name or scalar type
     "Dtype": "format.dtypes",  # A row of the table of dtypes
-    "dtype_name": "format.dtypes",  # The table's name of a NumPy dtype, of either byte order
-    "element": "format.dtypes",  # The Arrow type of a dtype's elements
-    "element_of": "format.dtypes",  # The element of a tensor column
-    "extension_of": "format.dtypes",  # The row of a dtype of ml_dtypes, of an array of any library
-    "find_element": "format.dtypes",  # Look up a dtype by its name, None if it is not in the table
-    "is_text_dtype": "format.dtypes",  # True if `dtype` is a `text_dtype`
-    "row_of_name": "format.dtypes",  # The row of a dtype, also if its library is not installed
-    "text_dtype": "format.dtypes",  # Make a StringDType of NumPy, for the memory of one array
-    "usual_dtypes": "format.dtypes",  # Guess the dtype of raw values of so many bytes
     "Feature": "format.example_messages",  # A ProtocolMessage
     "EMBEDDED_FIELD": "format.feature_types",  # number of the unknown field that carries an embedded schema
     "RECORD_TYPES": "format.feature_types",  # by the value of record_type=; "bytes" records are not parsed
@@ -115,14 +93,8 @@ _HOMES = {
     "FORMATS": "format.format_registry",  # The table of file formats
     "Format": "format.format_registry",  # A file format
     "format_option": "format.format_registry",  # A field of a dataclass that is an option of ``tfr convert``
-    "FOOTER_BYTES": "format.framing",  # u32 masked CRC32C of the payload
-    "FRAME_BYTES": "format.framing",  # Bytes of a frame besides its payload
-    "HEADER_BYTES": "format.framing",  # u64 length, u32 masked CRC32C of it
     "crc32c": "format.framing",  # The CRC-32C of `data`, appended to what gave `value`
-    "frame_size": "format.framing",  # The size of the whole frame that begins with a header, whose CRC is not checked
-    "is_record_header": "format.framing",  # True if `head` begins with a length and its checksum
-    "mask_crc": "format.framing",  # Mask a CRC32C as TFRecord stores it
-    "payload_length": "format.framing",  # The length of the payload that follows a header, whose CRC is not checked
+    "FrameHeader": "format.framing",  # The length before a payload, and sizes of a frame
     "check_nesting_level": "format.missing_values",  # Refuse values that are nested deeper than those of any column
     "has_inner": "format.missing_values",  # True if a cell may hold other values
     "has_missing": "format.missing_values",  # True if an array of NumPy, pandas

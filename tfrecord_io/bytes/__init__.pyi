@@ -1,13 +1,6 @@
 # Written by docs/reference/stub.py.
 
 from tfrecord_io.bytes.compression import CODECS as CODECS
-from tfrecord_io.bytes.compression import INFER as INFER
-from tfrecord_io.bytes.compression import PLAIN as PLAIN
-from tfrecord_io.bytes.compression import SNIFF_BYTES as SNIFF_BYTES
-from tfrecord_io.bytes.compression import check_level as check_level
-from tfrecord_io.bytes.compression import get_codec as get_codec
-from tfrecord_io.bytes.compression import infer as infer
-from tfrecord_io.bytes.compression import sniff as sniff
 from tfrecord_io.bytes.compression.codec import Codec as Codec
 from tfrecord_io.bytes.compression.recovering_stream import Gap as Gap
 from tfrecord_io.bytes.compression.recovering_stream import RecoveringStream as RecoveringStream
@@ -77,23 +70,8 @@ from tfrecord_io.bytes.format.companions import ShapeSource as ShapeSource
 from tfrecord_io.bytes.format.companions import companions as companions
 from tfrecord_io.bytes.format.companions import feature_of_companion as feature_of_companion
 from tfrecord_io.bytes.format.companions import stated_by as stated_by
-from tfrecord_io.bytes.format.dtypes import DTYPE_KEY as DTYPE_KEY
-from tfrecord_io.bytes.format.dtypes import DTYPES as DTYPES
-from tfrecord_io.bytes.format.dtypes import MAX_AXES as MAX_AXES
-from tfrecord_io.bytes.format.dtypes import STRING as STRING
-from tfrecord_io.bytes.format.dtypes import SUPPORTED_DTYPES as SUPPORTED_DTYPES
 from tfrecord_io.bytes.format.dtypes import Array as Array
 from tfrecord_io.bytes.format.dtypes import Dtype as Dtype
-from tfrecord_io.bytes.format.dtypes import declared_name as declared_name
-from tfrecord_io.bytes.format.dtypes import dtype_name as dtype_name
-from tfrecord_io.bytes.format.dtypes import element as element
-from tfrecord_io.bytes.format.dtypes import element_of as element_of
-from tfrecord_io.bytes.format.dtypes import extension_of as extension_of
-from tfrecord_io.bytes.format.dtypes import find_element as find_element
-from tfrecord_io.bytes.format.dtypes import is_text_dtype as is_text_dtype
-from tfrecord_io.bytes.format.dtypes import row_of_name as row_of_name
-from tfrecord_io.bytes.format.dtypes import text_dtype as text_dtype
-from tfrecord_io.bytes.format.dtypes import usual_dtypes as usual_dtypes
 from tfrecord_io.bytes.format.example_messages import Feature as Feature
 from tfrecord_io.bytes.format.feature_types import EMBEDDED_FIELD as EMBEDDED_FIELD
 from tfrecord_io.bytes.format.feature_types import RECORD_TYPES as RECORD_TYPES
@@ -109,14 +87,8 @@ from tfrecord_io.bytes.format.foreign_files import looks_like as looks_like
 from tfrecord_io.bytes.format.format_registry import FORMATS as FORMATS
 from tfrecord_io.bytes.format.format_registry import Format as Format
 from tfrecord_io.bytes.format.format_registry import format_option as format_option
-from tfrecord_io.bytes.format.framing import FOOTER_BYTES as FOOTER_BYTES
-from tfrecord_io.bytes.format.framing import FRAME_BYTES as FRAME_BYTES
-from tfrecord_io.bytes.format.framing import HEADER_BYTES as HEADER_BYTES
+from tfrecord_io.bytes.format.framing import FrameHeader as FrameHeader
 from tfrecord_io.bytes.format.framing import crc32c as crc32c
-from tfrecord_io.bytes.format.framing import frame_size as frame_size
-from tfrecord_io.bytes.format.framing import is_record_header as is_record_header
-from tfrecord_io.bytes.format.framing import mask_crc as mask_crc
-from tfrecord_io.bytes.format.framing import payload_length as payload_length
 from tfrecord_io.bytes.format.missing_values import check_nesting_level as check_nesting_level
 from tfrecord_io.bytes.format.missing_values import has_inner as has_inner
 from tfrecord_io.bytes.format.missing_values import has_missing as has_missing
@@ -146,8 +118,6 @@ __all__ = [
     "Checks",
     "Codec",
     "ColumnBuffers",
-    "DTYPES",
-    "DTYPE_KEY",
     "Decoder",
     "DecodingChoice",
     "DecompressedStream",
@@ -155,9 +125,7 @@ __all__ = [
     "EMBEDDED_FIELD",
     "Encoder",
     "Engine",
-    "FOOTER_BYTES",
     "FORMATS",
-    "FRAME_BYTES",
     "Fact",
     "Fault",
     "FaultCode",
@@ -169,16 +137,14 @@ __all__ = [
     "FileView",
     "FilteringDecoder",
     "Format",
+    "FrameHeader",
     "Frames",
     "Gap",
     "GatheredValues",
-    "HEADER_BYTES",
     "IMAGES",
-    "INFER",
     "Kind",
     "LIST_MARK",
     "Layout",
-    "MAX_AXES",
     "MAX_RECORD_BYTES",
     "Members",
     "NumberColumn",
@@ -186,7 +152,6 @@ __all__ = [
     "ObjectDecoder",
     "ObjectForm",
     "PAGE",
-    "PLAIN",
     "ParsedTensor",
     "PlainForm",
     "PlainStream",
@@ -202,56 +167,40 @@ __all__ = [
     "RecoveringStream",
     "RunArray",
     "SHAPE_SOURCE_KEY",
-    "SNIFF_BYTES",
     "STORAGE",
-    "STRING",
-    "SUPPORTED_DTYPES",
     "ShapeSource",
     "Stream",
     "TIFF_MAGIC",
     "Text",
     "ZEROS",
     "bytes_objects",
-    "check_level",
     "check_nesting_level",
     "chosen_offsets",
     "companions",
     "copy_runs",
     "crc32c",
-    "declared_name",
     "delimited_field",
     "drop_unknown_fields",
-    "dtype_name",
     "dtype_of_number",
-    "element",
-    "element_of",
-    "extension_of",
     "facts_of",
     "feature_of_companion",
-    "find_element",
     "first_fit",
     "format_option",
-    "frame_size",
     "gather_objects",
     "gather_runs",
-    "get_codec",
     "get_engine",
     "has_inner",
     "has_missing",
     "header",
     "holds_masked",
     "image_advice",
-    "infer",
     "is_about_no_examples",
     "is_closed",
     "is_other_format",
     "is_packed",
-    "is_record_header",
-    "is_text_dtype",
     "is_wire_fault",
     "join_numbers",
     "looks_like",
-    "mask_crc",
     "message_classes",
     "no_examples",
     "not_examples",
@@ -261,19 +210,14 @@ __all__ = [
     "parse_message",
     "parse_tensor",
     "parse_tensor_proto",
-    "payload_length",
     "proto_prefix",
     "read_header",
     "record_error",
-    "row_of_name",
     "row_views",
     "serialize_tensor",
-    "sniff",
     "stated_by",
     "text",
-    "text_dtype",
     "to_error",
-    "usual_dtypes",
     "varint",
     "wire_reason",
 ]

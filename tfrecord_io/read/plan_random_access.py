@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from tfrecord_io.base import ALL, MIB, ScanOptions, Selection
-from tfrecord_io.bytes import FRAME_BYTES, Array, RecordCounts
+from tfrecord_io.bytes import Array, FrameHeader, RecordCounts
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
@@ -99,7 +99,7 @@ def index_around_damage(
     walker.number = file - 1
     with closing(walker):
         for frames in walker.intact_frames(check_crc=False):
-            sizes.append(frames.lengths + FRAME_BYTES)
+            sizes.append(frames.lengths + FrameHeader.FRAME_BYTES)
             intact.append(np.ones(len(frames.starts), np.bool_))
             end += frames.consumed
     return RecordIndex.from_sizes(np.concatenate(sizes)), np.flatnonzero(np.concatenate(intact))

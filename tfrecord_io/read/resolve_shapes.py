@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions, did_you_mean
-from tfrecord_io.bytes import LIST_MARK, SUPPORTED_DTYPES, ColumnBuffers, Kind, Layout, ShapeSource, element
+from tfrecord_io.bytes import LIST_MARK, ColumnBuffers, Dtype, Kind, Layout, ShapeSource
 from tfrecord_io.columns import (
     BY_WIRE,
     FEATURE_LIST,
@@ -114,7 +114,7 @@ def _missing_size(name: str, column: _OpenColumn, missing: FeatureNotFoundError)
     reason = f"no record of the sample has it, and it states the {what} of '{printable(column.feature)}'"
     hint = missing.hint
     if is_dtype and "/" not in name:
-        question = did_you_mean(name, SUPPORTED_DTYPES.replace(",", "").split())
+        question = did_you_mean(name, Dtype.SUPPORTED.replace(",", "").split())
         hint = question or hint
     error = FeatureNotFoundError(reason, feature=name, hint=hint)
     error.path = missing.path
@@ -148,7 +148,7 @@ class _OpenColumn:
             return replace(field, metadata=metadata)
         if options.stable_types:
             shape = source.shape or (None,) * len(shape)
-        value = element(dtype)
+        value = Dtype.of_name(dtype)
         if (form := RawImageForm.from_metadata(field.metadata, self.column)) is not None:
             form.check(value.name, shape, self.column)
         type_ = tensor_type(value, shape)
@@ -220,7 +220,7 @@ class _OpenColumn:
         unknown = next((text for text, found in names.items() if found is None), None)
         if unknown is not None:
             reason = f"'{printable(name)}' is {printable(repr(unknown), 60)}, which names no dtype"
-            raise SchemaError(reason, feature=self.feature, got=unknown, hint=f"use {SUPPORTED_DTYPES}")
+            raise SchemaError(reason, feature=self.feature, got=unknown, hint=f"use {Dtype.SUPPORTED}")
         found = sorted({*names.values()}, key=str)
         if len(found) > 1:
             reason = f"'{printable(name)}' states arrays of {' and '.join(map(str, found))}"

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import ALL, Options, ReadOptions, ScanOptions, StorageOptions, TransferOptions
-from tfrecord_io.bytes import FRAME_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Array, get_engine
+from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, FrameHeader, get_engine
 from tfrecord_io.columns import Projection, embedded_content, field_bytes, pack
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
@@ -340,7 +340,10 @@ class ChosenRecords:
                     )
                     if len(numbers):
                         rows = numbers - first
-                        starts, sizes = frames.starts[rows] - HEADER_BYTES, frames.lengths[rows] + FRAME_BYTES
+                        starts, sizes = (
+                            frames.starts[rows] - FrameHeader.BYTES,
+                            frames.lengths[rows] + FrameHeader.FRAME_BYTES,
+                        )
                         self._places.append((numbers, self._file.begin + walker.offset + starts))
                         data = walker.data
                         if begins:
@@ -357,7 +360,7 @@ class ChosenRecords:
         """The first record, with the schema of the files instead of its own."""
         assert self.schema is not None
         embedded = embedded_content(frame, check_crc=False)
-        payload = frame[HEADER_BYTES : len(frame) - (FRAME_BYTES - HEADER_BYTES)].tobytes()
+        payload = frame[FrameHeader.BYTES : len(frame) - (FrameHeader.FRAME_BYTES - FrameHeader.BYTES)].tobytes()
         payload = payload if embedded is None else payload.removeprefix(field_bytes(embedded))
         return np.frombuffer(get_engine().frame([field_bytes(self.schema) + payload]), np.uint8)
 

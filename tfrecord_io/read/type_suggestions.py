@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import Expansion
-from tfrecord_io.bytes import ZEROS, Array, looks_like, usual_dtypes
+from tfrecord_io.bytes import ZEROS, Array, Dtype, looks_like
 from tfrecord_io.columns import list_lengths
 from tfrecord_io.errors import DecodeError, printable
 
@@ -155,11 +155,11 @@ def _self_describing(name: str, values: pa.Array, encoding: str, reason: str) ->
 def _npy(value: bytes) -> tuple[str, tuple[int, ...]] | None:
     from io import BytesIO
 
-    from tfrecord_io.bytes import dtype_name, read_header
+    from tfrecord_io.bytes import Dtype, read_header
 
     try:
         dtype, _, shape = read_header(BytesIO(value))
-        return dtype_name(dtype), shape
+        return Dtype.name_of(dtype), shape
     except (DecodeError, ValueError, EOFError):
         return None
 
@@ -290,7 +290,7 @@ def _dtypes(lengths: Array, values: Array, *, is_bytes: bool) -> tuple[str, ...]
     widths = np.unique(lengths / values)
     if len(widths) != 1:
         return ()
-    return usual_dtypes(int(widths[0])) if is_bytes and widths[0] % 1 == 0 else ("",) if widths[0] == 1 else ()
+    return Dtype.usual_names(int(widths[0])) if is_bytes and widths[0] % 1 == 0 else ("",) if widths[0] == 1 else ()
 
 
 def _byte_lengths(column: pa.Array) -> Array:

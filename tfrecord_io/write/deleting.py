@@ -29,7 +29,7 @@ from tfrecord_io.base import (
     logger,
     ordered,
 )
-from tfrecord_io.bytes import FRAME_BYTES, Array
+from tfrecord_io.bytes import Array, FrameHeader
 from tfrecord_io.columns import embedded_content, field_bytes
 from tfrecord_io.errors import ReplacedError, printable
 from tfrecord_io.read import (
@@ -347,7 +347,7 @@ class _Deletion:
             closing(BlockWalker.from_options(prefetched, self._options, progress=self._meter)) as walker,
         ):
             for frames in walker.intact_frames():
-                data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
+                data, sizes = walker.data[: frames.consumed], frames.lengths + FrameHeader.FRAME_BYTES
                 rows, stay = self._rewritten[walker.number].rows, np.ones(len(sizes), bool)
                 begin, end = rows.searchsorted([walker.record, walker.record + len(sizes)])
                 stay[rows[begin:end] - walker.record] = False

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.base import WriteOptions, and_more, cached_property, takes_payloads
-from tfrecord_io.bytes import FOOTER_BYTES, HEADER_BYTES, Checks, crc32c, get_engine
+from tfrecord_io.bytes import Checks, FrameHeader, crc32c, get_engine
 from tfrecord_io.columns import (
     EmbeddedSchema,
     EmbeddedSchemaUnreadable,
@@ -272,7 +272,9 @@ class ResumableWriter:
                         return None
                     if embeds and not records and len(frames.starts):
                         begin, size = int(frames.starts[0]), int(frames.lengths[0])
-                        schema = embedded_content(block.data[begin - HEADER_BYTES : begin + size + FOOTER_BYTES])
+                        schema = embedded_content(
+                            block.data[begin - FrameHeader.BYTES : begin + size + FrameHeader.FOOTER_BYTES]
+                        )
                     records += len(frames.starts)
                     blocks.consume(frames.consumed)
                 while raw.readinto(overflow):  # it is longer than was looked up

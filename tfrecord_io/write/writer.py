@@ -38,7 +38,7 @@ from tfrecord_io.base import (
     takes_payloads,
     too_large,
 )
-from tfrecord_io.bytes import FRAME_BYTES, ArrowReader, Encoder, Engine, Layout, PlainForm, PlainValue, get_engine
+from tfrecord_io.bytes import ArrowReader, Encoder, Engine, FrameHeader, Layout, PlainForm, PlainValue, get_engine
 from tfrecord_io.columns import (
     BY_WIRE,
     COMPOSITE_KEY,
@@ -681,7 +681,7 @@ class SliceEncoder:
         size = sum(map(value_bytes, map(batch.column, self._others)))  # Arrow takes long to count those of many columns
         width = (size if self._reader is None else size + self._reader.value_bytes(batch)) // max(1, len(batch)) + 1
         absent = sum(map(mul, self._absent, (column.null_count for column in batch.columns))) // max(1, len(batch))
-        record = width + self._names - absent + FRAME_BYTES
+        record = width + self._names - absent + FrameHeader.FRAME_BYTES
         rows = max(1, min(LIMITS.piece_bytes // record, _SLICE_BYTES // width))
         rows -= rows % 64 if rows > 64 else 0  # so that slices begin with a byte of their bitmaps
         slice_rows = rows * max(1, _SLICE_BYTES // (width * rows))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.bytes.engine.numpy_output import text
-from tfrecord_io.bytes.format.dtypes import text_dtype
+from tfrecord_io.bytes.format.dtypes import Dtype
 
 VALUES = st.lists(st.none() | st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(["ß" * 300, "\x00"]))
 
@@ -24,11 +24,11 @@ def texts(values: list[str | None], dtype: type, valid: bool) -> np.ndarray:
 @given(values=VALUES)
 def test_text_is_that_of_the_slots(values: list[str | None], dtype: type) -> None:
     array = texts(values, dtype, valid=True)
-    assert array.dtype == text_dtype(missing=True)
+    assert array.dtype == Dtype.text(missing=True)
     assert array.tolist() == values
     present = [value for value in values if value is not None]
     array = texts(present, dtype, valid=False)
-    assert array.dtype == text_dtype(missing=False)
+    assert array.dtype == Dtype.text(missing=False)
     assert array.tolist() == present
 
 

@@ -13,7 +13,7 @@ import tfrecord_io as tfr
 from protos import NUMBERS, STRING, arrays, content, dtype, proto, texts
 from records import field
 from tfrecord_io.bytes.format import serialized_tensor
-from tfrecord_io.bytes.format.dtypes import text_dtype
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.bytes.format.serialized_tensor import proto_prefix
 
 
@@ -79,7 +79,7 @@ def test_python_numbers_get_tensorflows_dtypes(value: Any, name: str) -> None:
         ([["a"], ["bc"]], [[b"a"], [b"bc"]]),
         (np.array(["é", ""]), ["é".encode(), b""]),
         (np.array([b"ab", b""]), [b"ab", b""]),
-        (np.array(["é", "x" * 40], text_dtype(missing=False)), ["é".encode(), b"x" * 40]),
+        (np.array(["é", "x" * 40], Dtype.text(missing=False)), ["é".encode(), b"x" * 40]),
     ],
 )
 def test_text_and_bytes(value: Any, expected: Any) -> None:

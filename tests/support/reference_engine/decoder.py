@@ -26,7 +26,7 @@ from tfrecord_io.bytes.engine.contract import (
     RecordCounts,
 )
 from tfrecord_io.bytes.format.feature_types import Kind, RecordType
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
+from tfrecord_io.bytes.format.framing import FrameHeader
 
 _OFFSET_LIMIT = 2**31 - 1  # a column has fewer values than its records have bytes, so its int32 offsets fit below this
 
@@ -127,7 +127,7 @@ class ReferenceDecoder:
                 if not progress.records:
                     fault = progress.fault and progress.fault._replace(record=records)
                     return Progress(records, at - begin, fault, progress.embedded, progress.full)
-            records, at = records + 1, at + FRAME_BYTES + length
+            records, at = records + 1, at + FrameHeader.FRAME_BYTES + length
         return Progress(records, at - begin)
 
     def feed_file(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import ColumnLayout, LateTypes, RepresentationOptions, check_keywords
-from tfrecord_io.bytes import DTYPE_KEY, Array
+from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns import (
     RowFault,
     empty_table,
@@ -273,7 +273,7 @@ def _plain_array(array: pa.Array, field: pa.Field) -> pa.Array:
     if not isinstance(array, pa.ExtensionArray):
         return array
     storage = array.storage
-    if (field.metadata or {}).get(DTYPE_KEY) == b"bool":  # tensors have bools as uint8
+    if (field.metadata or {}).get(Dtype.KEY) == b"bool":  # tensors have bools as uint8
         bools = pa.list_(pa.bool_(), getattr(storage.type, "list_size", -1))
         is_fixed = isinstance(array.type, pa.FixedShapeTensorType)
         storage = storage.cast(bools if is_fixed else pa.struct([("data", bools), storage.type.field("shape")]))

@@ -12,7 +12,7 @@ from pyarrow import types as t
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
 from tfrecord_io.base import ColumnLayout, LateTypes, check_keywords, refuse_matrices
-from tfrecord_io.bytes import Array, extension_of, is_text_dtype
+from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns import (
     axes_of,
     declared_shape,
@@ -162,7 +162,7 @@ class _Columns:
         if is_padded:
             inner = _padded_shape(array, field, layout) if decoder is None else decoder.padded_shape(layout.length)
         type_ = field.type.value_type if array.ndim > 1 and is_list_like(field.type) else field.type
-        if is_text_dtype(array.dtype) or (decoder is None and array.dtype.kind == "O" and is_bytes(type_)):
+        if Dtype.is_text(array.dtype) or (decoder is None and array.dtype.kind == "O" and is_bytes(type_)):
             self._text.add(name)
             self.spec[name] = tf.TensorSpec((self._rows, *inner), tf.string)
         elif array.dtype.kind == "O":
@@ -278,7 +278,7 @@ def _padded_shape(array: Array, field: pa.Field, layout: ColumnLayout) -> tuple[
 def _dtype(name: str, array: Array) -> Any:
     import tensorflow as tf
 
-    row = extension_of(array.dtype)
+    row = Dtype.extension_of(array.dtype)
     if row is not None and not row.is_in_tf_data:
         raise SchemaError(f"tf.data has no {row.name}", feature=name, got=row.name, hint="leave it out by select")
     return tf.as_dtype(_numbers(array[:0]).dtype)

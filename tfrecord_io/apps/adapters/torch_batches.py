@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
-from tfrecord_io.bytes import Array, extension_of
+from tfrecord_io.bytes import Array, Dtype
 
 _ALIGNMENT = 64
 # Without shared memory, torch sends batches of more bytes in less time.
@@ -53,7 +53,7 @@ def tensor_of(array: Array) -> torch.Tensor | list[Any]:
         array = array.copy()
     if kind in "mM":
         return torch.from_numpy(array.view(np.int64))
-    if (row := extension_of(array.dtype)) is None:
+    if (row := Dtype.extension_of(array.dtype)) is None:
         return torch.from_numpy(array)
     if row.torch != row.name:  # the wider dtype, which torch has
         return torch.from_numpy(array.astype(row.wide))

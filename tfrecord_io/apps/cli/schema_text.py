@@ -13,7 +13,7 @@ from tfrecord_io.apps.api import infer_schema
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.apps.tools.save_schema import save_for_path
 from tfrecord_io.base import ReadOptions
-from tfrecord_io.bytes import DTYPE_KEY, companions, element_of
+from tfrecord_io.bytes import Dtype, companions
 from tfrecord_io.columns import (
     ENCODING_KEY,
     FEATURE_LIST,
@@ -92,7 +92,7 @@ def _arrow(schema: Schema) -> str:
     lines += ["", "schema = pa.schema(["]
     for f in schema.to_arrow():
         # What the type does not tell: how the values are stored, and the dtype of tensors.
-        kept = {key: value for key, value in (f.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
+        kept = {key: value for key, value in (f.metadata or {}).items() if key in (Dtype.KEY, ENCODING_KEY)}
         metadata = f", metadata={kept}" if kept else ""
         lines.append(f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{metadata}),")
     return "\n".join([*lines, "])"])
@@ -150,7 +150,7 @@ def _decode_raw_hint(f: Field) -> str:
         type_, shape = f.type, ()
         while is_list_like(type_):
             type_, shape = type_.value_type, (*shape, type_.list_size if t.is_fixed_size_list(type_) else None)
-        element = element_of(type_, f.metadata)
+        element = Dtype.of_arrow(type_, f.metadata)
     if not element.is_decoded_raw:
         return ""
     axes = [-1 if axis is None else axis for axis in shape]

@@ -13,20 +13,19 @@ from google.protobuf.message import EncodeError as NotSerialized
 
 from tfrecord_io.base import too_large
 from tfrecord_io.bytes import (
-    FOOTER_BYTES,
     MAX_RECORD_BYTES,
     ColumnBuffers,
+    Dtype,
     Feature,
+    FrameHeader,
     Kind,
     Plan,
     Text,
     crc32c,
     delimited_field,
-    extension_of,
     get_engine,
     has_missing,
     image_advice,
-    mask_crc,
     not_examples,
 )
 from tfrecord_io.errors import DecodeError, EncodeError
@@ -206,7 +205,9 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
         raise TypeError(f"expected bytes, got {type(payload).__name__}{_hint(payload)}")
     decoder, record = get_engine().decoder(_ALL), _record_of(payload)
     length = len(record).to_bytes(8, "little")  # a frame with a checksum of its length only
-    frame = b"".join((length, mask_crc(crc32c(length)).to_bytes(4, "little"), record, bytes(FOOTER_BYTES)))
+    frame = b"".join(
+        (length, FrameHeader.mask_crc(crc32c(length)).to_bytes(4, "little"), record, bytes(FrameHeader.FOOTER_BYTES))
+    )
     decoder.expect(len(frame))
     if decoder.feed(frame).fault is not None:
         advice = 'read other messages and plain bytes with read_table(record_type="bytes")'
@@ -253,7 +254,7 @@ def _as_array(column: ColumnBuffers) -> Any:
 def _items(value: Any) -> Any:
     """Convert a scalar, a sequence or an array to a list or a one-dimensional array."""
     if not isinstance(value, np.ndarray | np.generic) and callable(getattr(value, "numpy", None)):
-        is_extension = hasattr(value, "float") and extension_of(getattr(value, "dtype", "")) is not None
+        is_extension = hasattr(value, "float") and Dtype.extension_of(getattr(value, "dtype", "")) is not None
         value = (value.float() if is_extension else value).numpy()  # of PyTorch, whose extensions are floats
     if has_missing(value):
         kind = "masked" if isinstance(value, np.ma.MaskedArray | list | tuple) else "missing"
@@ -262,7 +263,7 @@ def _items(value: Any) -> Any:
             advice if isinstance(value, np.ma.MaskedArray) else "fill it, leave it out, or pass None for the feature"
         )
         raise EncodeError(f"a {kind} value: the values of a feature cannot be missing individually", hint=advice)
-    if (row := extension_of(getattr(value, "dtype", None))) is not None:
+    if (row := Dtype.extension_of(getattr(value, "dtype", None))) is not None:
         value = value.astype(row.wide)
     if hasattr(value, "__array__") and not isinstance(value, np.generic):
         value = np.asarray(value)

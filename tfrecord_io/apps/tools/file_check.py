@@ -15,7 +15,7 @@ from tfrecord_io.apps.tools.build_index import compare_index
 from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
 from tfrecord_io.apps.tools.record_check import FileContents, RecordChecker, RecordPart
 from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter
-from tfrecord_io.bytes import HEADER_BYTES, Fault, crc32c, frame_size, is_wire_fault, no_examples, not_examples
+from tfrecord_io.bytes import Fault, FrameHeader, crc32c, is_wire_fault, no_examples, not_examples
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, TFRecordError
 from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, find_again, segment_pool
 from tfrecord_io.store import (
@@ -229,7 +229,7 @@ class FileChecker:
             raise error
         self.totals.begin_problem(walker.record, walker.offset, is_other=is_other)
         if not isinstance(error, CorruptRecordError):  # the frame is intact
-            size = frame_size(walker.data[:HEADER_BYTES])
+            size = FrameHeader(walker.data[: FrameHeader.BYTES]).frame_size
             self.problems.add("records", error, walker.offset + size)
             if is_other:
                 self.totals.add_other(size)

@@ -20,7 +20,7 @@ from tfrecord_io.base import (
     ScanOptions,
     StorageOptions,
 )
-from tfrecord_io.bytes import CODECS, FRAME_BYTES, Plan, RecordType, get_engine, is_other_format
+from tfrecord_io.bytes import CODECS, FrameHeader, Plan, RecordType, get_engine, is_other_format
 from tfrecord_io.columns import (
     FEATURE_LIST,
     EmbeddedSchema,
@@ -136,7 +136,7 @@ class IntactRecords:
                     data = walker.data[: frames.consumed]
                     if not self._options.check_crc:  # what is stored may be anything
                         data = engine.frame_extents(data, frames.starts, frames.lengths, 1)
-                    yield data, frames.lengths + FRAME_BYTES
+                    yield data, frames.lengths + FrameHeader.FRAME_BYTES
                 error = None if fault is None else walker.fault_error(fault)
                 walker.advance(len(frames.starts), frames.consumed)
                 if error is None:

@@ -19,7 +19,7 @@ from tfrecord_io.apps.tools.split_assignment import (
     value_labels,
 )
 from tfrecord_io.base import CopyOptions, check_integer, check_keywords, counted
-from tfrecord_io.bytes import Array, get_codec
+from tfrecord_io.bytes import CODECS, Array
 from tfrecord_io.errors import for_cli
 from tfrecord_io.read import options_from_call
 from tfrecord_io.store import FileName, ShardName, ShardSpec, check_writable, locate, new_parent
@@ -385,7 +385,7 @@ def _part_name(value: Any) -> str:
 
 def _copy_parts(copied: CopiedRecords, dst: str, names: Sequence[str], labels: Array) -> dict[str, WriteReport]:
     """Write each part to a file or dataset of its name in the directory `dst`."""
-    codec = None if copied.options.compression in (None, "infer") else get_codec(copied.options.compression)
+    codec = None if copied.options.compression in (None, "infer") else CODECS.named(copied.options.compression)
     suffix = ".tfrecord" + (codec.suffixes[0] if codec is not None else "")
     check_writable(*locate(dst, copied.options.target))
     directory = dst if dst.endswith("/") else f"{dst}/"

@@ -8,7 +8,7 @@ from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Fault, FaultCode
 from tfrecord_io.bytes.format.companions import feature_of_companion
 from tfrecord_io.bytes.format.feature_types import Kind, Layout
 from tfrecord_io.bytes.format.foreign_files import ZEROS, looks_like, reader_hints
-from tfrecord_io.bytes.format.framing import HEADER_BYTES, is_record_header, payload_length, wrong_checksums
+from tfrecord_io.bytes.format.framing import FrameHeader, wrong_checksums
 from tfrecord_io.errors import (
     ON_ERROR,
     ON_ERROR_CLI,
@@ -284,7 +284,7 @@ def record_error(
     """
     is_first = fault.code <= FaultCode.LENGTH_TOO_LARGE and offset + fault.offset == 0
     head = bytes(memoryview(data)[:_HEAD_BYTES]) if is_first else b""
-    is_other = len(head) >= _LEAST_HEAD_BYTES and not is_record_header(head)
+    is_other = len(head) >= _LEAST_HEAD_BYTES and not FrameHeader(head).is_intact
     kind = looks_like(head) if is_other else None
     if is_first and kind is None and (stored := wrong_checksums(data)) is not None:
         error = to_error(fault, path=path, record=record, offset=offset, **context)
@@ -313,8 +313,8 @@ def record_error(
 
 def _kind_of_payload(data: Any, at: int) -> str | None:
     """The kind of file that the payload of the record at byte `at` looks like; None if it is unknown."""
-    frame = bytes(memoryview(data)[at : at + HEADER_BYTES + _HEAD_BYTES])
-    payload = frame[HEADER_BYTES:][: payload_length(frame)] if is_record_header(frame) else b""
+    frame = bytes(memoryview(data)[at : at + FrameHeader.BYTES + _HEAD_BYTES])
+    payload = frame[FrameHeader.BYTES :][: FrameHeader(frame).payload_length] if FrameHeader(frame).is_intact else b""
     kind = looks_like(payload) if len(payload) >= _LEAST_HEAD_BYTES else None
     return None if kind == ZEROS else kind
 

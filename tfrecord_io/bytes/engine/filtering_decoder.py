@@ -38,7 +38,7 @@ from tfrecord_io.bytes.engine.contract import (
     RecordCounts,
 )
 from tfrecord_io.bytes.format.feature_types import RecordType
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
+from tfrecord_io.bytes.format.framing import FrameHeader
 
 _MOST_BYTES = 2**31 - 1
 _LEAST_BYTES = 1 << 18  # of data that is worth a second step
@@ -373,7 +373,7 @@ class FilteringDecoder:
             again.feed(block, at, max_records=rows)
         size = int(lengths.sum())
         self._count(rows, size, counts=again.counts, lengths=lengths, kept=kept[kept < rows])
-        consumed = size + rows * FRAME_BYTES
+        consumed = size + rows * FrameHeader.FRAME_BYTES
         return _Step(rows, consumed, fault._replace(offset=at + consumed))
 
     def _next_rows(self, rows: int) -> range:

@@ -13,7 +13,7 @@ import numpy as np
 from tfrecord_io.base import LIMITS, MIB, cpu_count, ordered
 from tfrecord_io.bytes.engine.contract import Array
 from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.dtypes import text_dtype
+from tfrecord_io.bytes.format.dtypes import Dtype
 
 _ROOM_BYTES = 128 * MIB  # of memory that is prepared for several pieces; each time takes about a millisecond
 _OBJECT_PIECE_BYTES = 8 * MIB  # of objects that are made at a time
@@ -47,7 +47,7 @@ def text(data: Array, offsets: Array, valid: Array | None, *, missing: bool = Fa
     `offsets` are int32 or int64. Where `valid` has False the slot is None; without `valid`, the dtype has None only if
     `missing`.
     """
-    dtype = text_dtype(missing=missing or valid is not None)
+    dtype = Dtype.text(missing=missing or valid is not None)
     items = np.empty(len(offsets) - 1, dtype)
     if len(items):
         _kernel().fill_text(NUMPY_API, items.dtype, items.ctypes.data, valid, offsets, data)

@@ -15,18 +15,7 @@ import numpy as np
 from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.base import DEFAULT_LIMITS, MAX_RECORD_BYTES, Expansion, Limits, counted
-from tfrecord_io.bytes.format.dtypes import (
-    DTYPES,
-    MAX_AXES,
-    STRING,
-    Array,
-    Dtype,
-    TensorField,
-    declared_name,
-    dtype_name,
-    element,
-    extension_of,
-)
+from tfrecord_io.bytes.format.dtypes import Array, Dtype, TensorField
 from tfrecord_io.bytes.format.missing_values import has_missing
 from tfrecord_io.bytes.format.protobuf import enum_values, message_classes, parse_message
 from tfrecord_io.bytes.format.varint import varint
@@ -48,8 +37,8 @@ _MESSAGES = {
 TensorProto = message_classes("tfrecord_io/tensor.proto", "tensorflow", _MESSAGES)["TensorProto"]
 
 
-STORAGE = {name: row.tensor_field for name, row in DTYPES.items() if row.tensor_field is not None}
-STORAGE[STRING] = TensorField(number=7, field="string_val", unit="object")
+STORAGE = {name: row.tensor_field for name, row in Dtype.TABLE.items() if row.tensor_field is not None}
+STORAGE[Dtype.STRING] = TensorField(number=7, field="string_val", unit="object")
 _NAMES = {storage.number: name for name, storage in STORAGE.items()}
 _FIELDS = frozenset(storage.field for storage in STORAGE.values())
 _TYPES = enum_values(  # of types.proto, also those that no array here has
@@ -105,7 +94,7 @@ def parse_tensor(serialized: Any, out_type: Any = None, *, limits: Limits = DEFA
     SchemaError
         A tensor cannot have this `out_type`.
     """
-    declared = None if out_type is None else declared_name(out_type)
+    declared = None if out_type is None else Dtype.declared_name(out_type)
     if not isinstance(serialized, bytes | bytearray | memoryview):
         raise TypeError(f"expected the bytes of a serialized tensor, not {type(serialized).__name__}")
     content = bytes(serialized)
@@ -123,14 +112,14 @@ def parse_tensor_proto(data: bytes, declared: str | None = None, expansion: Expa
     name = _dtype_name(message.dtype)
     if declared is not None and declared != name:
         raise DecodeError(f"the tensor is of {name}, not of {declared}", expected=declared, got=name)
-    dtype = np.dtype(object) if name == STRING else element(name).dtype
+    dtype = np.dtype(object) if name == Dtype.STRING else Dtype.of_name(name).dtype
     shape = _shape(message.tensor_shape, dtype.itemsize)
     count = math.prod(shape)
     if content := message.tensor_content:
-        values = _split(content, count) if name == STRING else _view_values(content, dtype, count)
+        values = _split(content, count) if name == Dtype.STRING else _view_values(content, dtype, count)
     else:
         size = count * dtype.itemsize
-        if name == STRING and message.string_val:  # the last one may stand for any number of them
+        if name == Dtype.STRING and message.string_val:  # the last one may stand for any number of them
             size += sum(map(len, message.string_val))
             size += max(count - len(message.string_val), 0) * len(message.string_val[-1])
         room = expansion or Expansion()
@@ -148,7 +137,7 @@ def dtype_of_number(number: int) -> str | None:
     ('float32', 'uint8', None)
     """
     name = _NAMES.get(number)
-    return None if name == STRING else name
+    return None if name == Dtype.STRING else name
 
 
 def _dtype_name(number: int) -> str:
@@ -163,9 +152,9 @@ def _dtype_name(number: int) -> str:
 def _shape(proto: Any, itemsize: int) -> tuple[int, ...]:
     if proto.unknown_rank:
         raise DecodeError("the tensor's rank is unknown", expected="a shape")
-    if (ndim := len(proto.dim)) > MAX_AXES:
-        reason = f"the tensor has {ndim} axes; NumPy's have {MAX_AXES} at most"
-        raise DecodeError(reason, expected=MAX_AXES, got=ndim)
+    if (ndim := len(proto.dim)) > Dtype.MAX_AXES:
+        reason = f"the tensor has {ndim} axes; NumPy's have {Dtype.MAX_AXES} at most"
+        raise DecodeError(reason, expected=Dtype.MAX_AXES, got=ndim)
     shape = tuple([axis.size for axis in proto.dim])
     if shape and min(shape) < 0:
         raise DecodeError(f"the shape {shape} has a negative axis", expected="no negative axis", got=shape)
@@ -229,17 +218,17 @@ def _field_values(message: Any, name: str, dtype: np.dtype, count: int) -> Array
         if other_fields:
             reason = f"a tensor of {name} with values in {other_fields[0]}"
             raise DecodeError(reason, expected=storage.field, got=other_fields[0])
-        return np.full(count, b"", object) if name == STRING else np.zeros(count, dtype)
-    if name == STRING:
+        return np.full(count, b"", object) if name == Dtype.STRING else np.zeros(count, dtype)
+    if name == Dtype.STRING:
         values = np.fromiter(stored, object, len(stored))
     else:
-        values = _as_bits(np.fromiter(stored, storage.unit, len(stored)), element(name))
+        values = _as_bits(np.fromiter(stored, storage.unit, len(stored)), Dtype.of_name(name))
     if len(values) > count:
         raise DecodeError(f"{counted(len(values), 'value')} for a shape of {count}", expected=count, got=len(values))
     whole = np.empty((count, *values.shape[1:]), values.dtype)
     whole[: len(values)] = values
     whole[len(values) :] = values[-1]
-    return whole if name == STRING else whole.reshape(-1).view(dtype)
+    return whole if name == Dtype.STRING else whole.reshape(-1).view(dtype)
 
 
 def _as_bits(units: Array, element: Dtype) -> Array:
@@ -304,10 +293,10 @@ def proto_prefix(name: str, shape: tuple[int, ...]) -> bytes:
     >>> proto_prefix("float32", (2,)) + np.array([1, 2], "<f4").tobytes() == serialize_tensor(np.array([1, 2], "f4"))
     True
     """
-    if name == STRING or name not in STORAGE:
+    if name == Dtype.STRING or name not in STORAGE:
         raise ValueError(f"a TensorProto has no raw values of {name}")
     front = bytes(_front(name, shape).SerializeToString())
-    size = math.prod(shape) * element(name).dtype.itemsize
+    size = math.prod(shape) * Dtype.of_name(name).dtype.itemsize
     return front + _CONTENT_TAG + varint(size) if size else front
 
 
@@ -321,7 +310,7 @@ def _front(name: str, shape: tuple[int, ...]) -> Any:
 
 def _name(dtype: np.dtype) -> str:
     try:
-        name = dtype_name(dtype)
+        name = Dtype.name_of(dtype)
     except ValueError:
         reason = f"an array of {dtype} cannot be stored as a tensor"
         raise EncodeError(reason, expected=tuple(STORAGE), got=str(dtype)) from None
@@ -338,7 +327,7 @@ def _size_error(size: int) -> EncodeError:
 
 def _strings(values: Array) -> bytes:
     items = values.reshape(-1).tolist()
-    message = _front(STRING, values.shape)
+    message = _front(Dtype.STRING, values.shape)
     encoded = [item if isinstance(item, bytes) else _encode_item(item, index) for index, item in enumerate(items)]
     size = sum(map(len, encoded)) + 6 * len(encoded)  # a tag and a varint of five bytes, at most
     if size > MAX_RECORD_BYTES:
@@ -369,7 +358,7 @@ def _as_array(value: Any) -> Array:
     except (ValueError, OverflowError) as error:
         reason = "the nested values do not form an array"
         raise EncodeError(reason, expected="an array", got=type(value).__name__) from error
-    if (array.dtype.kind in "SUV" and extension_of(array.dtype) is None) or array.dtype == object:
+    if (array.dtype.kind in "SUV" and Dtype.extension_of(array.dtype) is None) or array.dtype == object:
         return objects  # NumPy's own bytes would lose trailing NULs
     if _has_dtypes(value):
         return array

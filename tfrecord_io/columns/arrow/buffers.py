@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import ConsumedOnce
-from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, extension_of
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout
 from tfrecord_io.columns.schema.types import has_wide_offsets, replace_fields, types_within
 from tfrecord_io.errors import SchemaError
 
@@ -246,7 +246,7 @@ def writable(values: Array) -> Array:
     """Return the memory as writable: for what was just decoded, which has no other owner. Arrow's imports are not."""
     if values.flags.writeable:
         return values
-    if extension_of(values.dtype) is None:
+    if Dtype.extension_of(values.dtype) is None:
         return np.asarray(_Memory(values))
     return np.asarray(_Memory(values.view(f"u{values.itemsize}"))).view(values.dtype)  # ``<f1`` is no dtype of NumPy
 

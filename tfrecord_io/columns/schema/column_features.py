@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import Dtype, Kind, Layout, ShapeSource, companions, element_of
+from tfrecord_io.bytes import Dtype, Kind, Layout, ShapeSource, companions
 from tfrecord_io.columns.schema.tensor_types import (
     EXTENSION_NAME,
     JSON,
@@ -223,7 +223,7 @@ def _has_one_value(encoding: str, type: pa.DataType, feature: str) -> bool:
         return False
     value = type.value_type if t.is_dictionary(type) else type
     try:
-        rules.check(None if is_text_or_bytes(value) else element_of(value))
+        rules.check(None if is_text_or_bytes(value) else Dtype.of_arrow(value))
     except ValueError:
         reason = f'the encoding "{encoding}" does not store values of type {type}'
         raise UnsupportedType(feature, reason, "cast the column or leave its encoding out") from None

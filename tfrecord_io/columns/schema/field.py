@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import DTYPE_KEY, SHAPE_SOURCE_KEY, Array, Dtype, ShapeSource
+from tfrecord_io.bytes import SHAPE_SOURCE_KEY, Array, Dtype, ShapeSource
 from tfrecord_io.columns.schema.column_features import (
     ENCODING_KEY,
     FEATURE_LIST,
@@ -378,7 +378,7 @@ class Field:
     def _key(self) -> tuple[Any, ...]:
         """Key for comparisons; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
         default = None if self.default is None else json_text(to_json_value(self.default))
-        stated = map(self.metadata.get, (DTYPE_KEY, IMAGE_KEY, RAW_IMAGE_KEY, SHAPE_SOURCE_KEY))
+        stated = map(self.metadata.get, (Dtype.KEY, IMAGE_KEY, RAW_IMAGE_KEY, SHAPE_SOURCE_KEY))
         required = bool(self.required)
         plain = (self.column, self.type, self.feature, self.encoding, self.shape, self.part, self.empty)
         return *plain, *stated, required, default

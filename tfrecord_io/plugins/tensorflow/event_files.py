@@ -21,7 +21,7 @@ from tfrecord_io.base import (
     checked_on_error,
     without_report,
 )
-from tfrecord_io.bytes import extension_of, message_classes, parse_message, parse_tensor
+from tfrecord_io.bytes import Dtype, message_classes, parse_message, parse_tensor
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.read import RecordReader
 from tfrecord_io.store import list_folder, resolve_inputs, total
@@ -167,7 +167,7 @@ def _value(value: Any, plugin: str | None, path: str, record: int) -> float | No
             return None  # of a kind that holds no numbers
         error.path, error.record = path, record
         raise
-    is_number = array.dtype.kind in "fiub" or extension_of(array.dtype) is not None
+    is_number = array.dtype.kind in "fiub" or Dtype.extension_of(array.dtype) is not None
     return float(array.item()) if array.size == 1 and is_number else None
 
 

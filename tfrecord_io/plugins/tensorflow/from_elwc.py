@@ -23,7 +23,7 @@ from tfrecord_io.base import (
     check_keywords,
     checked_on_error,
 )
-from tfrecord_io.bytes import HEADER_BYTES, Array, Engine, Fault, Frames, Plan, RecordType, get_engine
+from tfrecord_io.bytes import Array, Engine, Fault, FrameHeader, Frames, Plan, RecordType, get_engine
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, for_cli, printable
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
@@ -111,7 +111,7 @@ class _ListSplitter:
         if len(sizes) and (sizes.max() > MAX_RECORD_BYTES or not self._expansion.take(int(sizes.sum()))):
             rows, error = self._size_error(walker, block, sizes)
         self._lists += len(frames.starts)
-        offsets = frames.starts + (walker.offset - HEADER_BYTES)
+        offsets = frames.starts + (walker.offset - FrameHeader.BYTES)
         starts = block.example_starts[:rows] - block.payloads[block.row_lists[:rows]]
         contexts, context_at = block.context_lengths, block.context_offsets
         extents = (block.row_lists[:rows], starts, block.example_lengths[:rows])
@@ -155,7 +155,7 @@ class _ListSplitter:
 
     def _locate_error(self, error: TFRecordError, walker: BlockWalker, block: ListBlock, at: int) -> TFRecordError:
         """The error, of a list of a block."""
-        offset = walker.offset + int(block.payloads[at]) - HEADER_BYTES
+        offset = walker.offset + int(block.payloads[at]) - FrameHeader.BYTES
         error.path, error.record, error.offset = walker.opened.path, walker.record + at, offset
         return error
 
@@ -244,7 +244,7 @@ class FeatureNames:
 def _move_fault(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
     """A fault of a part of a list, which begins at byte `start` of the block, as one of the record."""
     byte = start - int(block.payloads[at]) + fault.byte if fault.byte >= 0 else -1
-    return fault._replace(record=at, offset=int(block.payloads[at]) - HEADER_BYTES, byte=byte)
+    return fault._replace(record=at, offset=int(block.payloads[at]) - FrameHeader.BYTES, byte=byte)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import MIB, ExportOptions, check_integer, counted
-from tfrecord_io.bytes import DTYPE_KEY, Array
+from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns import ImageForm, RowFault, image_header, int64_array, is_bytes, is_number, is_text
 from tfrecord_io.errors import (
     DecodeError,
@@ -295,7 +295,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         if is_text(type_):
             return _Feature(column.name, name, "string", pa.string())
         is_vector = isinstance(type_, pa.FixedShapeTensorType) and len(type_.shape) == 1
-        if is_vector and DTYPE_KEY not in (column.metadata or {}):
+        if is_vector and Dtype.KEY not in (column.metadata or {}):
             type_ = type_.storage_type
         inner, shape = type_, []
         while t.is_fixed_size_list(inner):

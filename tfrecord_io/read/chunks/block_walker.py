@@ -19,20 +19,17 @@ import numpy as np
 
 from tfrecord_io.base import FrameOptions
 from tfrecord_io.bytes import (
-    HEADER_BYTES,
     MAX_RECORD_BYTES,
     Checks,
     DecompressedStream,
     Engine,
     Fault,
     FaultCode,
+    FrameHeader,
     Frames,
     PlainStream,
     Raw,
-    frame_size,
     get_engine,
-    is_record_header,
-    payload_length,
 )
 from tfrecord_io.errors import CompressionError, RecordMemoryError, TFRecordError, TruncatedRecordError, printable
 from tfrecord_io.store import (
@@ -342,7 +339,7 @@ class BlockWalker:
             self._meet_damage()
             return
         if self.block is not None:
-            header = self.data[:HEADER_BYTES].tobytes()
+            header = self.data[: FrameHeader.BYTES].tobytes()
             self.unread = self.offset
             if not self._checks_crc and (fault := self._beyond_file(header)) is not None:
                 self.error = self.fault_error(fault)
@@ -358,7 +355,7 @@ class BlockWalker:
             self.error = error
             return
         except MemoryError as error:
-            size = f" of {payload_length(header):,} bytes" if is_record_header(header) else ""
+            size = f" of {FrameHeader(header).payload_length:,} bytes" if FrameHeader(header).is_intact else ""
             place = f"record {self.record}{size} at byte {self.unread}"
             reason = f"{printable(self.opened.path)}: not enough memory for {place}"
             raise RecordMemoryError(f"{reason} ({error}); {LEAVES_OUT}") from error
@@ -368,9 +365,14 @@ class BlockWalker:
     def _beyond_file(self, header: bytes) -> Fault | None:
         """The fault of a length, which no checksum proves, that is beyond the end of a plain file."""
         file = self.opened
-        if len(header) < HEADER_BYTES or file.compression is not None or file.size is None or file.span is not None:
+        if (
+            len(header) < FrameHeader.BYTES
+            or file.compression is not None
+            or file.size is None
+            or file.span is not None
+        ):
             return None
-        length, left = payload_length(header), file.size - self.offset - HEADER_BYTES
+        length, left = FrameHeader(header).payload_length, file.size - self.offset - FrameHeader.BYTES
         if length <= left:
             return None
         return Fault(FaultCode.TRUNCATED_PAYLOAD, 0, 0, expected=length, got=max(left, 0))
@@ -508,15 +510,15 @@ class BlockWalker:
 
     def next_length(self) -> int:
         """Payload bytes of the next record by its header; −1 if the header is incomplete or damaged."""
-        header = self.data[:HEADER_BYTES].tobytes()
-        is_header = is_record_header(header) if self._checks_crc else len(header) == HEADER_BYTES
-        return payload_length(header) if is_header else -1
+        header = self.data[: FrameHeader.BYTES].tobytes()
+        is_header = FrameHeader(header).is_intact if self._checks_crc else len(header) == FrameHeader.BYTES
+        return FrameHeader(header).payload_length if is_header else -1
 
     @property
     def splits_record(self) -> bool:
         """True if ``data`` ends before the next record does."""
         data = self.data
-        return len(data) < HEADER_BYTES or len(data) < frame_size(data[:HEADER_BYTES])
+        return len(data) < FrameHeader.BYTES or len(data) < FrameHeader(data[: FrameHeader.BYTES]).frame_size
 
     def close(self) -> None:
         """Close the open file; the walk is over."""

@@ -15,21 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tfrecord_io.base import ALL, LIMITS, ScanOptions, Selection, cached_property
-from tfrecord_io.bytes import (
-    CODECS,
-    HEADER_BYTES,
-    INFER,
-    PLAIN,
-    Fact,
-    Fault,
-    FaultCode,
-    Layout,
-    Plan,
-    Text,
-    facts_of,
-    frame_size,
-    get_engine,
-)
+from tfrecord_io.bytes import CODECS, Fact, Fault, FaultCode, FrameHeader, Layout, Plan, Text, facts_of, get_engine
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.chunk import (
@@ -104,7 +90,7 @@ class ChunkReader:
         )
         self._to_skip, _ = options.split_offset(selection.offset)
         joins = whole and selection.limit is None and self.recovery is None
-        self._joins_small = joins and options.compression in (INFER, PLAIN, None)
+        self._joins_small = joins and options.compression in (CODECS.INFER, CODECS.PLAIN, None)
         self._first: tuple[Source, memoryview] | None = None  # the first file and its content, if that was read
         self._segmented: SegmentedFiles | None = None  # where threads decode parts of batches
         self._feed: SegmentFeed | None = None  # of the current file
@@ -286,7 +272,7 @@ class ChunkReader:
         plan, data = self.settings.plan, self._walker.data[fault.offset :]
         columns = tuple(column._replace(layout=Layout.ANY, text=Text.NO) for column in plan.columns)
         decoder = get_engine().decoder(plan._replace(columns=columns, unknown="skip"))
-        first_fault = decoder.feed(data[: frame_size(data[:HEADER_BYTES])]).fault
+        first_fault = decoder.feed(data[: FrameHeader(data[: FrameHeader.BYTES]).frame_size]).fault
         return fault if first_fault is None else first_fault._replace(record=fault.record, offset=fault.offset)
 
     def _recovers(self, error: Exception) -> bool:

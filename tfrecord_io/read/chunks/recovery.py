@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 import pyarrow as pa
 
 from tfrecord_io.base import Expansion, byte_size, cached_property, counted, on_damage
-from tfrecord_io.bytes import HEADER_BYTES, Array, ColumnBuffers, Engine, frame_size, get_engine
+from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FrameHeader, get_engine
 from tfrecord_io.columns import RowFault, cut_columns
 from tfrecord_io.errors import (
     CompressionError,
@@ -317,7 +317,7 @@ def _pass_damage(walker: BlockWalker, error: TFRecordError, engine: Engine) -> t
 
         end = BoundarySearch(walker, engine).pass_damage()
     else:
-        size = frame_size(walker.data[:HEADER_BYTES])
+        size = FrameHeader(walker.data[: FrameHeader.BYTES]).frame_size
         walker.discard(size)
         end = begin + size
     walker.record += 1

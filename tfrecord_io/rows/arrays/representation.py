@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import MIB, ColumnLayout, Expansion, RepresentationOptions, Task, WorkerPool, cpu_count
-from tfrecord_io.bytes import Array, NumberColumn, is_text_dtype, join_numbers, text_dtype
+from tfrecord_io.bytes import Array, Dtype, NumberColumn, join_numbers
 from tfrecord_io.columns import (
     Dense,
     Ragged,
@@ -247,8 +247,8 @@ class ColumnRepresentation:
         kind = rows.values.dtype.kind
         if kind == "O" and self.decoder is not None and self.complete and self.layout.ragged is None:
             rows = Dense(stack_equal(rows.values))
-        if self.may_lack and is_text_dtype(rows.values.dtype) and rows.values.dtype != text_dtype(missing=True):
-            rows = Dense(rows.values.astype(text_dtype(missing=True)))
+        if self.may_lack and Dtype.is_text(rows.values.dtype) and rows.values.dtype != Dtype.text(missing=True):
+            rows = Dense(rows.values.astype(Dtype.text(missing=True)))
         if kind in "OT":
             return ColumnArrays(name, rows, None, False)
         if rows.valid is not None:
@@ -521,7 +521,7 @@ def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     >>> pad_value(-1, np.dtype("int64"), "x"), pad_value(0, np.dtype("M8[s]"), "x")
     (np.int64(-1), np.datetime64('1970-01-01T00:00:00'))
     """
-    if is_text_dtype(dtype):
+    if Dtype.is_text(dtype):
         return value if isinstance(value, str) else ""
     if dtype.kind == "O":
         return value if isinstance(value, bytes) else b""

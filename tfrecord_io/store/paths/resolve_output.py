@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from tfrecord_io.base import DEFAULT_STORAGE, RECORD_SUFFIXES, WRITTEN_SUFFIXES, StorageOptions
-from tfrecord_io.bytes import CODECS, get_codec
+from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import for_cli, printable
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
 from tfrecord_io.store.filesystem.locate import check_writable, is_remote, locate, path_text
@@ -145,7 +145,7 @@ class Output:
         """The same for the shards that a writing adds to those below number `first`, in the dataset's compression."""
         if not self.inferred or compression is None:
             return replace(self, id=id, first=first)
-        codec = get_codec(compression)
+        codec = CODECS.named(compression)
         suffix = self.suffix + ("" if codec is None else codec.suffixes[0])
         return replace(self, id=id, first=first, compression=compression, suffix=suffix)
 
@@ -414,7 +414,7 @@ def _named_shards(
     if count is not None and count > MOST_SHARDS:
         raise ValueError(f"'{request.text}': {count} shards; expected at most {MOST_SHARDS}")
     infers = request.compression == "infer"
-    codec = CODECS.of_path(base) if infers else get_codec(request.compression)
+    codec = CODECS.of_path(base) if infers else CODECS.named(request.compression)
     front, record, packed = FileName.split_suffixes(base)
     added = "" if codec is None or packed else codec.suffixes[0]
     if count is None or in_directory or suffix_last or request.grows:

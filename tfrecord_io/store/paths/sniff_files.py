@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tfrecord_io.base import ordered
-from tfrecord_io.bytes import HEADER_BYTES, is_record_header
+from tfrecord_io.bytes import FrameHeader
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.paths.resolve_output import other_suffix
@@ -54,7 +54,7 @@ def readable_files_with_records(fs: FileSystem, files: Sequence[Entry], *, most:
 
 
 def _begins_with_record(fs: FileSystem, entry: Entry) -> bool:
-    head = memoryview(bytearray(HEADER_BYTES))
+    head = memoryview(bytearray(FrameHeader.BYTES))
     done = 0
     try:
         stream = open_source(source_of(fs, entry))
@@ -65,4 +65,4 @@ def _begins_with_record(fs: FileSystem, entry: Entry) -> bool:
             stream.close()
     except (CompressionError, FileNotFoundError):  # other data, or removed since the directory was listed
         return False
-    return is_record_header(bytes(head[:done]))
+    return FrameHeader(bytes(head[:done])).is_intact

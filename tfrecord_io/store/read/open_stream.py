@@ -6,20 +6,7 @@ import io
 import os
 from typing import Any
 
-from tfrecord_io.bytes import (
-    CODECS,
-    INFER,
-    SNIFF_BYTES,
-    Codec,
-    PlainStream,
-    Raw,
-    Stream,
-    get_codec,
-    infer,
-    is_record_header,
-    open_decompressed,
-    sniff,
-)
+from tfrecord_io.bytes import CODECS, Codec, FrameHeader, PlainStream, Raw, Stream, open_decompressed
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.store.read.source import Source
 
@@ -37,7 +24,7 @@ def open_source(
 ) -> Stream:
     """Open a source and decompress it; `raw` is the open file, which is opened by default.
 
-    The `compression` "infer" is detected by content; a name as for `tfrecord_io.bytes.compression.get_codec` is checked
+    The `compression` "infer" is detected by content; a name as for `CODECS.named` is checked
     against the content, and is a CompressionError if it does not match. A piece of a file is always plain. With
     `max_decompression_ratio`, a file that decompresses to more times its size is a CompressionError when it is read.
 
@@ -45,7 +32,8 @@ def open_source(
     `tfrecord_io.bytes.RecoveringStream`), also if its first bytes are damaged: its codec is then the one named,
     or that of its suffix. If it also `asks`, each damage is a CompressionError, until ``pass_damage`` is called.
     """
-    codec = None if compression == INFER else get_codec(compression)  # rejects a wrong name before opening the file
+    # Rejects a wrong name before opening the file.
+    codec = None if compression == CODECS.INFER else CODECS.named(compression)
     if source.derived is not None:
         return source.derived.open()
     assert source.file_bytes is None, "a byte range is aligned to records before it is read"
@@ -58,16 +46,16 @@ def open_source(
             return SpanStream(raw, source.path, *source.span)
         size = open_size(raw, source)
         head = _read_head(raw, source.path, size)
-        may_be_damaged = recover and not is_record_header(head)
+        may_be_damaged = recover and not FrameHeader(head).is_intact
         if may_be_damaged and asks:
             from tfrecord_io.bytes import ZEROS, looks_like
 
             may_be_damaged = looks_like(head) in (None, ZEROS)  # a hole at the start of a file is damage
-        if compression == INFER:
-            codec = infer(head, source.path)
+        if compression == CODECS.INFER:
+            codec = CODECS.infer(head, source.path)
             if codec is None and may_be_damaged:
                 codec = CODECS.of_path(source.path)
-        elif not (may_be_damaged and sniff(head) is None):
+        elif not (may_be_damaged and CODECS.sniff(head) is None):
             _check_codec(codec, compression, head, source.path)
         if source.pipe is not None:
             source.pipe.may_rewind = codec is not None  # at damage
@@ -94,17 +82,17 @@ def open_size(raw: Raw, source: Source) -> int | None:
 
 def _read_head(raw: Raw, path: str, size: int | None) -> bytes:
     stream = open_decompressed(raw, None, path, size=size)
-    head = memoryview(bytearray(SNIFF_BYTES))
+    head = memoryview(bytearray(CODECS.SNIFF_BYTES))
     done = 0
-    while done < SNIFF_BYTES and (n := stream.readinto(head[done:])):
+    while done < CODECS.SNIFF_BYTES and (n := stream.readinto(head[done:])):
         done += n
     return bytes(head[:done])
 
 
 def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) -> None:
     """Raise CompressionError if the first bytes of a file do not match the codec that the caller named."""
-    sniffed = sniff(head)
-    if codec is not None and is_record_header(head):
+    sniffed = CODECS.sniff(head)
+    if codec is not None and FrameHeader(head).is_intact:
         content: str | None = "a plain TFRecord file"
     elif codec is not None and (not head or codec.accepts(head)):
         return

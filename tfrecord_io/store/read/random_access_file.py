@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfrecord_io.base import LIMITS, Closing, quiet_at_exit
-from tfrecord_io.bytes import SNIFF_BYTES, Array, Codec, infer
+from tfrecord_io.bytes import CODECS, Array, Codec
 from tfrecord_io.errors import printable
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.google import is_encoded
@@ -111,7 +111,7 @@ def open_plain(source: Source, purpose: str) -> RandomAccessFile:
 
 def codec_of(file: RandomAccessFile, path: str) -> Codec | None:
     """The compression of a file, detected by its first bytes; None for a plain one."""
-    return infer(file.read(0, min(SNIFF_BYTES, file.size)).tobytes(), path)
+    return CODECS.infer(file.read(0, min(CODECS.SNIFF_BYTES, file.size)).tobytes(), path)
 
 
 def join_ranges(begins: Sequence[int], ends: Sequence[int], gap: int, most: int) -> list[tuple[int, int, int]]:

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.bytes import CODECS, FORMATS, MAX_AXES, MAX_RECORD_BYTES, Array, read_header
+from tfrecord_io.bytes import CODECS, FORMATS, MAX_RECORD_BYTES, Array, Dtype, read_header
 from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.store import RawFile, Source, named_temporary_folder, open_file, open_source, without_query
 
@@ -48,9 +48,9 @@ class ArrayFile:
     dims: Sequence[str] = ()  # names of the axes after the first; () if they have none
 
     def __post_init__(self) -> None:
-        if len(self.shape) > MAX_AXES:
+        if len(self.shape) > Dtype.MAX_AXES:
             reason = f"an array of {len(self.shape)} axes"
-            raise DecodeError(reason, path=self.path, expected=MAX_AXES, got=len(self.shape))
+            raise DecodeError(reason, path=self.path, expected=Dtype.MAX_AXES, got=len(self.shape))
         if math.prod(size or 1 for size in self.shape) * self.dtype.itemsize > _MAX_BYTES:
             reason = f"the shape {printable(str(self.shape), 200)} is too large for an array"
             raise DecodeError(reason, path=self.path, got=self.shape)

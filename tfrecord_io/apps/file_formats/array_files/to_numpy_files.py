@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions, check_keywords
-from tfrecord_io.bytes import Array, extension_of, header, is_text_dtype
+from tfrecord_io.bytes import Array, Dtype, header
 from tfrecord_io.columns import (
     RECORD,
     TYPE,
@@ -268,7 +268,7 @@ def _measure_columns(scan: Scan, columns: Sequence[str], progress: ProgressLike)
         for name, block in blocks.items():
             dtype, shape = forms[name] if row else (_stored_dtype(block), block.shape[1:])
             _check_shape(block, shape, column=name, reader=reader, row=row)
-            if is_text_dtype(block.dtype) and len(block):
+            if Dtype.is_text(block.dtype) and len(block):
                 _refuse_last_nuls(block, row, name, reader)
                 expansion = Expansion(scan.options.limits.expansion_bytes, reader.payload_bytes)
                 _refuse_padding(block, row, width=dtype.itemsize, expansion=expansion, column=name)
@@ -335,7 +335,7 @@ def _write_rows(
 
 def _stored_dtype(block: Array) -> np.dtype[Any]:
     """The dtype of an array in a file: of text, its longest value decides."""
-    if not is_text_dtype(block.dtype):
+    if not Dtype.is_text(block.dtype):
         return block.dtype
     return np.dtype(f"U{int(np.strings.str_len(block).max(initial=1))}")
 
@@ -425,7 +425,7 @@ def _refuse_missing(array: pa.Array, field: pa.Field, reader: Reader, row: int) 
 def _refuse_dtype(dtype: np.dtype[Any], field: pa.Field, *, allows_objects: bool) -> None:
     """Raise EncodeError for values that NumPy would store without their type."""
     hint, hint_cli = _EXCLUDE, _EXCLUDE_CLI
-    if dtype.kind == "V" or extension_of(dtype) is not None:
+    if dtype.kind == "V" or Dtype.extension_of(dtype) is not None:
         reason = f"the file format has no {dtype}: NumPy would store it as bytes of no type"
     elif dtype.kind == "O" and not allows_objects:
         reason = f"the file format has no {field.type}: in NumPy its values are objects, which are stored as pickles"

@@ -30,7 +30,6 @@ from tfrecord_io.bytes import (
     Layout,
     ShapeSource,
     companions,
-    element_of,
     stated_by,
 )
 from tfrecord_io.columns.arrow.buffers import column_mask, cut_columns
@@ -400,7 +399,7 @@ def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Com
     if companions is None:
         return _Leaf(leaf, restore)
     try:
-        element = element_of(value_type(leaf.type))
+        element = Dtype.of_arrow(value_type(leaf.type))
     except ValueError as error:
         reason = f"its encoding is {field.encoding!r}, which needs a dtype: {error}"
         raise SchemaError(reason, feature=leaf.feature, got=str(leaf.type)) from error

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource, companions, row_of_name
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource, companions
 from tfrecord_io.columns.arrow.buffers import column_mask
 from tfrecord_io.columns.arrow.decode.lists import absent, is_nothing, widen
 from tfrecord_io.columns.arrow.row_fault import RowFault
@@ -156,7 +156,7 @@ class CompanionColumns:
     def _stated_dtype(self, row: int) -> str:
         begin, end = self.dtype.value_offsets[row], self.dtype.value_offsets[row + 1]  # type: ignore[index]
         name = bytes(self.dtype.values[begin:end])  # type: ignore[index]
-        is_known = name.isascii() and row_of_name(name.decode()) is not None
+        is_known = name.isascii() and Dtype.in_table(name.decode()) is not None
         return name.decode() if is_known else f"{len(name)} bytes that name no dtype"
 
     def _stated_shape(self, row: int) -> str:

@@ -24,7 +24,6 @@ from tfrecord_io.bytes import (
     facts_of,
     feature_of_companion,
 )
-from tfrecord_io.bytes import element as element_named
 from tfrecord_io.columns.arrow.buffers import column_mask, mask_of, split_by_kind
 from tfrecord_io.columns.arrow.decode.companion_checks import Companions, product
 from tfrecord_io.columns.arrow.decode.lists import is_nothing
@@ -314,7 +313,7 @@ def _one_dtype(column: ColumnBuffers, mask: Array) -> Dtype | None:
     if names is None or not names.size or np.any(names != names[0]):
         return None
     try:
-        return element_named(names[0].tobytes().decode("ascii"))
+        return Dtype.of_name(names[0].tobytes().decode("ascii"))
     except (ValueError, MissingDependencyError):  # not a dtype, or not available: it stays bytes
         return None
 

@@ -14,18 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import listed
-from tfrecord_io.bytes import (
-    LIST_MARK,
-    Array,
-    ColumnBuffers,
-    Dtype,
-    Kind,
-    Layout,
-    ShapeSource,
-    dtype_of_number,
-    find_element,
-    usual_dtypes,
-)
+from tfrecord_io.bytes import LIST_MARK, Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource, dtype_of_number
 from tfrecord_io.columns.arrow.buffers import bitmap_of, column_mask, int64_array, offsets_of, take_rows, variable_width
 from tfrecord_io.columns.arrow.decode.companion_checks import LONGEST_AXIS, CompanionColumns, Companions, product
 from tfrecord_io.columns.arrow.decode.lists import absent, is_nothing
@@ -184,7 +173,7 @@ def fitting_shapes(size: int, shape: Sequence[int], element: Dtype) -> list[str]
             fitting.append(f"{' × '.join(map(str, changed))} of {element.name}")
             break
     values = math.prod(shape)
-    usual = usual_dtypes(size // values) if values > 0 and size % values == 0 else ()
+    usual = Dtype.usual_names(size // values) if values > 0 and size % values == 0 else ()
     fitting += [f"{' × '.join(map(str, shape))} of {name}" for name in usual[:1] if name != element.name]
     return fitting
 
@@ -287,7 +276,7 @@ def dtype_of(value: bytes | int) -> str | None:
     if isinstance(value, int):
         return dtype_of_number(value)
     name = value.decode("utf-8", "replace").strip().removeprefix("tf.").removeprefix("DT_").lower()
-    found = find_element(_TENSORFLOW_NAMES.get(name, name))
+    found = Dtype.find(_TENSORFLOW_NAMES.get(name, name))
     return None if found is None else found.name
 
 

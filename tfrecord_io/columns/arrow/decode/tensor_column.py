@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import Expansion
-from tfrecord_io.bytes import DTYPES, Array, ColumnBuffers, Kind, Layout, companions
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, companions
 from tfrecord_io.columns.arrow.buffers import column_mask, offsets_of, scatter
 from tfrecord_io.columns.arrow.decode.companion_checks import CompanionColumns, Companions
 from tfrecord_io.columns.arrow.decode.encoded_cells import decode_cells
@@ -160,11 +160,11 @@ def _hint(size: int, shape: Shape) -> str:
     """Tensors that this many bytes would be."""
     part = fixed_part(shape)
     width = size // part if part and size % part == 0 and None not in shape else 0
-    names = [name for name, row in DTYPES.items() if row.itemsize == width and row.is_likely]
+    names = [name for name, row in Dtype.TABLE.items() if row.itemsize == width and row.is_likely]
     names.sort(key=lambda name: name not in _USUAL)
     if names:
         return f"they are {part} values of {' or '.join(names)}"
-    fitting = [(name, DTYPES[name].itemsize) for name in _USUAL if name != "float16"]
+    fitting = [(name, Dtype.TABLE[name].itemsize) for name in _USUAL if name != "float16"]
     return "they are " + " or ".join(f"{size // itemsize} {name}" for name, itemsize in fitting if size % itemsize == 0)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import and_more, counted
-from tfrecord_io.bytes import Array, ShapeSource, element_of
+from tfrecord_io.bytes import Array, Dtype, ShapeSource
 from tfrecord_io.columns.arrow.buffers import number_view, offsets_of
 from tfrecord_io.columns.arrow.casts import DAY
 from tfrecord_io.columns.arrow.flatten import Rows
@@ -414,7 +414,7 @@ def refuse_invalid_categories(values: pa.Array, feature: str) -> None:
 
 def number_cells(rows: Rows, values: pa.Array) -> TensorValues:
     """The cells of a plain column as tensors: single numbers have no dimension, lists of them one."""
-    element = element_of(values.type)
+    element = Dtype.of_arrow(values.type)
     numbers = number_view(values)
     data = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<")).view(np.uint8)
     if rows.offsets is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.bytes import Array, Dtype, dtype_name, header, read_header
+from tfrecord_io.bytes import Array, Dtype, header, read_header
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
     DecodedCells,
     TensorEncoding,
@@ -88,6 +88,6 @@ def _fits(dtype: np.dtype[Any], element: Dtype) -> bool:
     if dtype.kind in "SU":
         return dtype.kind == element.dtype.kind and dtype.itemsize <= element.itemsize
     try:
-        return dtype_name(dtype) == element.name
+        return Dtype.name_of(dtype) == element.name
     except ValueError:
         return False

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.base import MAX_RECORD_BYTES, current
-from tfrecord_io.bytes import STRING, Array, Dtype, ParsedTensor, parse_tensor_proto, proto_prefix, serialize_tensor
+from tfrecord_io.bytes import Array, Dtype, ParsedTensor, parse_tensor_proto, proto_prefix, serialize_tensor
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
     DecodedCells,
     TensorEncoding,
@@ -49,7 +49,7 @@ class TensorProtos(TensorEncoding):
 
     def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:
         if element.dtype.kind in "SU":
-            tensors = [_parse_tensor(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
+            tensors = [_parse_tensor(row, offsets, values, Dtype.STRING) for row in range(len(offsets) - 1)]
             cells, shapes = _join_tensors(
                 tensors, lambda row, tensor: _pad_to_one_width(row, tensor.values.tolist(), element.dtype)
             )
@@ -58,7 +58,7 @@ class TensorProtos(TensorEncoding):
         return cells._replace(shapes=check_shapes(shapes, shape, "the TensorProto"))
 
     def decode_text(self, values: Array, offsets: Array, shape: Shape) -> list[list[bytes]]:
-        tensors = [_parse_tensor(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
+        tensors = [_parse_tensor(row, offsets, values, Dtype.STRING) for row in range(len(offsets) - 1)]
         check_shapes([tensor.shape for tensor in tensors], shape, "the TensorProto")
         return [tensor.values.tolist() for tensor in tensors]
 
@@ -102,8 +102,8 @@ def _join_tensors(
 
 def _number_tensor(row: int, offsets: Array, values: Array, name: str | None) -> ParsedTensor:
     tensor = _parse_tensor(row, offsets, values, name)
-    if tensor.name == STRING:
-        raise RowFault(row, "the tensor is of strings, which have no raw values", expected="numbers", got=STRING)
+    if tensor.name == Dtype.STRING:
+        raise RowFault(row, "the tensor is of strings, which have no raw values", expected="numbers", got=Dtype.STRING)
     return tensor
 
 

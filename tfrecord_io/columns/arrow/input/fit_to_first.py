@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes import dtype_name
+from tfrecord_io.bytes import Dtype
 from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.columns.schema.column_features import nested_restored_field
 from tfrecord_io.columns.schema.embedded import embedded_schema, equal_types
@@ -118,7 +118,7 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
             free = tuple(x if x == y else None for x, y in zip(axes_a, axes_b, strict=True))
             is_same = element_a == element_b
             dtype = element_a.dtype if is_same else np.result_type(element_a.dtype, element_b.dtype)
-            declared = f"tfr.tensor('{dtype_name(dtype)}', {free})"
+            declared = f"tfr.tensor('{Dtype.name_of(dtype)}', {free})"
             return f"declare the type of all in advance: schema={{'{a.name}': {declared}, ...}}"
     are_floats = pa.types.is_integer(value_type(b.type)) and pa.types.is_floating(value_type(a.type))
     is_wider = lacks_type(b.type) or (are_floats and is_list_like(a.type) == is_list_like(b.type))

@@ -28,7 +28,6 @@ from tfrecord_io.bytes import (
     Dtype,
     GatheredValues,
     check_nesting_level,
-    extension_of,
     gather_objects,
     has_inner,
     holds_masked,
@@ -292,7 +291,7 @@ def _ndarray(values: Any) -> np.ndarray[Any, Any]:
 def _torch_extension(values: Any) -> Dtype | None:
     """The dtype of a tensor of PyTorch that cannot be a NumPy array without ml_dtypes; None for other values."""
     dtype = getattr(values, "dtype", None)
-    return extension_of(dtype) if str(dtype).startswith("torch.") else None
+    return Dtype.extension_of(dtype) if str(dtype).startswith("torch.") else None
 
 
 def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:

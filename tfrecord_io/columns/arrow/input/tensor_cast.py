@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes import Array, Dtype, extension_of
+from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns.arrow.buffers import bitmap_of, list_array, offsets_of, scatter, valid_mask
 from tfrecord_io.columns.arrow.casts import number_array
 from tfrecord_io.columns.arrow.encode.encode_plan import number_cells
@@ -347,7 +347,7 @@ def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
     if kind in _ARROW_TIMES:
         unit, count = np.datetime_data(dtype)
         return unit not in _ARROW_TIMES[kind] or count != 1 or (unit == "D" and _stores_kind(encoding, kind))
-    return kind == "c" or extension_of(dtype) is not None or (kind in "SU" and _stores_kind(encoding, kind))
+    return kind == "c" or Dtype.extension_of(dtype) is not None or (kind in "SU" and _stores_kind(encoding, kind))
 
 
 def _stores_kind(encoding: str | None, kind: str) -> bool:

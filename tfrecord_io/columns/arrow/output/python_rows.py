@@ -12,11 +12,10 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.bytes import (
-    FOOTER_BYTES,
-    HEADER_BYTES,
     LIST_MARK,
     Array,
     Checks,
+    FrameHeader,
     ObjectDecoder,
     ObjectForm,
     Plan,
@@ -102,7 +101,7 @@ class PayloadDicts:
         frames, fault = get_engine().scan(frame, checks=checks, max_record_bytes=plan.max_record_bytes)
         if fault is not None or len(frames.starts) != 1 or frames.consumed != len(frame):
             return None
-        return {self._name: frame[HEADER_BYTES:-FOOTER_BYTES].tobytes()}
+        return {self._name: frame[FrameHeader.BYTES : -FrameHeader.FOOTER_BYTES].tobytes()}
 
 
 _Added = tuple[list[ObjectForm], list[Callable[[dict[str, Any]], None]]]

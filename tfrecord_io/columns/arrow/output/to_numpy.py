@@ -20,17 +20,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, cpu_count, ordered
-from tfrecord_io.bytes import (
-    Array,
-    BytesSlots,
-    bytes_objects,
-    copy_runs,
-    is_text_dtype,
-    padded_rows,
-    row_views,
-    text,
-    text_dtype,
-)
+from tfrecord_io.bytes import Array, BytesSlots, Dtype, bytes_objects, copy_runs, padded_rows, row_views, text
 from tfrecord_io.columns.arrow.buffers import (
     list_lengths,
     number_view,
@@ -228,8 +218,8 @@ def joined_valid(parts: Sequence[Any]) -> Array | None:
 
 def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Zeros; None in an array of objects or of text."""
-    if is_text_dtype(dtype):
-        return np.full(shape, None, text_dtype(missing=True))
+    if Dtype.is_text(dtype):
+        return np.full(shape, None, Dtype.text(missing=True))
     return np.full(shape, None, object) if dtype.kind == "O" else np.zeros(shape, dtype)
 
 
@@ -449,7 +439,7 @@ def join_rows(parts: list[Rows], threads: int = 1) -> Rows:
         whole = Ragged.concatenate(parts, threads)  # type: ignore[arg-type]
     elif len(parts) > 1:
         values, valid = [part.values for part in parts], joined_valid(parts)
-        join = _join_texts if is_text_dtype(whole.values.dtype) else partial(concatenate, threads=threads)
+        join = _join_texts if Dtype.is_text(whole.values.dtype) else partial(concatenate, threads=threads)
         del whole
         parts.clear()
         whole = Dense(join(values), valid)
@@ -460,8 +450,8 @@ def join_rows(parts: list[Rows], threads: int = 1) -> Rows:
 
 def _join_texts(parts: list[Array]) -> Array:
     """Join arrays of text, of which some may not know None; each is freed once it is copied."""
-    missing = any(part.dtype != text_dtype(missing=False) for part in parts)
-    whole, end = np.empty(sum(map(len, parts)), text_dtype(missing=missing)), 0
+    missing = any(part.dtype != Dtype.text(missing=False) for part in parts)
+    whole, end = np.empty(sum(map(len, parts)), Dtype.text(missing=missing)), 0
     while parts:
         part = parts.pop(0)
         begin, end = end, end + len(part)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tfrecord_io.base import DEFAULT_STORAGE, INT64_MAX, TFDS_FEATURES, TFDS_INFO, StorageOptions
-from tfrecord_io.bytes import FRAME_BYTES
+from tfrecord_io.bytes import FrameHeader
 from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
 from tfrecord_io.store import Directory, leads_out
 
@@ -25,7 +25,7 @@ class TfdsSplit(NamedTuple):
 
     def has_bytes(self, size: int) -> bool:
         """True if files of this total size may be the files that TFDS wrote."""
-        return self.bytes in (0, size, size - FRAME_BYTES * sum(self.lengths))
+        return self.bytes in (0, size, size - FrameHeader.FRAME_BYTES * sum(self.lengths))
 
 
 class TfdsInfo(NamedTuple):
