@@ -11,18 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import BYTES_PER_CELL, MIB, Expansion, ScanOptions
-from tfrecord_io.bytes import (
-    Array,
-    ColumnBuffers,
-    Fault,
-    FaultCode,
-    FeatureName,
-    Kind,
-    Layout,
-    ShapeSource,
-    companions,
-    feature_of_companion,
-)
+from tfrecord_io.bytes import Array, ColumnBuffers, Fault, FaultCode, FeatureName, Kind, Layout, ShapeSource
 from tfrecord_io.columns import (
     FEATURE_LIST,
     RAW,
@@ -100,10 +89,8 @@ def refuse_undeclared(chunks: Iterable[DecodedChunk], known: Collection[str], de
             masks = {column.name: column_mask(column)[file.begin : file.end] for column in reversed(unknown)}
             rows = {int(mask.argmax()): name for name, mask in masks.items() if mask.any()}
             if rows:
-                from tfrecord_io.bytes import to_error
-
                 fault = Fault(FaultCode.UNKNOWN_FEATURE, min(rows), 0, feature=rows[min(rows)])
-                error = to_error(fault, path=file.path, record=file.first_record)
+                error = fault.to_error(path=file.path, record=file.first_record)
                 error.offset = None
                 _truncate(chunk, file.begin + min(rows), error)
                 break
@@ -194,7 +181,7 @@ def folded_columns(
 ) -> dict[str, FoldedTensor]:
     """The features that are tensors by their companions in every record of the chunks; a companion is never one."""
     names = [name for name in candidates(observations) if may_fold(name)]
-    companion_names = {companion for name in names for companion in companions(name)}
+    companion_names = {companion for name in names for companion in ShapeSource.companions(name)}
     tensors = {name: fold(name, (chunk.columns for chunk in chunks)) for name in names if name not in companion_names}
     return {name: tensor for name, tensor in tensors.items() if tensor is not None}
 
@@ -204,9 +191,9 @@ def left_out_companions(chunks: Sequence[DecodedChunk], features: AbstractSet[st
     return {
         companion
         for name in (() if projection.takes_all else features)
-        if projection.leaves_out(name) and features >= set(companions(name))
+        if projection.leaves_out(name) and features >= set(ShapeSource.companions(name))
         if fold(name, (chunk.columns for chunk in chunks), is_read=False) is not None
-        for companion in companions(name)
+        for companion in ShapeSource.companions(name)
     }
 
 
@@ -229,7 +216,7 @@ def inferred_schema(
 
     The companions of folded columns are not columns, unless `columns` selects them by name.
     """
-    hidden = {companion for name in folded for companion in companions(name)} - set(columns or ())
+    hidden = {companion for name in folded for companion in ShapeSource.companions(name)} - set(columns or ())
     types: dict[int, pa.DataType] = {  # by observation: many columns show the same
         key: arrow_type(
             seen, infer_text=options.infer_text, stable_types=options.stable_types, large_offsets=options.large_offsets
@@ -317,5 +304,5 @@ class SampledNames:
         """True if the feature is read only as a companion of a selected one."""
         if name is None or not self._with_companions or self._projection(name):
             return False
-        feature = feature_of_companion(name)
+        feature = ShapeSource.of_companion(name)
         return feature is not None and self._projection(feature)

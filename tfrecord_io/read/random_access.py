@@ -25,7 +25,7 @@ from tfrecord_io.base import (
     check_keywords,
     condition_of,
 )
-from tfrecord_io.bytes import Array, Checks, Fault, record_error
+from tfrecord_io.bytes import Array, Checks, Fault
 from tfrecord_io.columns import BatchBuilder, Columns, PayloadDicts, RecordDicts, RowFault, cell, selectable, to_table
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable
 from tfrecord_io.read.call_options import options_from_call
@@ -210,7 +210,7 @@ class RandomAccess(Closing, Shared):
         path, record, offset = self._origin(location)
         fault, settings = fault._replace(record=0, offset=0), self._scan.settings
         about: dict[str, Any] = {"contradicts_sample": settings.contradicts_sample, "plan": settings.plan}
-        error = record_error(path, fault, record=record, offset=offset, data=data, **about)
+        error = fault.error_in(path, record=record, offset=offset, data=data, **about)
         error.records_intact = None  # the records before it were not read
         return error
 

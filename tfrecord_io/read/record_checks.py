@@ -289,9 +289,8 @@ def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: 
     """Raise DecodeError if the records are another message: with `record_type`, only if they look like one."""
     if not counts.foreign:
         return
-    from tfrecord_io.bytes import not_examples
 
-    error = not_examples(counts, sources[0].path, is_declared=options.record_type is not None)
+    error = counts.not_examples(sources[0].path, is_declared=options.record_type is not None)
     if error is not None:
         raise error
 

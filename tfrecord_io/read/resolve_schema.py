@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.base import ALL, MessageType, ScanOptions, Selection, cached_property, name_advice, takes_payloads
-from tfrecord_io.bytes import RECORD_TYPES, SHAPE_SOURCE_KEY, RecordType
+from tfrecord_io.bytes import SHAPE_SOURCE_KEY, RecordType
 from tfrecord_io.columns import EmbeddedSchema, Field, Projection, Schema, as_stored, is_glob
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA, DecodedChunk
@@ -76,7 +76,7 @@ def plan_scan(
     def plan(selection: Selection, narrow: tuple[ScanOptions, Selection] | None = None) -> Planned:
         request = PlanRequest(tuple(sources), options, selection, narrow=narrow, **how)
         folds = not options.stable_types and (with_evidence or options.schema is None)
-        assumptions = Assumptions(RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE), folds, embedded)
+        assumptions = Assumptions(RecordType.by_option().get(options.record_type, RecordType.EXAMPLE), folds, embedded)
         schemas = UnitedSchemas(request, embedded if has_united else None, is_found=has_united)
         reader = ChunkReader(request.sources, request.options, request.selection, ahead=not only_sample, whole=whole)
         return _Planner(request, schemas, uses_saved=uses_saved).plan(reader, assumptions)

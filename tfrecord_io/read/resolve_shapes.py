@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions, did_you_mean
-from tfrecord_io.bytes import LIST_MARK, ColumnBuffers, Dtype, Kind, Layout, ShapeSource
+from tfrecord_io.bytes import ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
 from tfrecord_io.columns import (
     BY_WIRE,
     FEATURE_LIST,
@@ -164,7 +164,7 @@ class _OpenColumn:
     def _is_in_context(self, columns: Sequence[Mapping[str, ColumnBuffers]]) -> bool:
         """True if the context, and no feature list, has the features that state the shape of the steps."""
         parts = [part.get(name) for part in columns for name in self.source.features]
-        marked = any(name + LIST_MARK in part for part in columns for name in self.source.features)
+        marked = any(name + FeatureColumns.LIST_MARK in part for part in columns for name in self.source.features)
         return not marked and any(column is not None and column.steps is None for column in parts)
 
     def _shape(self, columns: Sequence[Mapping[str, ColumnBuffers]]) -> Shape | None:
@@ -231,7 +231,7 @@ class _OpenColumn:
 
 def _columns_of(columns: Mapping[str, ColumnBuffers], name: str) -> Iterator[ColumnBuffers]:
     """The columns of a feature that have a value: those of the context, and the steps of a feature list."""
-    for key in (name, name + LIST_MARK):
+    for key in (name, name + FeatureColumns.LIST_MARK):
         column = columns.get(key)
         if column is None or is_nothing(column):
             continue

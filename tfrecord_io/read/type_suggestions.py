@@ -155,22 +155,22 @@ def _self_describing(name: str, values: pa.Array, encoding: str, reason: str) ->
 def _npy(value: bytes) -> tuple[str, tuple[int, ...]] | None:
     from io import BytesIO
 
-    from tfrecord_io.bytes import Dtype, read_header
+    from tfrecord_io.bytes import Dtype, NpyHeader
 
     try:
-        dtype, _, shape = read_header(BytesIO(value))
+        dtype, _, shape = NpyHeader.read(BytesIO(value))
         return Dtype.name_of(dtype), shape
     except (DecodeError, ValueError, EOFError):
         return None
 
 
 def _tensor_proto(value: bytes) -> tuple[str, tuple[int, ...]] | None:
-    from tfrecord_io.bytes import parse_tensor_proto
+    from tfrecord_io.bytes import ParsedTensor
 
     if len(value) < 4 or value[0] != 0x08:  # the field of the dtype, which every writer of tensors has first
         return None
     with suppress(DecodeError):
-        tensor = parse_tensor_proto(value, expansion=Expansion(_TENSOR_BYTES, len(value)))
+        tensor = ParsedTensor.parse(value, expansion=Expansion(_TENSOR_BYTES, len(value)))
         return tensor.name, tensor.shape
     return None
 

@@ -13,17 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import ALL, MIB, CopyOptions, ProgressMeter, ScanOptions, WriteOptions, too_large
-from tfrecord_io.bytes import (
-    MAX_RECORD_BYTES,
-    Array,
-    FrameHeader,
-    Plan,
-    RecordCounts,
-    RecordType,
-    Text,
-    get_engine,
-    not_examples,
-)
+from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, FrameHeader, Plan, RecordCounts, RecordType, Text, get_engine
 from tfrecord_io.bytes import Frames as Extents
 from tfrecord_io.columns import (
     FEATURE_LIST,
@@ -379,7 +369,7 @@ class FolderFeatures:
         """Raise DecodeError if the records so far are another message; the first verdict stands."""
         if not self._is_decided:
             self._is_decided = True
-            error = not_examples(self._counts, self._sources[0].path)
+            error = self._counts.not_examples(self._sources[0].path)
             if error is not None:
                 raise _no_example(error)
 

@@ -14,7 +14,7 @@ from protos import NUMBERS, STRING, arrays, content, dtype, proto, texts
 from records import field
 from tfrecord_io.bytes.format import serialized_tensor
 from tfrecord_io.bytes.format.dtypes import Dtype
-from tfrecord_io.bytes.format.serialized_tensor import proto_prefix
+from tfrecord_io.bytes.format.serialized_tensor import ParsedTensor
 
 
 @given(arrays())
@@ -38,13 +38,13 @@ def test_order_and_endianness_do_not_matter(array: np.ndarray) -> None:
 
 @given(arrays())
 def test_prefix_and_raw_bytes_make_the_tensor(array: np.ndarray) -> None:
-    assert proto_prefix(array.dtype.name, array.shape) + array.tobytes() == tfr.io.serialize_tensor(array)
+    assert ParsedTensor.prefix(array.dtype.name, array.shape) + array.tobytes() == tfr.io.serialize_tensor(array)
 
 
 @pytest.mark.parametrize("name", ["string", "S3", "datetime64[ns]", "object", "qint8"])
 def test_no_prefix_without_raw_values(name: str) -> None:
     with pytest.raises(ValueError, match="no raw values"):
-        proto_prefix(name, (2,))
+        ParsedTensor.prefix(name, (2,))
 
 
 @pytest.mark.parametrize(

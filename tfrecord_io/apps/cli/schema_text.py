@@ -13,7 +13,7 @@ from tfrecord_io.apps.api import infer_schema
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.apps.tools.save_schema import save_for_path
 from tfrecord_io.base import ReadOptions
-from tfrecord_io.bytes import Dtype, companions
+from tfrecord_io.bytes import Dtype, ShapeSource
 from tfrecord_io.columns import (
     ENCODING_KEY,
     FEATURE_LIST,
@@ -154,7 +154,7 @@ def _decode_raw_hint(f: Field) -> str:
     if not element.is_decoded_raw:
         return ""
     axes = [-1 if axis is None else axis for axis in shape]
-    to = f"parsed[{companions(f.feature)[0]!r}]" if shape.count(None) > 1 else str(axes)
+    to = f"parsed[{ShapeSource.companions(f.feature)[0]!r}]" if shape.count(None) > 1 else str(axes)
     content = f"parsed[{f.feature!r}]" if f.required else f"parsed[{f.feature!r}].values[0]"
     return f"# {f.column!r}: tf.reshape(tf.io.decode_raw({content}, tf.{element.name}), {to})"
 

@@ -25,8 +25,6 @@ from tfrecord_io.bytes import (
     delimited_field,
     get_engine,
     has_missing,
-    image_advice,
-    not_examples,
 )
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.typing import BytesLike
@@ -213,7 +211,7 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
         advice = 'read other messages and plain bytes with read_table(record_type="bytes")'
         raise DecodeError("the payload is not a valid Example", hint=advice)
     counts = decoder.counts
-    if counts.nested and (error := not_examples(counts, None)):
+    if counts.nested and (error := counts.not_examples(None)):
         raise error
     return {column.name: _as_array(column) for column in decoder.take()}
 
@@ -373,4 +371,4 @@ def _advice(value: Any) -> str | None:
         return "name the inner features 'outer/inner', or write a list of dicts with tfr.write_tfrecord"
     if isinstance(value, list | tuple):
         return "flatten it, or write lists of lists with tfr.write_tfrecord(..., record_type='sequence_example')"
-    return image_advice(value) or "pass numbers, texts, bytes, or a list or an array of those"
+    return Kind.image_advice(value) or "pass numbers, texts, bytes, or a list or an array of those"

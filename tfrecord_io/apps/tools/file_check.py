@@ -15,7 +15,7 @@ from tfrecord_io.apps.tools.build_index import compare_index
 from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
 from tfrecord_io.apps.tools.record_check import FileContents, RecordChecker, RecordPart
 from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter
-from tfrecord_io.bytes import Fault, FrameHeader, crc32c, is_wire_fault, no_examples, not_examples
+from tfrecord_io.bytes import Fault, FrameHeader, RecordCounts, crc32c
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, TFRecordError
 from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, find_again, segment_pool
 from tfrecord_io.store import (
@@ -127,7 +127,7 @@ class FileChecker:
         if totals.before_problem is not None:
             records, end = totals.before_problem
         elif self.record_type != "bytes" and not problems.kept:
-            error = not_examples(self.contents.counts, source.path, is_declared=self.record_type is not None)
+            error = self.contents.counts.not_examples(source.path, is_declared=self.record_type is not None)
             if error is not None:
                 problems.add("records", error)
         if source.shard is not None:
@@ -218,7 +218,7 @@ class FileChecker:
                     self.problems.add("schema", problem)
         end = walker.offset if walker.block is not None else walker.bytes
         if error is not None:
-            self._handle(walker, error, is_other=fault is not None and is_wire_fault(fault))
+            self._handle(walker, error, is_other=fault is not None and fault.is_of_message)
         elif not progress.consumed and not progress.embedded:
             walker.read_on()
         return end
@@ -248,7 +248,7 @@ class FileChecker:
     def _join_problems_of_others(self) -> None:
         """Make the problems of records that are not Examples one problem, as their frames are intact."""
         first = self.problems.first_of_records()
-        error = no_examples(self.source.path, first.reason, record=first.record or 0)
+        error = RecordCounts.no_examples(self.source.path, first.reason, record=first.record or 0)
         self.problems.join_records(error, self.totals.others)
         self.totals.take_others_as_intact()
 

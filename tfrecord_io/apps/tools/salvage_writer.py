@@ -20,7 +20,7 @@ from tfrecord_io.base import (
     ScanOptions,
     StorageOptions,
 )
-from tfrecord_io.bytes import CODECS, FrameHeader, Plan, RecordType, get_engine, is_other_format
+from tfrecord_io.bytes import CODECS, Fault, FrameHeader, Plan, RecordType, get_engine
 from tfrecord_io.columns import (
     FEATURE_LIST,
     EmbeddedSchema,
@@ -142,7 +142,7 @@ class IntactRecords:
                 if error is None:
                     walker.read_on()
                     continue
-                if is_other_format(error):
+                if Fault.is_other_format(error):
                     other_format = error
                     error = CorruptRecordError(error.reason, path=error.path, record=0, offset=0)
                 if not walker.recover(error):

@@ -32,7 +32,7 @@ from tfrecord_io.base import (
     counted,
     ordered,
 )
-from tfrecord_io.bytes import RECORD_TYPES, Kind
+from tfrecord_io.bytes import Kind, RecordType
 from tfrecord_io.columns import EmbeddedSchema, merge
 from tfrecord_io.errors import (
     CorruptRecordError,
@@ -214,8 +214,8 @@ def verify(
     check_choice("images", images, (False, True, "full"))
     record_types = {dataset.stated.record_type for dataset in datasets_in(source)}
     record_type: Any = record_types.pop() if len(record_types) == 1 else None
-    if record_type not in (*RECORD_TYPES, "bytes"):
-        names = ", ".join(map(repr, RECORD_TYPES))
+    if record_type not in (*RecordType.by_option(), "bytes"):
+        names = ", ".join(map(repr, RecordType.by_option()))
         raise ValueError(f"record_type={record_type!r}: expected one of {names}, 'bytes'")
     options = options_from_call(CheckOptions, verify, source, storage_options=storage_options, progress=progress)
     return check_files(whole_files(source, "verify"), record_type, options, images=images)

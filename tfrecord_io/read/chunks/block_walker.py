@@ -138,8 +138,6 @@ class RecordFile:
 
     def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
         """The exception for a fault in `data`, which begins at byte `offset` and record index `record` of the file."""
-        from tfrecord_io.bytes import record_error
-
         if self.span is not None and FaultCode.TRUNCATED_HEADER <= fault.code <= FaultCode.TRUNCATED_FOOTER:
             return TruncatedRecordError(
                 f"it continues beyond byte {self.span[1]}, where its piece of the file ends",
@@ -153,7 +151,7 @@ class RecordFile:
             fault = fault._replace(byte=self.origin.byte(record + fault.record, fault.byte))
         if self.gaps:  # what is read before damage is found may not be what was written: it names no format
             data = b""
-        return record_error(self.path, fault, record=record, offset=offset, data=data, **context)
+        return fault.error_in(self.path, record=record, offset=offset, data=data, **context)
 
     def close(self) -> None:
         """Close the file and drop its blocks, whose memory a later use of `gaps` would keep."""
@@ -482,7 +480,7 @@ class BlockWalker:
         return error
 
     def fault_error(self, fault: Fault, **context: Any) -> TFRecordError:
-        """The exception for a fault in ``data``; `context` as for `engine.fault_messages.to_error`."""
+        """The exception for a fault in ``data``; `context` as for `Fault.to_error`."""
         return self.opened.error(fault, record=self.record, offset=self.offset, data=self.data, **context)
 
     def fail(self, error: Exception) -> Exception:

@@ -378,11 +378,9 @@ def scan_sizes(
         records += len(sizes)
         yield sizes
     if scanner.fault is not None:
-        from tfrecord_io.bytes import record_error
-
         head = file.read(0, min(_HEAD_BYTES, file.size)) if scanner.offset == 0 else b""
         fault = scanner.fault._replace(record=0, offset=0)
-        raise record_error(path, fault, record=records, offset=scanner.offset, data=head)
+        raise fault.error_in(path, record=records, offset=scanner.offset, data=head)
 
 
 def scan_index(

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import MIB, ColumnLayout, Expansion, RepresentationOptions, Task, WorkerPool, cpu_count
-from tfrecord_io.bytes import Array, Dtype, NumberColumn, join_numbers
+from tfrecord_io.bytes import Array, Dtype, NumberColumn
 from tfrecord_io.columns import (
     Dense,
     Ragged,
@@ -490,7 +490,7 @@ def number_columns(
         by_number[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
     copied = [column for column in by_number.values() if len(batches) > 1 or column.missing is not None]
     if copied:
-        join_numbers(batches, copied, threads)
+        NumberColumn.join(batches, copied, threads)
     return by_number
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.base import LIMITS, Flag
-from tfrecord_io.bytes import Fault, FaultCode, FrameHeader, crc32c, get_engine, is_other_format, record_error
+from tfrecord_io.bytes import Fault, FaultCode, FrameHeader, crc32c, get_engine
 from tfrecord_io.errors import ReplacedError, TFRecordError
 from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.read.block_reader import Block, BlockReader, Bytes
@@ -127,7 +127,7 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
     except (TFRecordError, OSError) as error:
         if source.shard is not None and not isinstance(error, ReplacedError):
             _check_unchanged(source.shard, error)
-        if isinstance(error, TFRecordError) and not is_other_format(error):
+        if isinstance(error, TFRecordError) and not Fault.is_other_format(error):
             is_damage = error.record is not None or error.offset is not None
             if is_damage:
                 error.set_hint(_ADVICE, _ADVICE_CLI)
@@ -188,7 +188,7 @@ def _check_records(source: Source, tee: _Tee) -> int:
     while (block := blocks.next_block()) is not None:
         frames, fault = engine.scan(block.data, final=block.final)
         if fault is not None:
-            raise record_error(source.path, fault, record=records, offset=block.start, data=block.data)
+            raise fault.error_in(source.path, record=records, offset=block.start, data=block.data)
         records += len(frames.starts)
         blocks.consume(frames.consumed)
         if not frames.consumed and not block.final and len(block.data) >= block_bytes:
@@ -242,4 +242,4 @@ def _fault(
     source: Source, code: FaultCode, record: int, offset: int, *, byte: int = -1, expected: int, got: int
 ) -> TFRecordError:
     fault = Fault(code, 0, 0, byte, expected=expected, got=got)
-    return record_error(source.path, fault, record=record, offset=offset)
+    return fault.error_in(source.path, record=record, offset=offset)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.bytes import CODECS, FORMATS, MAX_RECORD_BYTES, Array, Dtype, read_header
+from tfrecord_io.bytes import CODECS, FORMATS, MAX_RECORD_BYTES, Array, Dtype, NpyHeader
 from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.store import RawFile, Source, named_temporary_folder, open_file, open_source, without_query
 
@@ -235,7 +235,7 @@ def open_array(source: Source, opener: Opener) -> ArrayFile:
 def npy_array(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
     """Read the header; `file` is then positioned at the first value."""
     try:
-        dtype, fortran_order, shape = read_header(file)
+        dtype, fortran_order, shape = NpyHeader.read(file)
     except DecodeError as error:
         error.path = path
         raise

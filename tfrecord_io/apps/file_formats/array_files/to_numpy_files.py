@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions, check_keywords
-from tfrecord_io.bytes import Array, Dtype, header
+from tfrecord_io.bytes import Array, Dtype, NpyHeader
 from tfrecord_io.columns import (
     RECORD,
     TYPE,
@@ -320,7 +320,7 @@ def _write_rows(
     write: Callable[[Any], object], form: _Form, rows: int, blocks: Iterable[Array], column: str | None
 ) -> None:
     dtype, shape = form
-    write(header(dtype, (rows, *shape)))
+    write(NpyHeader.to_bytes(dtype, (rows, *shape)))
     written, per_write = 0, max(1, BLOCK_BYTES // max(1, math.prod(shape) * dtype.itemsize))
     for block in blocks:
         written += len(block)

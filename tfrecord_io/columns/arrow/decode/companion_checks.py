@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource, companions
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import column_mask
 from tfrecord_io.columns.arrow.decode.lists import absent, is_nothing, widen
 from tfrecord_io.columns.arrow.row_fault import RowFault
@@ -39,7 +39,7 @@ class Companions:
 
     def columns(self, columns: Mapping[str, ColumnBuffers], rows: int) -> CompanionColumns:
         """The companions of some decoded rows. Features of other feature types are ignored."""
-        shape, dtype = companions(self.feature)
+        shape, dtype = ShapeSource.companions(self.feature)
         return CompanionColumns(
             self,
             _as(columns.get(shape), shape, rows=rows, kind=Kind.INT64, layout=Layout.LIST),
@@ -52,7 +52,7 @@ class _NoCompanions(Companions):
     """In the place of the companions of a feature that has none, whatever the features named like them are."""
 
     def columns(self, columns: Mapping[str, ColumnBuffers], rows: int) -> CompanionColumns:
-        shape, dtype = companions(self.feature)
+        shape, dtype = ShapeSource.companions(self.feature)
         return CompanionColumns(
             self, absent(shape, rows, Kind.INT64, Layout.LIST), absent(dtype, rows, Kind.BYTES, Layout.SCALAR)
         )

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import listed
-from tfrecord_io.bytes import LIST_MARK, Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource, dtype_of_number
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ParsedTensor, ShapeSource
 from tfrecord_io.columns.arrow.buffers import bitmap_of, column_mask, int64_array, offsets_of, take_rows, variable_width
 from tfrecord_io.columns.arrow.decode.companion_checks import LONGEST_AXIS, CompanionColumns, Companions, product
 from tfrecord_io.columns.arrow.decode.lists import absent, is_nothing
@@ -188,7 +188,7 @@ def step_columns(
     assert arrays.offsets is not None
     counts, mask, steps = np.diff(arrays.offsets), column_mask(arrays), {}
     for name in source.features:
-        column = columns.get(name + LIST_MARK)
+        column = columns.get(name + FeatureColumns.LIST_MARK)
         column = columns.get(name) if column is None or is_nothing(column) else column
         if column is None or is_nothing(column):
             continue
@@ -274,7 +274,7 @@ def dtype_of(value: bytes | int) -> str | None:
     ('uint8', 'uint8', 'float32', 'float32', None)
     """
     if isinstance(value, int):
-        return dtype_of_number(value)
+        return ParsedTensor.dtype_of_number(value)
     name = value.decode("utf-8", "replace").strip().removeprefix("tf.").removeprefix("DT_").lower()
     found = Dtype.find(_TENSORFLOW_NAMES.get(name, name))
     return None if found is None else found.name

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import Expansion
-from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, companions
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import column_mask, offsets_of, scatter
 from tfrecord_io.columns.arrow.decode.companion_checks import CompanionColumns, Companions
 from tfrecord_io.columns.arrow.decode.encoded_cells import decode_cells
@@ -51,7 +51,7 @@ class TensorColumn:
             stated = {} if column is None or offsets is None else step_columns(columns, source, column)
             return lambda steps: self.array(steps, checks.columns(stated, steps.rows))
         step_companions = {}
-        for name in companions(self._feature):
+        for name in ShapeSource.companions(self._feature):
             companion = columns.get(name)
             if companion is None or companion.steps is None or companion.offsets is None or offsets is None:
                 continue
@@ -136,7 +136,7 @@ class TensorColumn:
 
 def kind_of_bytes(content: bytes) -> tuple[str | None, str | None]:
     """Name the format of bytes that are not the values of a tensor, and how to read them; None if unknown."""
-    from tfrecord_io.bytes import ZEROS, looks_like, parse_tensor_proto
+    from tfrecord_io.bytes import ZEROS, ParsedTensor, looks_like
 
     kind = looks_like(content) if len(content) >= _LEAST_BYTES else None
     if kind is not None and kind != ZEROS:
@@ -148,7 +148,7 @@ def kind_of_bytes(content: bytes) -> tuple[str | None, str | None]:
             "declare the column with tfr.tensor(…, encoding='npy')" if is_npy else "declare the column as binary",
         )
     with suppress(DecodeError):
-        tensor = parse_tensor_proto(content, expansion=Expansion(_HINT_BYTES, len(content)))
+        tensor = ParsedTensor.parse(content, expansion=Expansion(_HINT_BYTES, len(content)))
         return (
             f"a serialized tensor of {tensor.name} and the shape {tensor.shape}",
             "declare the column with tfr.tensor(…, encoding='tensor_proto')",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.base import MAX_RECORD_BYTES, current
-from tfrecord_io.bytes import Array, Dtype, ParsedTensor, parse_tensor_proto, proto_prefix, serialize_tensor
+from tfrecord_io.bytes import Array, Dtype, ParsedTensor, serialize_tensor
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
     DecodedCells,
     TensorEncoding,
@@ -42,7 +42,7 @@ class TensorProtos(TensorEncoding):
     def encode(self, cells: TensorValues) -> tuple[Array, Array]:
         if cells.element.dtype.kind in "SU":
             return joined([serialize_tensor(cell) for cell in cells_of(cells)])
-        return prepend_headers(cells, lambda shape: proto_prefix(cells.element.name, shape))
+        return prepend_headers(cells, lambda shape: ParsedTensor.prefix(cells.element.name, shape))
 
     def encode_text(self, cells: Sequence[Any]) -> tuple[Array, Array]:
         return joined([serialize_tensor(cell) for cell in cells])
@@ -76,7 +76,7 @@ def _decode_numbers(values: Array, offsets: Array, element: Dtype) -> tuple[Deco
         raise RowFault(0, reason, expected=element.name, got=first.name)
     size = first.values.nbytes
     decoded = cells_of_one_header(
-        values, offsets, header=proto_prefix(first.name, first.shape), size=size, shape=first.shape
+        values, offsets, header=ParsedTensor.prefix(first.name, first.shape), size=size, shape=first.shape
     )
     is_misread = decoded is not None and first.name == "bool" and decoded.data.max(initial=0) > 1  # not a tensor
     if decoded is not None and not is_misread:
@@ -109,7 +109,7 @@ def _number_tensor(row: int, offsets: Array, values: Array, name: str | None) ->
 
 def _parse_tensor(row: int, offsets: Array, values: Array, name: str | None) -> ParsedTensor:
     try:
-        return parse_tensor_proto(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name, current())
+        return ParsedTensor.parse(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name, current())
     except DecodeError as error:
         fault = RowFault(row, error.reason, expected=error.expected, got=error.got, hint=error.advice)
         fault.of_memory = error.of_memory

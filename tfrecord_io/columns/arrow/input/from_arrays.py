@@ -27,11 +27,10 @@ from tfrecord_io.bytes import (
     MAX_RECORD_BYTES,
     Dtype,
     GatheredValues,
+    Kind,
     check_nesting_level,
-    gather_objects,
     has_inner,
     holds_masked,
-    image_advice,
 )
 from tfrecord_io.columns.arrow.buffers import bitmap_of, list_array, variable_width
 from tfrecord_io.columns.arrow.input.tensor_cast import (
@@ -304,7 +303,7 @@ def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
         values = np.fromiter(values, object, len(values))
     if type(values) is not np.ndarray or values.dtype.kind != "O" or values.ndim != 1:
         return False
-    gathered = gather_objects(values, nan_is_missing)
+    gathered = GatheredValues.of_objects(values, nan_is_missing)
     if not isinstance(gathered, GatheredValues):
         return gathered
     dtype, valid, offsets, content, value_offsets = gathered
@@ -679,7 +678,7 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
         reason = f"values of the Python type {types[0]} cannot be stored in a TFRecord"
     else:
         reason = f"values of the Python types {', '.join(types)} are mixed types"
-    advice = (image_advice(cells[0]) if len(types) == 1 else None) or _conversion(name, dtype, _one_type(cells))
+    advice = (Kind.image_advice(cells[0]) if len(types) == 1 else None) or _conversion(name, dtype, _one_type(cells))
     return EncodeError(reason, feature=name, hint=advice)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import MIB, Expansion, MessageType, and_more, counted, ordered
-from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FieldValues, Frames, get_engine, wire_reason
+from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FieldValues, Frames, get_engine
 from tfrecord_io.columns.arrow.buffers import bitmap_buffer, bitmap_of, list_array, offsets_of, scatter, variable_width
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder, batch_of
 from tfrecord_io.columns.arrow.messages.message_tree import JSON, TIMES, MessageField, MessageNode, Scalar, message_tree
@@ -137,7 +137,7 @@ class MessageReader:
         extents = Frames(parts.starts, parts.lengths, 0)
         result, fault = self._engine.message_fields(self._data, extents, parts.rows, node.forms)
         if fault is not None:
-            reason, feature = wire_reason(fault, "field" if path else "payload"), path.rstrip(".") or None
+            reason, feature = fault.wire_reason("field" if path else "payload"), path.rstrip(".") or None
             raise RowFault(int(parts.rows[fault.record]), reason, feature=feature, expected=node.name)
         for number, count in result.unknown.items():
             self.unknown[f"{path}{number}"] += count

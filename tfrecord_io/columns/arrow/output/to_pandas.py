@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.base import cpu_count
-from tfrecord_io.bytes import Array, NumberColumn, join_numbers
+from tfrecord_io.bytes import Array, NumberColumn
 from tfrecord_io.columns.arrow.buffers import list_lengths, offsets_of, replace_columns, struct_fields
 from tfrecord_io.columns.arrow.casts import one_dictionary
 from tfrecord_io.columns.arrow.output.to_numpy import (
@@ -581,7 +581,7 @@ def _masked_integers(table: pa.Table, description: Mapping[str, Any]) -> dict[in
             continue
         values, missing = np.empty(shape, type_.to_pandas_dtype()), np.empty(shape, np.bool_)
         numbers = list(map(NumberColumn, range(len(numbers_of_type)), values, missing))
-        join_numbers(table.select(numbers_of_type).to_batches(), numbers, cpu_count())
+        NumberColumn.join(table.select(numbers_of_type).to_batches(), numbers, cpu_count())
         for at, column in zip(numbers_of_type, numbers, strict=True):
             series[at] = pd.Series(pd.arrays.IntegerArray(column.values, column.missing), copy=False)
     return series
