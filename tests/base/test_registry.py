@@ -31,11 +31,10 @@ from tfrecord_io.base.libraries import ADAPTERS, Adapter
 from tfrecord_io.base.options import Options, ReadOptions
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.base.public_names import SHOWN_IN, public_names
-from tfrecord_io.base.registry import RECORD_SUFFIXES, Registry
+from tfrecord_io.base.registry import RECORD_SUFFIXES, Registry, needs
 from tfrecord_io.bytes.compression import CODECS, Codec
 from tfrecord_io.bytes.format.format_registry import FORMATS
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS
-from tfrecord_io.errors import needs
 
 ROOT = Path(__file__).parents[2]
 CIRCLE = Shape(name="circle", aliases=("round",), suffixes=(".o", ".circle"))

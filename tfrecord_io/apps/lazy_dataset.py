@@ -33,10 +33,10 @@ from tfrecord_io.base import (
     check_integer,
     check_keywords,
     counted,
+    printable,
     unknown_attribute,
 )
 from tfrecord_io.columns import export_stream, open_input
-from tfrecord_io.errors import printable
 from tfrecord_io.read import (
     PIECE_BYTES,
     Explanation,

@@ -23,6 +23,10 @@ _HOMES = {
     "NotCopied": "closing",  # Refuses to be pickled and copied
     "quiet_at_exit": "closing",  # Decorate `__del__`
     "Shared": "closing",  # Threads take turns, under `_lock`
+    "add_remark": "closing",  # Append a clause to the message of an error
+    "undo_after": "closing",  # Remove partial output after an error, which stays the one raised
+    "Published": "closing",  # A remark on an error, that what was written can be read all the same
+    "Unconfirmed": "closing",  # A remark that written data may be lost at a loss of power
     "LINE_WIDTH": "display",  # characters in another line
     "SHOWN_ITEMS": "display",  # How many items a message lists before it counts the others
     "and_more": "display",  # The end of a list of which `count` items are not shown
@@ -41,6 +45,13 @@ _HOMES = {
     "short_tensor": "display",  # Show nested lists as a tensor
     "Summary": "display",  # Content of a report
     "tensor_text": "display",  # As `short_tensor`, of the first values
+    "printable": "display",  # Hide the secrets of URLs, escape control characters and shorten
+    "warn": "display",  # Warn at the line of the caller outside this package
+    "for_cli": "display",  # Give an error or a warning of Python the message that the command shows
+    "hide_secrets": "display",  # Hide passwords, signatures and tokens in URLs
+    "secret_url": "display",  # The filename for an OSError, whose secrets no message shows
+    "caller_line": "display",  # The file and line of the caller outside this package
+    "within_message_limit": "display",  # Hide the secrets of URLs in a message, and shorten it
     "Adapter": "libraries",  # A library, and the calls that it is used by
     "added_method": "libraries",  # The function that an adapter of another package makes a method of datasets, or None
     "PluginMethod": "libraries",  # A method of datasets that the adapter of a plugin has
@@ -80,6 +91,9 @@ _HOMES = {
     "receive_in_reader": "options.on_damage",  # Receive the regions of a reader, which are in its own report
     "takes_all": "options.on_damage",  # True for each ``on_error``
     "without_report": "options.on_damage",  # True for each ``on_error`` that needs no report
+    "ON_ERROR": "options.on_damage",  # What to do about damage
+    "ON_ERROR_CLI": "options.on_damage",  # The same in the words of the command
+    "SALVAGE": "options.on_damage",  # How to keep the intact records
     "BY_FUNCTION": "options.operators",  # Operators by the function of Arrow that evaluates each
     "BY_SYMBOL": "options.operators",  # Operators by their symbol in a condition
     "MIRRORED": "options.operators",  # The operator with swapped sides, as < for >
@@ -135,5 +149,7 @@ _HOMES = {
     "other_points": "registry",  # Points of other packages, in the order of their names
     "own_points": "registry",  # Points of the plugins of this package
     "Registry": "registry",  # Rows of one class, by name, alias and suffix
+    "needs": "registry",  # Turn the ImportError of an import into one that names the extra
+    "missing_error": "registry",  # The error of `needs` for an import that has failed
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

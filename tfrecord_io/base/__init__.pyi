@@ -14,27 +14,38 @@ from tfrecord_io.base.background import start_in_background as start_in_backgrou
 from tfrecord_io.base.closing import Closing as Closing
 from tfrecord_io.base.closing import ConsumedOnce as ConsumedOnce
 from tfrecord_io.base.closing import NotCopied as NotCopied
+from tfrecord_io.base.closing import Published as Published
 from tfrecord_io.base.closing import Shared as Shared
+from tfrecord_io.base.closing import Unconfirmed as Unconfirmed
+from tfrecord_io.base.closing import add_remark as add_remark
 from tfrecord_io.base.closing import cached_property as cached_property
 from tfrecord_io.base.closing import quiet_at_exit as quiet_at_exit
+from tfrecord_io.base.closing import undo_after as undo_after
 from tfrecord_io.base.display import LINE_WIDTH as LINE_WIDTH
 from tfrecord_io.base.display import SHOWN_ITEMS as SHOWN_ITEMS
 from tfrecord_io.base.display import Report as Report
 from tfrecord_io.base.display import Summary as Summary
 from tfrecord_io.base.display import and_more as and_more
 from tfrecord_io.base.display import byte_size as byte_size
+from tfrecord_io.base.display import caller_line as caller_line
 from tfrecord_io.base.display import column_list as column_list
 from tfrecord_io.base.display import counted as counted
 from tfrecord_io.base.display import did_you_mean as did_you_mean
 from tfrecord_io.base.display import error_dict as error_dict
+from tfrecord_io.base.display import for_cli as for_cli
+from tfrecord_io.base.display import hide_secrets as hide_secrets
 from tfrecord_io.base.display import name_advice as name_advice
 from tfrecord_io.base.display import plain_table as plain_table
+from tfrecord_io.base.display import printable as printable
 from tfrecord_io.base.display import ranges as ranges
+from tfrecord_io.base.display import secret_url as secret_url
 from tfrecord_io.base.display import shape_ranges as shape_ranges
 from tfrecord_io.base.display import short as short
 from tfrecord_io.base.display import short_list as short_list
 from tfrecord_io.base.display import short_tensor as short_tensor
 from tfrecord_io.base.display import tensor_text as tensor_text
+from tfrecord_io.base.display import warn as warn
+from tfrecord_io.base.display import within_message_limit as within_message_limit
 from tfrecord_io.base.libraries import Adapter as Adapter
 from tfrecord_io.base.libraries import PluginMethod as PluginMethod
 from tfrecord_io.base.libraries import added_method as added_method
@@ -66,6 +77,9 @@ from tfrecord_io.base.options.limits import Expansion as Expansion
 from tfrecord_io.base.options.limits import Limits as Limits
 from tfrecord_io.base.options.limits import current as current
 from tfrecord_io.base.options.limits import too_large as too_large
+from tfrecord_io.base.options.on_damage import ON_ERROR as ON_ERROR
+from tfrecord_io.base.options.on_damage import ON_ERROR_CLI as ON_ERROR_CLI
+from tfrecord_io.base.options.on_damage import SALVAGE as SALVAGE
 from tfrecord_io.base.options.on_damage import Collect as Collect
 from tfrecord_io.base.options.on_damage import Inspect as Inspect
 from tfrecord_io.base.options.on_damage import checked_on_error as checked_on_error
@@ -127,6 +141,8 @@ from tfrecord_io.base.registry import Registry as Registry
 from tfrecord_io.base.registry import find_point as find_point
 from tfrecord_io.base.registry import listed as listed
 from tfrecord_io.base.registry import load_point as load_point
+from tfrecord_io.base.registry import missing_error as missing_error
+from tfrecord_io.base.registry import needs as needs
 from tfrecord_io.base.registry import other_points as other_points
 from tfrecord_io.base.registry import own_points as own_points
 
@@ -177,6 +193,8 @@ __all__ = [
     "NumberOptions",
     "OF_PLAIN_FILES",
     "OF_SELECTION",
+    "ON_ERROR",
+    "ON_ERROR_CLI",
     "OPERATORS",
     "Operand",
     "Operator",
@@ -184,6 +202,7 @@ __all__ = [
     "Ordered",
     "PluginMethod",
     "ProgressMeter",
+    "Published",
     "RATIO",
     "RECORD_SUFFIXES",
     "REFUSED",
@@ -193,6 +212,7 @@ __all__ = [
     "Report",
     "ReportOptions",
     "RepresentationOptions",
+    "SALVAGE",
     "SCHEMAS",
     "SHOWN_ITEMS",
     "SalvageOptions",
@@ -206,15 +226,18 @@ __all__ = [
     "TFDS_INFO",
     "Task",
     "TransferOptions",
+    "Unconfirmed",
     "WAIT_SECONDS",
     "WRITTEN_SUFFIXES",
     "WorkerPool",
     "WriteOptions",
+    "add_remark",
     "added_method",
     "and_more",
     "attach",
     "byte_size",
     "cached_property",
+    "caller_line",
     "check_choice",
     "check_integer",
     "check_keywords",
@@ -230,12 +253,16 @@ __all__ = [
     "did_you_mean",
     "error_dict",
     "find_point",
+    "for_cli",
+    "hide_secrets",
     "listed",
     "load_point",
     "logger",
     "meant_keywords",
+    "missing_error",
     "name_advice",
     "names_of",
+    "needs",
     "on_damage",
     "ordered",
     "other_points",
@@ -243,11 +270,13 @@ __all__ = [
     "parse_filters",
     "plain_record_type",
     "plain_table",
+    "printable",
     "quiet_at_exit",
     "raise_error",
     "ranges",
     "receive_in_reader",
     "refuse_matrices",
+    "secret_url",
     "separate_filesystem",
     "shape_ranges",
     "short",
@@ -258,6 +287,9 @@ __all__ = [
     "takes_payloads",
     "tensor_text",
     "too_large",
+    "undo_after",
     "unknown_attribute",
+    "warn",
+    "within_message_limit",
     "without_report",
 ]

@@ -16,13 +16,17 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
 from operator import attrgetter
 from threading import RLock
-from typing import Any, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 
-from tfrecord_io.errors import MissingDependencyError, printable, warn
+from tfrecord_io.base.display import printable, warn
+
+if TYPE_CHECKING:
+    from tfrecord_io.errors import MissingDependencyError
 
 PACKAGE = "tfrecord_io"
 ADAPTERS, COMMANDS, FORMATS, FRAMES, NAMES, SCHEMAS = (
@@ -101,6 +105,8 @@ class Point(NamedTuple):
 
         MissingDependencyError if it is of a plugin of this package that was removed from the installation.
         """
+        from tfrecord_io.errors import MissingDependencyError  # not at the top: it imports this room
+
         try:
             module, _, names = self.value.partition("[")[0].strip().partition(":")  # without extras
             target: Any = import_module(module)
@@ -308,6 +314,8 @@ class Registry(Generic[R]):
 
     def _load(self, points: list[Point]) -> tuple[tuple[R, ...], list[str]]:
         """Add the rows of points; return the rows, and a warning for each point left out."""
+        from tfrecord_io.errors import MissingDependencyError  # not at the top: it imports this room
+
         rows, left_out = [], []
         for point in points:
             try:
@@ -345,3 +353,61 @@ def listed(word: str, *names: str) -> str:
     'circle, square and heart'
     """
     return f" {word} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+@contextmanager
+def needs(
+    extra: str,
+    what: str = "",
+    *,
+    requirement: str = "",
+    hint: str = "",
+    hint_cli: str = "",
+    path: str | None = None,
+    feature: str | None = None,
+) -> Iterator[None]:
+    """Turn the ImportError of an import in its block into one that names the extra which installs the library.
+
+    `what` needs the library, if that is not the caller as a whole; `requirement` is installed instead of an extra of
+    this package. The hints are other ways out, besides the installation.
+
+    >>> with needs("polars"):
+    ...     import absent_module
+    Traceback (most recent call last):
+    tfrecord_io.errors.MissingDependencyError: absent_module cannot be imported (No module named 'absent_module'); ...
+    """
+    from tfrecord_io.errors import MissingDependencyError  # not at the top: it imports this room
+
+    try:
+        yield
+    except MissingDependencyError:  # of what is imported
+        raise
+    except ImportError as error:
+        raise missing_error(
+            error, extra, what, requirement=requirement, hint=hint, hint_cli=hint_cli, path=path, feature=feature
+        ) from error
+
+
+def missing_error(
+    error: ImportError,
+    extra: str,
+    what: str = "",
+    *,
+    requirement: str = "",
+    hint: str = "",
+    hint_cli: str = "",
+    path: str | None = None,
+    feature: str | None = None,
+) -> MissingDependencyError:
+    """The error of `needs` for an import that has failed."""
+    from tfrecord_io.errors import MissingDependencyError  # not at the top: it imports this room
+
+    name = error.name or getattr(error.__cause__, "name", None) or requirement or extra
+    library = name.partition(".")[0]
+    reason = f"{what} needs {library}, which cannot be imported" if what else f"{library} cannot be imported"
+    of_extra = f"[{extra.replace('_', '-')}]"
+    install = f"pip install '{requirement or PACKAGE + of_extra}'"
+    if not requirement:
+        install += f", in a clone '.{of_extra}'"
+    hints = [f"{install}; {other}" if other else install for other in (hint, hint_cli or hint)]
+    return MissingDependencyError(f"{reason} ({error})", path=path, feature=feature, hint=hints[0], hint_cli=hints[1])

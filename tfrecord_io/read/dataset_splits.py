@@ -16,9 +16,9 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import FrameOptions, StorageOptions, counted, did_you_mean
+from tfrecord_io.base import FrameOptions, StorageOptions, counted, did_you_mean, hide_secrets, printable
 from tfrecord_io.bytes import CODECS
-from tfrecord_io.errors import SchemaError, hide_secrets, printable
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs, source_of
 
 if TYPE_CHECKING:

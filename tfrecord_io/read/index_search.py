@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS, counted, logger
+from tfrecord_io.base import LIMITS, counted, logger, printable
 from tfrecord_io.bytes import Array, FrameHeader
 from tfrecord_io.columns import embedded_content, is_glob
-from tfrecord_io.errors import TFRecordError, printable
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is, plan_read

@@ -24,10 +24,11 @@ from tfrecord_io.base import (
     cached_property,
     check_keywords,
     condition_of,
+    printable,
 )
 from tfrecord_io.bytes import Array, Checks, Fault
 from tfrecord_io.columns import BatchBuilder, Columns, PayloadDicts, RecordDicts, RowFault, cell, selectable, to_table
-from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import (

@@ -18,10 +18,20 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import MIB, Expansion, LateTypes, and_more, checked_on_error, unknown_attribute, without_report
+from tfrecord_io.base import (
+    MIB,
+    Expansion,
+    LateTypes,
+    and_more,
+    checked_on_error,
+    printable,
+    unknown_attribute,
+    without_report,
+)
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import BatchBuilder, BatchStream, RowFault, can_unify, to_table, uncommon, value_bytes
-from tfrecord_io.errors import RecordMemoryError, TFRecordError, printable
+from tfrecord_io.errors import TFRecordError
+from tfrecord_io.read.chunks.block_walker import RecordMemoryError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision

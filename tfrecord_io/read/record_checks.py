@@ -24,10 +24,12 @@ from tfrecord_io.base import (
     and_more,
     counted,
     did_you_mean,
+    printable,
+    warn,
 )
 from tfrecord_io.bytes import Plan, RecordCounts, RecordType, Text
 from tfrecord_io.columns import CONTEXT, FEATURE_LIST, BatchStream, Field, Schema, plan_columns
-from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.recovery import SkippedRegions

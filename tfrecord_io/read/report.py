@@ -18,9 +18,9 @@ from operator import itemgetter
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LINE_WIDTH, Report, Summary, byte_size, counted, on_damage
+from tfrecord_io.base import LINE_WIDTH, Report, Summary, byte_size, counted, on_damage, printable, warn
 from tfrecord_io.bytes import Array
-from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError
 from tfrecord_io.read.chunks.recovery import SkippedRegion, SkippedRegions
 from tfrecord_io.store import Source
 

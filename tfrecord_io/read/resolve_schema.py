@@ -18,10 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import ALL, MessageType, ScanOptions, Selection, cached_property, name_advice, takes_payloads
+from tfrecord_io.base import (
+    ALL,
+    MessageType,
+    ScanOptions,
+    Selection,
+    cached_property,
+    name_advice,
+    printable,
+    takes_payloads,
+    warn,
+)
 from tfrecord_io.bytes import SHAPE_SOURCE_KEY, RecordType
 from tfrecord_io.columns import EmbeddedSchema, Field, Projection, Schema, as_stored, is_glob
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA, DecodedChunk
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import (

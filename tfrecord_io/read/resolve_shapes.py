@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ScanOptions, did_you_mean
+from tfrecord_io.base import ScanOptions, did_you_mean, printable
 from tfrecord_io.bytes import ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
 from tfrecord_io.columns import (
     BY_WIRE,
@@ -36,7 +36,7 @@ from tfrecord_io.columns import (
     tensor_type,
     text_of,
 )
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.store import Source
 

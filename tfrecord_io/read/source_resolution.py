@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, overload
 
-from tfrecord_io.base import ALL, FrameOptions, ReadOptions, ScanOptions, Selection
-from tfrecord_io.errors import hide_secrets
+from tfrecord_io.base import ALL, FrameOptions, ReadOptions, ScanOptions, Selection, hide_secrets
 from tfrecord_io.read.call_options import add_path_column, pace_options
 from tfrecord_io.read.dataset_splits import find_sources
 from tfrecord_io.read.resolve_schema import plan_scan

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import Expansion
+from tfrecord_io.base import Expansion, printable
 from tfrecord_io.bytes import ZEROS, Array, Dtype, looks_like
 from tfrecord_io.columns import list_lengths
-from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.errors import DecodeError
 
 SAMPLE_ROWS = 1000
 _MOST_SIZES = 12  # integer features that are tried as sizes

@@ -11,10 +11,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from tfrecord_io.base import ProgressMeter, ScanOptions, ordered
+from tfrecord_io.base import ProgressMeter, ScanOptions, ordered, printable, secret_url
 from tfrecord_io.bytes import CODECS, crc32c
 from tfrecord_io.columns import Observation, Schema, embedded_schema, join_columns, pack, plan_columns, unpack
-from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.read import (
     KnownCounts,
     PartitionColumns,

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ALL, MIB, CopyOptions, ProgressMeter, ScanOptions, WriteOptions, too_large
+from tfrecord_io.base import ALL, MIB, CopyOptions, ProgressMeter, ScanOptions, WriteOptions, printable, too_large, warn
 from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, FrameHeader, Plan, RecordCounts, RecordType, Text, get_engine
 from tfrecord_io.bytes import Frames as Extents
 from tfrecord_io.columns import (
@@ -32,7 +32,7 @@ from tfrecord_io.columns import (
     plain_kind,
     unpack,
 )
-from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read import (
     BlockWalker,
     KnownCounts,

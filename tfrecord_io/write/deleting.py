@@ -28,10 +28,11 @@ from tfrecord_io.base import (
     counted,
     logger,
     ordered,
+    printable,
 )
 from tfrecord_io.bytes import Array, FrameHeader
 from tfrecord_io.columns import embedded_content, field_bytes
-from tfrecord_io.errors import ReplacedError, printable
+from tfrecord_io.errors import ReplacedError
 from tfrecord_io.read import (
     COLUMNS_SUFFIX,
     SUFFIX,

@@ -17,10 +17,10 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.base import WriteOptions
+from tfrecord_io.base import WriteOptions, printable, undo_after
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.columns import EmbeddedSchema, Rounding, empty_batch, lacks_only_values, merge, pack, stored_index
-from tfrecord_io.errors import SchemaError, TFRecordError, printable, undo_after
+from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.store import (
     NO_CONTENT,
     Attempt,

@@ -14,10 +14,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import DEFAULT_STORAGE, Closing, NotCopied, Shared, StorageOptions, counted, logger, too_large
+from tfrecord_io.base import (
+    DEFAULT_STORAGE,
+    Closing,
+    NotCopied,
+    Published,
+    Shared,
+    StorageOptions,
+    add_remark,
+    caller_line,
+    counted,
+    logger,
+    printable,
+    too_large,
+    undo_after,
+)
 from tfrecord_io.bytes import CODECS, MAX_RECORD_BYTES, Array, Checks, FrameHeader, get_engine
 from tfrecord_io.columns import BatchSource, field_bytes
-from tfrecord_io.errors import EncodeError, Published, TFRecordError, add_remark, caller_line, printable, undo_after
+from tfrecord_io.errors import EncodeError, TFRecordError
 from tfrecord_io.store import FileName, LocalFileSystem, Output, OutputFile, is_url, locate, open_output, remove_file
 from tfrecord_io.typing import IndexLike
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import WriteOptions, and_more, cached_property, takes_payloads
+from tfrecord_io.base import WriteOptions, and_more, cached_property, for_cli, printable, takes_payloads, warn
 from tfrecord_io.bytes import Checks, FrameHeader, crc32c, get_engine
 from tfrecord_io.columns import (
     EmbeddedSchema,
@@ -29,7 +29,7 @@ from tfrecord_io.columns import (
     stored_index,
     unpack,
 )
-from tfrecord_io.errors import TFRecordError, for_cli, printable, warn
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.store import (
     MOST_SHARDS,
     Begun,

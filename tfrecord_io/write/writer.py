@@ -34,9 +34,12 @@ from tfrecord_io.base import (
     column_list,
     counted,
     cpu_count,
+    for_cli,
     ordered,
+    printable,
     takes_payloads,
     too_large,
+    warn,
 )
 from tfrecord_io.bytes import ArrowReader, Encoder, Engine, FrameHeader, Layout, PlainForm, PlainValue, get_engine
 from tfrecord_io.columns import (
@@ -73,7 +76,7 @@ from tfrecord_io.columns import (
     value_bytes,
     value_type,
 )
-from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, for_cli, printable, warn
+from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning
 from tfrecord_io.store import check_named, directory_of_folders, is_url, resolve_output
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute

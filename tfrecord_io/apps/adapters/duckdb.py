@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from tfrecord_io.base import BY_FUNCTION, WAIT_SECONDS, Condition, LateTypes, ReadOptions, check_keywords, condition_of
+from tfrecord_io.base import (
+    BY_FUNCTION,
+    WAIT_SECONDS,
+    Condition,
+    LateTypes,
+    ReadOptions,
+    check_keywords,
+    condition_of,
+    needs,
+)
 from tfrecord_io.bytes import FORMATS
 from tfrecord_io.columns import (
     LIST,
@@ -34,7 +43,7 @@ from tfrecord_io.columns import (
     types_within,
     unknown_dtype,
 )
-from tfrecord_io.errors import SchemaError, needs
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import (
     LiveScan,
     Scan,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import ColumnLayout, LateTypes, RepresentationOptions, check_keywords
+from tfrecord_io.base import ColumnLayout, LateTypes, RepresentationOptions, check_keywords, needs
 from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns import (
     RowFault,
@@ -26,7 +26,7 @@ from tfrecord_io.columns import (
     selectable,
     to_rows,
 )
-from tfrecord_io.errors import SchemaError, needs
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import PIECE_BYTES, Reader, RowFaultPolicy, ScanHolder
 from tfrecord_io.rows import ImageColumns, RowSource, TableRepresentation, pad_value, source_of, varies
 from tfrecord_io.typing import Lengths

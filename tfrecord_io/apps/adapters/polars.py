@@ -21,6 +21,7 @@ from tfrecord_io.base import (
     ReadOptions,
     check_keywords,
     condition_of,
+    needs,
 )
 from tfrecord_io.columns import (
     empty_batch,
@@ -32,7 +33,7 @@ from tfrecord_io.columns import (
     types_within,
     unknown_dtype,
 )
-from tfrecord_io.errors import SchemaError, needs
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import (
     LiveScan,
     RowFilter,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
-from tfrecord_io.base import ColumnLayout, LateTypes, check_keywords, refuse_matrices
+from tfrecord_io.base import ColumnLayout, LateTypes, check_keywords, needs, refuse_matrices
 from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns import (
     axes_of,
@@ -23,7 +23,7 @@ from tfrecord_io.columns import (
     leaf_fields,
     offsets_of,
 )
-from tfrecord_io.errors import DecodeError, SchemaError, needs
+from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.read import ScanHolder
 from tfrecord_io.rows import ArrayIterator, BatchForm, ColumnRepresentation, ImageDecoder, RowSource, iterate, varies
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts

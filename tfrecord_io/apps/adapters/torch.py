@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import LateTypes, check_integer, check_keywords, refuse_matrices
-from tfrecord_io.errors import needs
+from tfrecord_io.base import LateTypes, check_integer, check_keywords, needs, refuse_matrices
 from tfrecord_io.read import ScanHolder
 from tfrecord_io.rows import RowSource, iterate, open_by_number
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts

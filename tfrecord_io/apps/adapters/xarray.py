@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LateTypes, ReadOptions, RepresentationOptions, check_keywords
+from tfrecord_io.base import LateTypes, ReadOptions, RepresentationOptions, check_keywords, needs
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
     RECORD,
@@ -25,7 +25,7 @@ from tfrecord_io.columns import (
     empty_table,
     selectable,
 )
-from tfrecord_io.errors import TFRecordError, needs
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import Scan, ScanHolder, count_scan, options_from_call, plan_dataset, read_scan, unwrap_scans
 from tfrecord_io.rows import MASK, ScanLookup, TableRepresentation, slice_columns
 from tfrecord_io.store import Source, codec_of, open_random_access

@@ -17,14 +17,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tfrecord_io.apps.cli.process import echo, interruption, swallowed_interrupt
-from tfrecord_io.base import COMMANDS, logger, meant_keywords, other_points, own_points
-from tfrecord_io.errors import (
-    FeatureNotFoundError,
-    MissingDependencyError,
-    TFRecordError,
-    printable,
-    within_message_limit,
-)
+from tfrecord_io.base import COMMANDS, logger, meant_keywords, other_points, own_points, printable, within_message_limit
+from tfrecord_io.errors import FeatureNotFoundError, MissingDependencyError, TFRecordError
 
 if TYPE_CHECKING:
     from tfrecord_io.apps.tools.file_check_result import FileCheck

@@ -25,8 +25,7 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import echo, output_path
-from tfrecord_io.base import Inspect, counted, on_damage
-from tfrecord_io.errors import printable
+from tfrecord_io.base import Inspect, counted, on_damage, printable
 from tfrecord_io.typing import FileMode
 
 _OF_RECORDS = ("columns", "record_type", "compression", "on_error", "filters")

@@ -29,9 +29,8 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import output_path
-from tfrecord_io.base import counted, listed, names_of, plain_table, takes_all
+from tfrecord_io.base import counted, listed, names_of, plain_table, printable, takes_all
 from tfrecord_io.bytes import FORMATS, Format
-from tfrecord_io.errors import printable
 
 _SIDES = ("source", "target")
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.apps.cli.process import echo, has_unicode
-from tfrecord_io.base import short, short_tensor
+from tfrecord_io.base import printable, short, short_tensor
 from tfrecord_io.columns import (
     element_and_shape,
     is_any_tensor,
@@ -24,7 +24,6 @@ from tfrecord_io.columns import (
     short_type_name,
     shown_type,
 )
-from tfrecord_io.errors import printable
 from tfrecord_io.read import FileIndex
 
 MAX_COLUMNS = 8  # a table with more columns than this is transposed

@@ -29,15 +29,16 @@ from tfrecord_io.base import (
     check_keywords,
     checked_on_error,
     did_you_mean,
+    for_cli,
     listed,
     on_damage,
     ordered,
+    printable,
     raise_error,
     receive_in_reader,
 )
 from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.columns import Projection, Schema
-from tfrecord_io.errors import for_cli, printable
 from tfrecord_io.read import (
     Reader,
     Scan,

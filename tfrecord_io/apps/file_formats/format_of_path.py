@@ -7,9 +7,9 @@ import glob
 import re
 from collections.abc import Sequence
 
-from tfrecord_io.base import StorageOptions, TransferOptions, check_choice
+from tfrecord_io.base import StorageOptions, TransferOptions, check_choice, for_cli, printable, secret_url, warn
 from tfrecord_io.bytes import FORMATS, Format
-from tfrecord_io.errors import CorruptRecordError, for_cli, printable, secret_url, warn
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read import tfds_format
 from tfrecord_io.store import (
     Entry,

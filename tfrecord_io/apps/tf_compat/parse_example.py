@@ -18,7 +18,7 @@ import numpy as np
 
 from tfrecord_io.apps.tf_compat.feature_values import Batch, FeatureValues, decode
 from tfrecord_io.apps.tf_compat.row_partitions import row_lengths
-from tfrecord_io.base import DEFAULT_LIMITS, Expansion, Limits, check_keywords
+from tfrecord_io.base import DEFAULT_LIMITS, Expansion, Limits, check_keywords, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
     Feature,
@@ -32,7 +32,7 @@ from tfrecord_io.columns import (
     as_description,
     fixed_part,
 )
-from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
 
 Parsed = Any
 """An ndarray, a SparseTensor or a RaggedTensor; of a single record also a NumPy scalar or bytes."""

@@ -16,9 +16,10 @@ from tfrecord_io.base import (
     counted,
     logger,
     ordered,
+    printable,
 )
 from tfrecord_io.bytes import Checks
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read import (
     SUFFIX,
     FileIndex,

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tfrecord_io.base import ReadOptions, Report, Summary, byte_size, check_keywords, counted
+from tfrecord_io.base import ReadOptions, Report, Summary, byte_size, check_keywords, counted, printable
 from tfrecord_io.columns import logical_name, shown_type
-from tfrecord_io.errors import printable
 from tfrecord_io.read import Files, Reader, RecordFile, first_contents, options_from_call, plan_scan, unite_embedded
 from tfrecord_io.store import SourcePrefetcher, metadata_of, total
 from tfrecord_io.typing import FilesLike, StorageLike

@@ -17,11 +17,13 @@ from tfrecord_io.base import (
     Report,
     SalvageOptions,
     Summary,
+    add_remark,
     byte_size,
     check_keywords,
     counted,
+    printable,
 )
-from tfrecord_io.errors import CorruptRecordError, add_remark, printable
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read import SkippedRegion, options_from_call, regions_table, whole_files
 from tfrecord_io.store import check_outside, is_dangling, open_output, resolve_inputs, total
 from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset

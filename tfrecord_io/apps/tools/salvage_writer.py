@@ -19,6 +19,7 @@ from tfrecord_io.base import (
     SalvageOptions,
     ScanOptions,
     StorageOptions,
+    printable,
 )
 from tfrecord_io.bytes import CODECS, Fault, FrameHeader, Plan, RecordType, get_engine
 from tfrecord_io.columns import (
@@ -36,7 +37,6 @@ from tfrecord_io.errors import (
     DecodeError,
     SchemaError,
     TFRecordError,
-    printable,
 )
 from tfrecord_io.read import (
     MOST_REGIONS,

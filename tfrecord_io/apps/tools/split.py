@@ -18,9 +18,8 @@ from tfrecord_io.apps.tools.split_assignment import (
     stratified_labels,
     value_labels,
 )
-from tfrecord_io.base import CopyOptions, check_integer, check_keywords, counted
+from tfrecord_io.base import CopyOptions, check_integer, check_keywords, counted, for_cli
 from tfrecord_io.bytes import CODECS, Array
-from tfrecord_io.errors import for_cli
 from tfrecord_io.read import options_from_call
 from tfrecord_io.store import FileName, ShardName, ShardSpec, check_writable, locate, new_parent
 from tfrecord_io.typing import (

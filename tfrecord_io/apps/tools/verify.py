@@ -30,19 +30,13 @@ from tfrecord_io.base import (
     check_choice,
     check_keywords,
     counted,
+    hide_secrets,
     ordered,
+    printable,
 )
 from tfrecord_io.bytes import Kind, RecordType
 from tfrecord_io.columns import EmbeddedSchema, merge
-from tfrecord_io.errors import (
-    CorruptRecordError,
-    FeatureTypeError,
-    ReplacedError,
-    SchemaError,
-    TFRecordError,
-    hide_secrets,
-    printable,
-)
+from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, ReplacedError, SchemaError, TFRecordError
 from tfrecord_io.read import datasets_in, find_indexes, options_from_call, regions_table, resolve_sources, whole_files
 from tfrecord_io.store import BLOCK_BYTES, ShardName, Source, total
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, RecordTypeName, StorageLike, Unset

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.base.closing import cached_property
+from tfrecord_io.base.display import printable
 from tfrecord_io.base.options.operators import BY_FUNCTION, BY_SYMBOL, MIRRORED, OPERATORS, Operand, Operator
-from tfrecord_io.errors import printable
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc

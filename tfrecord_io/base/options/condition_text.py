@@ -9,8 +9,8 @@ from datetime import date, datetime
 from itertools import islice, product
 from typing import Any
 
+from tfrecord_io.base.display import printable
 from tfrecord_io.base.options.operators import BY_SYMBOL, NAMES, Operand, Operator
-from tfrecord_io.errors import printable
 
 Term = tuple[str, str, Any]
 Alternatives = list[list["Term | Alternatives"]]  # of each all parts hold; those in parentheses are lists again

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base.display import printable
 from tfrecord_io.base.options.condition import Condition
 from tfrecord_io.base.options.condition_text import Alternatives, Term, parse_alternatives
 from tfrecord_io.base.options.operators import BY_SYMBOL, NAMES, Operand, Operator
-from tfrecord_io.errors import printable
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc

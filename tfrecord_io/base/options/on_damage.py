@@ -10,7 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from tfrecord_io.errors import FeatureTypeError, TFRecordError, for_cli
+from tfrecord_io.base.display import for_cli
+from tfrecord_io.errors import FeatureTypeError, TFRecordError
+
+# What to do about damage.
+SALVAGE = "keep the intact records with tfr.salvage(path, target)"
+SALVAGE_CLI = "keep the intact records with tfr salvage SOURCE TARGET"
+ON_ERROR = f"see on_error=, or {SALVAGE}"
+ON_ERROR_CLI = f"see --on-error, or {SALVAGE_CLI}"
 
 
 class OnDamage(ABC):

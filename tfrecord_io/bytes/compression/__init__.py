@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tfrecord_io.base import Registry
+from tfrecord_io.base import Registry, for_cli
 from tfrecord_io.bytes.compression.codec import Codec
 from tfrecord_io.bytes.compression.stream import Raw, Stream, open_decompressed
 from tfrecord_io.bytes.format.framing import FrameHeader
-from tfrecord_io.errors import for_cli
 
 __all__ = ["CODECS", "Codec", "Codecs", "Raw", "Stream", "open_decompressed"]
 

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from tfrecord_io.base import MAX_RECORD_BYTES
+from tfrecord_io.base import MAX_RECORD_BYTES, ON_ERROR, ON_ERROR_CLI, printable
 from tfrecord_io.bytes.format.companions import ShapeSource
 from tfrecord_io.bytes.format.feature_types import Kind, Layout, RecordType, Text
 from tfrecord_io.bytes.format.framing import FrameHeader, wrong_checksums
 from tfrecord_io.errors import (
-    ON_ERROR,
-    ON_ERROR_CLI,
     CorruptRecordError,
     DecodeError,
     FeatureNotFoundError,
@@ -24,7 +22,6 @@ from tfrecord_io.errors import (
     SchemaError,
     TFRecordError,
     TruncatedRecordError,
-    printable,
 )
 
 TFRECORD, EXAMPLE = "TFRecord", "Example"  # what errors state as expected

@@ -18,8 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base import needs, printable
 from tfrecord_io.bytes.format.feature_types import Kind
-from tfrecord_io.errors import SchemaError, needs, printable
+from tfrecord_io.errors import SchemaError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -24,11 +24,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import BY_FUNCTION, MIRRORED, Condition, Operand, Operator
+from tfrecord_io.base import BY_FUNCTION, MIRRORED, Condition, Operand, Operator, printable
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.type_names import short_type_name
 from tfrecord_io.columns.schema.types import EXTENSIONS, is_bytes, is_list_like, is_text, is_value_extension
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 
 _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
 

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import SHAPE_SOURCE_KEY, Array, Dtype, ShapeSource
 from tfrecord_io.columns.schema.column_features import (
     ENCODING_KEY,
@@ -48,7 +49,7 @@ from tfrecord_io.columns.schema.types import (
     refuse_deep,
     store_bools_as_bytes,
 )
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 
 # What conversions raise for a value or a text that does not fit a type.
 CONVERSION_ERRORS = (

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import check_keywords
+from tfrecord_io.base import check_keywords, printable
 from tfrecord_io.bytes import Dtype, ShapeSource
 from tfrecord_io.columns.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW, as_shape, fixed_part, size_of
 from tfrecord_io.columns.schema.field import Field
@@ -28,7 +28,7 @@ from tfrecord_io.columns.schema.tensor_types import (
 )
 from tfrecord_io.columns.schema.type_names import as_arrow_type, marked_tensor, type_from_name, type_name
 from tfrecord_io.columns.schema.types import is_list_like
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.typing import ImageFit, ImageLayout, ImageResample
 
 

@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tfrecord_io.base import LINE_WIDTH, Summary, check_keywords, counted
+from tfrecord_io.base import LINE_WIDTH, Summary, check_keywords, counted, printable
 from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST, LIST
 from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.inferred_type import KindCount, RecordRef
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor
-from tfrecord_io.errors import printable
 
 
 class Evidence(NamedTuple):

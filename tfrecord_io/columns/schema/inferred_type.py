@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import Kind, Layout
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 
 
 class RecordRef(NamedTuple):

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import SCHEMAS, Options, Summary, check_keywords, counted, load_point, name_advice
+from tfrecord_io.base import SCHEMAS, Options, Summary, check_keywords, counted, load_point, name_advice, printable
 from tfrecord_io.columns.schema.field import CONTEXT, Field, check_columns
-from tfrecord_io.errors import FeatureNotFoundError, printable
+from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.typing import OpenedDataset, Path, SchemaLike, StorageLike
 
 

@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import did_you_mean
+from tfrecord_io.base import did_you_mean, printable
 from tfrecord_io.bytes import Dtype
 from tfrecord_io.columns.schema.tensor_types import (
     Shape,
@@ -27,7 +27,7 @@ from tfrecord_io.columns.schema.tensor_types import (
     variable_shape_tensor,
 )
 from tfrecord_io.columns.schema.types import is_text
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 
 _SUMMARY_COLUMNS = 6
 _SYNONYMS: dict[str, pa.DataType] = {

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tfrecord_io.base import LateTypes, WriteOptions
+from tfrecord_io.base import LateTypes, WriteOptions, needs
 from tfrecord_io.columns import refuse_unknown_dtypes, types_within
-from tfrecord_io.errors import EncodeError, needs
+from tfrecord_io.errors import EncodeError
 from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder, unwrap_scans
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write import DistributedWriter, WriteReport

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LateTypes, WriteOptions
+from tfrecord_io.base import LateTypes, WriteOptions, needs
 from tfrecord_io.columns import empty_batch, refuse_unknown_dtypes
-from tfrecord_io.errors import EncodeError, needs
+from tfrecord_io.errors import EncodeError
 from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder, read_scan, unwrap_scans
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write import DistributedWriter, WriteReport, WrittenPart

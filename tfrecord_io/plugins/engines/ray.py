@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import Condition, LateTypes, WriteOptions, condition_of
+from tfrecord_io.base import Condition, LateTypes, WriteOptions, condition_of, needs
 from tfrecord_io.columns import COMPARISONS, empty_table, fill_in_types, lacks_type, open_input, refuse_unknown_dtypes
-from tfrecord_io.errors import EncodeError, needs
+from tfrecord_io.errors import EncodeError
 from tfrecord_io.read import PIECE_BYTES, Scan, ScanHolder, open_scan, unwrap_scans
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write import DistributedWriter, WriteReport, WrittenPart

@@ -5,8 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import LateTypes, check_keywords
-from tfrecord_io.errors import needs
+from tfrecord_io.base import LateTypes, check_keywords, needs
 from tfrecord_io.read import Scan, ScanHolder, unwrap_scans
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.readwriter import DataFrameWriter  # not that of Spark Connect, whose server has the session
 from pyspark.sql.types import UserDefinedType
 
-from tfrecord_io.base import ReadOptions, WriteOptions
+from tfrecord_io.base import ReadOptions, WriteOptions, printable, warn
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
     Schema,
@@ -40,7 +40,7 @@ from tfrecord_io.columns import (
     offsets_of,
     tensor_cast,
 )
-from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning
 from tfrecord_io.read import PIECE_BYTES, Scan, open_scan, plan_dataset
 from tfrecord_io.store import ShardSpec
 from tfrecord_io.write import DistributedWriter, WrittenPart, check_columns

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from tfrecord_io.base import ProgressMeter, ReadOptions, Report, Summary, byte_size, check_keywords, counted
-from tfrecord_io.errors import printable
+from tfrecord_io.base import ProgressMeter, ReadOptions, Report, Summary, byte_size, check_keywords, counted, printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
 from tfrecord_io.plugins.report.number_statistics import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits

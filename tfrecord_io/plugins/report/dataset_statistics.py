@@ -19,6 +19,7 @@ from tfrecord_io.base import (
     ReadOptions,
     ScanOptions,
     Selection,
+    hide_secrets,
     plain_record_type,
     short,
 )
@@ -37,7 +38,7 @@ from tfrecord_io.columns import (
     to_cells,
     value_type,
 )
-from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
+from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.media import Gallery, Row, galleries
 from tfrecord_io.plugins.report.number_statistics import Reservoir, SampleLimits, SampleReader, Sampling

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import byte_size, counted, shape_ranges, short
+from tfrecord_io.base import byte_size, counted, printable, shape_ranges, short
 from tfrecord_io.columns import temporal_value
-from tfrecord_io.errors import printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics
 from tfrecord_io.plugins.report.drift import FeatureDrift
 from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, convert_to_one_unit, nanoseconds_of

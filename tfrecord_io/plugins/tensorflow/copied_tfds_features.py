@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tfrecord_io.base import printable, warn
 from tfrecord_io.columns import FEATURES, read_info
-from tfrecord_io.errors import printable, warn
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.read import Reader, Scan, sidecar_schema, split_folders, unwrap_scans
 from tfrecord_io.store import Directory

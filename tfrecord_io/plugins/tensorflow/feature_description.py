@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import Kind
 from tfrecord_io.columns import (
     CONTEXT,
@@ -49,7 +50,7 @@ from tfrecord_io.columns import (
     tensor_value_type,
     value_type,
 )
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 
 _TYPES = {"int64": pa.int64(), "float32": pa.float32(), "string": pa.binary()}
 

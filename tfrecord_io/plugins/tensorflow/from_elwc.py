@@ -22,10 +22,12 @@ from tfrecord_io.base import (
     check_choice,
     check_keywords,
     checked_on_error,
+    for_cli,
+    printable,
 )
 from tfrecord_io.bytes import Array, Engine, Fault, FrameHeader, Frames, Plan, RecordType, get_engine
 from tfrecord_io.columns import Projection
-from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, for_cli, printable
+from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.read import (
     BlockWalker,

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import Dtype
 from tfrecord_io.columns import BOXES_KEY, CONTEXT, FEATURES, VALUES, Composite, Field, Shape, check_names, type_name
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import Directory
 
 CLASS_LABELS = ("codes", "names")

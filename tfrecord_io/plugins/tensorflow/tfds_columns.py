@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
     CHANNELS,
@@ -35,7 +36,7 @@ from tfrecord_io.columns import (
     offsets_of,
     tensors_of,
 )
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import has_least
 from tfrecord_io.store import check_class_names

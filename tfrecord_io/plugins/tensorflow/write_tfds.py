@@ -13,9 +13,17 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import ExportOptions, StorageOptions, WriteOptions, check_integer, check_keywords, check_mode
+from tfrecord_io.base import (
+    ExportOptions,
+    StorageOptions,
+    WriteOptions,
+    check_integer,
+    check_keywords,
+    check_mode,
+    printable,
+)
 from tfrecord_io.columns import FEATURES, FILE_NAME, INFO, BatchSource, TfdsInfo, empty_batch, open_input, read_info
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns

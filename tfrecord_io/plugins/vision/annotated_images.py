@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import AnnotationOptions, StorageOptions, on_damage
+from tfrecord_io.base import AnnotationOptions, StorageOptions, for_cli, on_damage, printable, warn
 from tfrecord_io.columns import (
     EXIF_FIRST,
     IMAGE_FORMATS,
@@ -32,7 +32,7 @@ from tfrecord_io.columns import (
     png_chunks,
     row_batches,
 )
-from tfrecord_io.errors import DecodeError, SchemaError, for_cli, printable, warn
+from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
 from tfrecord_io.store import (
     Entry,

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ExportOptions
+from tfrecord_io.base import ExportOptions, printable, warn
 from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns import ImageHeader, Projection, image_header
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
 from tfrecord_io.plugins.vision.annotated_images import FRACTIONS, LABEL, OBJECT, StatedClass, classes_of, is_fraction
 from tfrecord_io.plugins.vision.to_folder import (
     file_suffix,

@@ -21,18 +21,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import MIB, ExportOptions, check_integer, counted
+from tfrecord_io.base import MIB, ExportOptions, check_integer, counted, printable, warn
 from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns import ImageForm, RowFault, image_header, int64_array, is_bytes, is_number, is_text
-from tfrecord_io.errors import (
-    DecodeError,
-    EncodeError,
-    FeatureNotFoundError,
-    SchemaError,
-    SchemaWarning,
-    printable,
-    warn,
-)
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning
 from tfrecord_io.read import RECORD, STEP, explode, open_path, options_from_call, step_columns
 from tfrecord_io.rows import PixelReader
 from tfrecord_io.store import NewFolder, is_url, new_folder

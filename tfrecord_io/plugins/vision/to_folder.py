@@ -20,10 +20,10 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import OpenWriter, refuse_types
-from tfrecord_io.base import ExportOptions, ReadOptions, check_keywords, ordered
+from tfrecord_io.base import ExportOptions, ReadOptions, check_keywords, ordered, printable, warn
 from tfrecord_io.bytes import FORMATS, IMAGES, TIFF_MAGIC, Format
 from tfrecord_io.columns import Projection, RawImages, RowFault, declaration, is_bytes, short_type_name
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, warn
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.read import Reader, open_path, options_from_call, plan_source, unwrap_scans
 from tfrecord_io.store import (
     IMAGE_SUFFIXES,

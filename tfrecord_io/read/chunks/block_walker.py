@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from tfrecord_io.base import FrameOptions
+from tfrecord_io.base import FrameOptions, printable
 from tfrecord_io.bytes import (
     MAX_RECORD_BYTES,
     Checks,
@@ -31,7 +31,7 @@ from tfrecord_io.bytes import (
     Raw,
     get_engine,
 )
-from tfrecord_io.errors import CompressionError, RecordMemoryError, TFRecordError, TruncatedRecordError, printable
+from tfrecord_io.errors import CompressionError, TFRecordError, TruncatedRecordError
 from tfrecord_io.store import (
     BLOCK_BYTES,
     SPARE,
@@ -53,6 +53,10 @@ if TYPE_CHECKING:
 _BLOCKS_AHEAD = 16  # 64 MiB
 
 LEAVES_OUT = "tfr.dataset(source, limits=tfr.Limits(record_bytes=…), on_error='skip') leaves out larger ones"
+
+
+class RecordMemoryError(MemoryError):
+    """Not enough memory for a record; the message names its file."""
 
 
 class RecordFile:

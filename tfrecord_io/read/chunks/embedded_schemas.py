@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeGuard
 
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS, ScanOptions
+from tfrecord_io.base import LIMITS, ScanOptions, printable, warn
 from tfrecord_io.columns import (
     NESTED,
     EmbeddedSchema,
@@ -23,7 +23,7 @@ from tfrecord_io.columns import (
     is_composed,
     unpack,
 )
-from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.store import Source, SourcePrefetcher
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
 import pyarrow as pa
 
-from tfrecord_io.base import Expansion, byte_size, cached_property, counted, on_damage
+from tfrecord_io.base import Expansion, byte_size, cached_property, counted, on_damage, printable, warn
 from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FrameHeader, get_engine
 from tfrecord_io.columns import RowFault, cut_columns
 from tfrecord_io.errors import (
@@ -25,8 +25,6 @@ from tfrecord_io.errors import (
     FeatureNotFoundError,
     FeatureTypeError,
     TFRecordError,
-    printable,
-    warn,
 )
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.store import Source

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, and_more, logger
+from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, and_more, logger, printable, warn
 from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, Checks, FrameHeader, get_engine
-from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning, printable, warn
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning
 from tfrecord_io.read.index.record_index import (
     REWRITE,
     SMALL_BYTES,

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions
+from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions, printable, warn
 from tfrecord_io.bytes import Checks, FrameHeader
-from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.errors import SchemaError, SchemaWarning
 from tfrecord_io.read.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import SMALL_BYTES
 from tfrecord_io.store import Entry, FileName, RandomAccessFile, Source, locate, open_random_access

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.base import ColumnLayout, Expansion, ordered
+from tfrecord_io.base import ColumnLayout, Expansion, needs, ordered, printable
 from tfrecord_io.bytes import TIFF_MAGIC, Array, looks_like
 from tfrecord_io.columns import (
     BITS_PER_SAMPLE,
@@ -50,7 +50,7 @@ from tfrecord_io.columns import (
     scatter,
     tiff_form,
 )
-from tfrecord_io.errors import DecodeError, MissingDependencyError, SchemaError, needs, printable
+from tfrecord_io.errors import DecodeError, MissingDependencyError, SchemaError
 
 _UNCHANGED_MODES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")  # of Pillow, whose pixels are not palette indices
 _INDEX_MODES = ("P", "L", "1")  # of Pillow, whose pixels can be numbers of classes

@@ -24,9 +24,10 @@ from tfrecord_io.base import (
     check_keywords,
     on_damage,
     unknown_attribute,
+    warn,
 )
 from tfrecord_io.bytes import Array
-from tfrecord_io.errors import DamagedDataWarning, warn
+from tfrecord_io.errors import DamagedDataWarning
 from tfrecord_io.read import (
     LazyScan,
     ReadReport,

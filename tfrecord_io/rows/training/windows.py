@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS, MIB, IterOptions, cached_property
+from tfrecord_io.base import LIMITS, MIB, IterOptions, cached_property, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import RowFault, empty_batch, int64_array, selectable
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read import (
     PIECE_BYTES,
     ReadReport,

@@ -17,8 +17,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-from tfrecord_io.base import StorageOptions, did_you_mean
-from tfrecord_io.errors import MissingDependencyError, for_cli, missing_error, printable
+from tfrecord_io.base import StorageOptions, did_you_mean, for_cli, missing_error, printable
+from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from tfrecord_io.base import LIMITS, StorageOptions, and_more, cpu_count, on_damage, ordered
+from tfrecord_io.base import LIMITS, StorageOptions, and_more, cpu_count, on_damage, ordered, printable, warn
 from tfrecord_io.bytes import IMAGES, MAX_RECORD_BYTES, looks_like
-from tfrecord_io.errors import DamagedDataWarning, EncodeError, TFRecordError, printable, warn
+from tfrecord_io.errors import DamagedDataWarning, EncodeError, TFRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.paths.file_names import FileName, Kind, natural_key

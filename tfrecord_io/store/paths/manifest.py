@@ -44,8 +44,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, NoReturn
 
-from tfrecord_io.base import RECORD_SUFFIXES, Task, WorkerPool, counted, logger, ordered
-from tfrecord_io.errors import CorruptRecordError, for_cli, printable
+from tfrecord_io.base import RECORD_SUFFIXES, Task, WorkerPool, counted, for_cli, logger, ordered, printable
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
 from tfrecord_io.store.filesystem.locate import is_remote
 from tfrecord_io.store.paths.column_folder import ColumnFolder

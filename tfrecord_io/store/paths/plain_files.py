@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
-from tfrecord_io.base import DEFAULT_STORAGE, TFDS_FEATURES, TFDS_INFO, StorageOptions
-from tfrecord_io.errors import printable, secret_url
+from tfrecord_io.base import DEFAULT_STORAGE, TFDS_FEATURES, TFDS_INFO, StorageOptions, printable, secret_url
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote, locate
 from tfrecord_io.store.paths.column_folder import ColumnFolder

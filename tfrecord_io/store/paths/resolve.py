@@ -24,9 +24,18 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from tfrecord_io.base import DEFAULT_STORAGE, RECORD_SUFFIXES, StorageOptions, and_more
+from tfrecord_io.base import (
+    DEFAULT_STORAGE,
+    RECORD_SUFFIXES,
+    StorageOptions,
+    and_more,
+    for_cli,
+    hide_secrets,
+    printable,
+    warn,
+)
 from tfrecord_io.bytes import CODECS
-from tfrecord_io.errors import CorruptRecordError, for_cli, hide_secrets, printable, warn
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, literal_prefix
 from tfrecord_io.store.filesystem.locate import IN_MEMORY, is_remote, locate
 from tfrecord_io.store.paths.column_folder import ColumnFolder

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from tfrecord_io.base import DEFAULT_STORAGE, RECORD_SUFFIXES, WRITTEN_SUFFIXES, StorageOptions
+from tfrecord_io.base import DEFAULT_STORAGE, RECORD_SUFFIXES, WRITTEN_SUFFIXES, StorageOptions, for_cli, printable
 from tfrecord_io.bytes import CODECS
-from tfrecord_io.errors import for_cli, printable
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
 from tfrecord_io.store.filesystem.locate import check_writable, is_remote, locate, path_text
 from tfrecord_io.store.paths.column_folder import ColumnFolder

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrecord_io.base import LIMITS, Closing, quiet_at_exit
+from tfrecord_io.base import LIMITS, Closing, printable, quiet_at_exit
 from tfrecord_io.bytes import CODECS, Array, Codec
-from tfrecord_io.errors import printable
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.google import is_encoded
 from tfrecord_io.store.filesystem.os_errors import answer_to, replaced_error

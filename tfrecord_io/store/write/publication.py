@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from tfrecord_io.base import and_more, counted, logger
-from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable
+from tfrecord_io.base import Published, Unconfirmed, add_remark, and_more, counted, logger, printable
 from tfrecord_io.store.filesystem.interface import Entry
 from tfrecord_io.store.paths.file_names import FileName, ShardName, new_id
 from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, ids_replaced

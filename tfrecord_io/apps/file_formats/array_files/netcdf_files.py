@@ -25,10 +25,10 @@ from tfrecord_io.apps.file_formats.array_files.hdf5_files import (
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE, EXCLUDE_CLI, StoredArray, library_errors
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
-from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options
+from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options, needs, printable
 from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import RECORD, Ragged
-from tfrecord_io.errors import DecodeError, EncodeError, needs, printable
+from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.store import find_files, named_temporary_folder, open_file
 from tfrecord_io.typing import FileMode
 from tfrecord_io.write import WriteReport

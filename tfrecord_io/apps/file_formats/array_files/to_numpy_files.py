@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
-from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions, check_keywords
+from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions, check_keywords, printable, warn
 from tfrecord_io.bytes import Array, Dtype, NpyHeader
 from tfrecord_io.columns import (
     RECORD,
@@ -38,7 +38,7 @@ from tfrecord_io.columns import (
     to_rows,
     types_within,
 )
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning
 from tfrecord_io.read import Reader, Scan, open_scan, options_from_call, plan_source, unwrap_scans
 from tfrecord_io.store import OutputStream, leads_out, open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, StorageLike, Unset

@@ -39,10 +39,10 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     rounding_error,
     text_hints,
 )
-from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered
+from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered, printable, warn
 from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import arrow_file, is_compared_as_storage, numpy_dtype, uncommon
-from tfrecord_io.errors import DecodeError, SchemaWarning, printable, warn
+from tfrecord_io.errors import DecodeError, SchemaWarning
 from tfrecord_io.store import Source, without_compression
 
 _TSV, _CSV = FORMATS.tsv, FORMATS.csv

@@ -32,7 +32,7 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     refuse_rounding,
     rounding_error,
 )
-from tfrecord_io.base import BYTES_PER_CELL, LIMITS, Expansion, ProgressMeter
+from tfrecord_io.base import BYTES_PER_CELL, LIMITS, Expansion, ProgressMeter, for_cli, printable
 from tfrecord_io.bytes import FORMATS
 from tfrecord_io.columns import (
     BYTES_KEY,
@@ -47,7 +47,7 @@ from tfrecord_io.columns import (
     to_plain_form,
     uncommon,
 )
-from tfrecord_io.errors import DecodeError, for_cli, printable
+from tfrecord_io.errors import DecodeError
 from tfrecord_io.store import Source
 
 _LINE_BYTES = 256 << 20

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from tfrecord_io.base import and_more, listed
+from tfrecord_io.base import and_more, listed, printable, warn
 from tfrecord_io.bytes import CODECS, FORMATS, Format, looks_like
-from tfrecord_io.errors import TFRecordError, printable, warn
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.store import (
     MOST_CHECKED,
     Entry,

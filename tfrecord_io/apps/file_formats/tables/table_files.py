@@ -24,10 +24,11 @@ from tfrecord_io.base import (
     ReadOptions,
     StorageOptions,
     condition_of,
+    printable,
 )
 from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream
 from tfrecord_io.columns import Projection, Schema, empty_batch, first_refused, selectable, short_type_name
-from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
 from tfrecord_io.read import PartitionColumns, RowFilter, add_filter_columns, open_path, options_from_call
 from tfrecord_io.store import Entry, OutputStream, RawFile, Source, find_files, open_output, open_source, total
 from tfrecord_io.typing import ProgressLike, SchemaLike

@@ -27,10 +27,10 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     refused_value,
     suffixes_of,
 )
-from tfrecord_io.base import MIB, ExportOptions, Options, StorageOptions, WriteOptions, check_mode
+from tfrecord_io.base import MIB, ExportOptions, Options, StorageOptions, WriteOptions, check_mode, printable
 from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.columns import Projection
-from tfrecord_io.errors import EncodeError, SchemaError, printable
+from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.read import open_path, options_from_call
 from tfrecord_io.store import (
     Entry,

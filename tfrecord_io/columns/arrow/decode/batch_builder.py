@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import Expansion
+from tfrecord_io.base import Expansion, printable
 from tfrecord_io.bytes import SHAPE_SOURCE_KEY, Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import column_mask, cut_columns
 from tfrecord_io.columns.arrow.casts import category_encode, integer_range, unify_table
@@ -39,7 +39,7 @@ from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.columns.schema.types import is_list_like, null_bytes, value_type
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 
 if TYPE_CHECKING:
     from tfrecord_io.columns.arrow.decode.companion_checks import CompanionColumns, Companions

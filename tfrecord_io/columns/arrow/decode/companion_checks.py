@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import column_mask
 from tfrecord_io.columns.arrow.decode.lists import absent, is_nothing, widen
@@ -21,7 +22,6 @@ from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.arrow.tensor_values import misfits
 from tfrecord_io.columns.schema.column_features import size_of
 from tfrecord_io.columns.schema.tensor_types import Shape
-from tfrecord_io.errors import printable
 
 LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values
 _ADVICE = "read everything with read_table, or pass schema='infer' for the plain columns"

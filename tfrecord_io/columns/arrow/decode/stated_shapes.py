@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import listed
+from tfrecord_io.base import listed, printable
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ParsedTensor, ShapeSource
 from tfrecord_io.columns.arrow.buffers import bitmap_of, column_mask, int64_array, offsets_of, take_rows, variable_width
 from tfrecord_io.columns.arrow.decode.companion_checks import LONGEST_AXIS, CompanionColumns, Companions, product
@@ -22,7 +22,7 @@ from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.arrow.tensor_values import misfits
 from tfrecord_io.columns.schema.column_features import size_of
 from tfrecord_io.columns.schema.tensor_types import Shape
-from tfrecord_io.errors import FeatureNotFoundError, printable
+from tfrecord_io.errors import FeatureNotFoundError
 
 _DERIVED = -1  # in a matrix of shapes: the size follows from the number of values
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import and_more, counted
+from tfrecord_io.base import and_more, counted, printable, warn
 from tfrecord_io.bytes import Array, Dtype, ShapeSource
 from tfrecord_io.columns.arrow.buffers import number_view, offsets_of
 from tfrecord_io.columns.arrow.casts import DAY
@@ -61,7 +61,7 @@ from tfrecord_io.columns.schema.types import (
     types_within,
     value_type,
 )
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning
 
 _NAMES_IN_WARNING = 10
 _INT64_MAX = 2**63 - 1

@@ -12,12 +12,13 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, ParsedTensor, ShapeSource
 from tfrecord_io.columns.arrow.buffers import bitmap_of, column_mask, offsets_of, scatter, take_rows
 from tfrecord_io.columns.arrow.encode.encode_plan import WritePlan
 from tfrecord_io.columns.arrow.flatten import Rows, feature_column, feature_list, row_offsets
 from tfrecord_io.columns.arrow.tensor_values import TensorValues
-from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.errors import EncodeError
 
 
 def stated_columns(source: ShapeSource, tensors: TensorValues, rows: Rows) -> list[ColumnBuffers]:

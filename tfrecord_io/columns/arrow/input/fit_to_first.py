@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import Dtype
 from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.columns.schema.column_features import nested_restored_field
@@ -20,7 +21,7 @@ from tfrecord_io.columns.schema.merged_schema import common_field, lacks_only_va
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.columns.schema.type_names import logical_name
 from tfrecord_io.columns.schema.types import UnsupportedType, is_list_like, value_type
-from tfrecord_io.errors import EncodeError, SchemaError, printable
+from tfrecord_io.errors import EncodeError, SchemaError
 
 
 def conversion_to_first(

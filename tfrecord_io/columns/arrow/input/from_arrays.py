@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import counted, too_large
+from tfrecord_io.base import counted, printable, too_large
 from tfrecord_io.bytes import (
     MAX_RECORD_BYTES,
     Dtype,
@@ -45,7 +45,7 @@ from tfrecord_io.columns.arrow.plain_values import array_of_values
 from tfrecord_io.columns.arrow.row_fault import first_failing
 from tfrecord_io.columns.arrow.tensor_values import plain_array
 from tfrecord_io.columns.schema.types import is_list_like, map_fields, types_within, value_type
-from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.errors import EncodeError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.base import cpu_count
+from tfrecord_io.base import cpu_count, printable, warn
 from tfrecord_io.bytes import Array, NumberColumn
 from tfrecord_io.columns.arrow.buffers import list_lengths, offsets_of, replace_columns, struct_fields
 from tfrecord_io.columns.arrow.casts import one_dictionary
@@ -55,7 +55,7 @@ from tfrecord_io.columns.schema.types import (
     types_within,
     uncommon,
 )
-from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.errors import SchemaError, SchemaWarning
 from tfrecord_io.typing import DtypeBackend
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tfrecord_io.base import DEFAULT_STORAGE, INT64_MAX, TFDS_FEATURES, TFDS_INFO, StorageOptions
+from tfrecord_io.base import DEFAULT_STORAGE, INT64_MAX, TFDS_FEATURES, TFDS_INFO, StorageOptions, printable
 from tfrecord_io.bytes import FrameHeader
-from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
+from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.store import Directory, leads_out
 
 FEATURES, INFO = TFDS_FEATURES, TFDS_INFO

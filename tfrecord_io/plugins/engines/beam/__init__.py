@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfrecord_io.errors import needs
+from tfrecord_io.base import needs
 
 TRANSFORMS = ("ReadTable", "ReadAllTables", "WriteTable")
 

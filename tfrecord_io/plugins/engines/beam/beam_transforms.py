@@ -26,9 +26,9 @@ from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.timestamp import MIN_TIMESTAMP
 from apache_beam.utils.windowed_value import WindowedValue
 
-from tfrecord_io.base import MIB, ReadOptions, WriteOptions, check_integer
+from tfrecord_io.base import MIB, ReadOptions, WriteOptions, check_integer, hide_secrets
 from tfrecord_io.columns import Schema, register_variable_shape_tensor, table_of_rows, to_pandas
-from tfrecord_io.errors import TFRecordError, hide_secrets
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.plugins.engines.beam.beam_rows import RowForm, arrow_schema, row_values
 from tfrecord_io.read import PIECE_BYTES, Scan, open_scan, plan_dataset
 from tfrecord_io.store import Source
