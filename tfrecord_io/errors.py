@@ -24,8 +24,6 @@ from __future__ import annotations
 import errno
 from typing import Any, Self
 
-from tfrecord_io.base import printable, within_message_limit
-
 __all__ = [
     "CompressionError",
     "CorruptRecordError",
@@ -137,6 +135,8 @@ class TFRecordError(Exception):
         return self._join_hint(self.hint if self.hint_cli is None else self.hint_cli)
 
     def _join_hint(self, hint: str | None) -> str:
+        from tfrecord_io.base import printable, within_message_limit  # `import tfrecord_io` does not need them
+
         text = self._problem()
         if hint:
             text += f"; {printable(hint, 400)}"
@@ -144,6 +144,8 @@ class TFRecordError(Exception):
 
     def _problem(self) -> str:
         """Say what is wrong, and where."""
+        from tfrecord_io.base import printable
+
         where = []
         if self.path is not None:
             where.append(printable(self.path))
@@ -161,6 +163,8 @@ class TFRecordError(Exception):
     @property
     def detail(self) -> str:
         """The reason, after the feature that it is about."""
+        from tfrecord_io.base import printable
+
         reason = self.reason
         if "\nOriginal Traceback (most recent call last):\n" in reason:  # PyTorch's, of an error in a worker process
             first, *_, last = reason.strip().splitlines()

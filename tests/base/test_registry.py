@@ -31,7 +31,7 @@ from tfrecord_io.base.libraries import ADAPTERS, Adapter
 from tfrecord_io.base.options import Options, ReadOptions
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.base.public_names import SHOWN_IN, public_names
-from tfrecord_io.base.registry import RECORD_SUFFIXES, Registry, needs
+from tfrecord_io.base.registry import Registry, needs
 from tfrecord_io.bytes.compression import CODECS, Codec
 from tfrecord_io.bytes.format.format_registry import FORMATS
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS
@@ -119,7 +119,7 @@ def test_own_rows_and_usual_files_cost_no_lookup(packages: Packages, lookups: li
     packages.add("heart = shape('heart')", "heart")
     shapes = packages.shapes
     assert [shapes["circle"], shapes.get("round"), shapes.of_path("a.sq"), next(iter(shapes))]
-    for suffix in ("", *RECORD_SUFFIXES, "-00000-of-00008", ".tfrecord-00000-of-00008", ".17"):
+    for suffix in ("", *Registry.RECORD_SUFFIXES, "-00000-of-00008", ".tfrecord-00000-of-00008", ".17"):
         assert shapes.of_path("a" + suffix) is None
         assert shapes.without_suffix("a" + suffix) == "a" + suffix
     assert lookups == []

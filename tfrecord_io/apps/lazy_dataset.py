@@ -20,6 +20,7 @@ from tfrecord_io.apps.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.apps.adapters.xarray import to_xarray
 from tfrecord_io.base import (
     INT64_MAX,
+    Adapter,
     DatasetOptions,
     IterOptions,
     LateTypes,
@@ -27,7 +28,6 @@ from tfrecord_io.base import (
     PluginMethod,
     Report,
     Summary,
-    added_method,
     byte_size,
     check_choice,
     check_integer,
@@ -511,7 +511,7 @@ class Dataset(_Shown):
     if not TYPE_CHECKING:  # methods of other packages
 
         def __getattr__(self, name: str) -> object:
-            method = added_method(name) if name.startswith("to_") else None
+            method = Adapter.added_method(name) if name.startswith("to_") else None
             if method is None:
                 raise unknown_attribute(self, name)
             return partial(method, self)

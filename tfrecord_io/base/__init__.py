@@ -6,7 +6,6 @@ Other rooms import these names, and no module of this package.
 from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
-    "AHEAD": "background",  # calls for each thread that are made before their turn
     "WAIT_SECONDS": "background",  # at a time: Python handles Ctrl-C that arrives just before a wait only after it
     "BackgroundThread": "background",  # A daemon thread with a way to stop it, which is started at once
     "Flag": "background",  # Set by one thread, for others to see
@@ -53,7 +52,6 @@ _HOMES = {
     "caller_line": "display",  # The file and line of the caller outside this package
     "within_message_limit": "display",  # Hide the secrets of URLs in a message, and shorten it
     "Adapter": "libraries",  # A library, and the calls that it is used by
-    "added_method": "libraries",  # The function that an adapter of another package makes a method of datasets, or None
     "PluginMethod": "libraries",  # A method of datasets that the adapter of a plugin has
     "ArrayOptions": "options.arrays",  # Keywords of `tfrecord_io.read_arrays`
     "ColumnLayout": "options.arrays",  # How the lists of one column are represented
@@ -73,34 +71,21 @@ _HOMES = {
     "FileOptions": "options.file_options",  # Keywords of calls that read many files
     "FolderOptions": "options.file_options",  # Keywords of calls that make a row of each file of a folder
     "condition_of": "options.filters",  # The condition of ``filters=``
-    "BYTES_PER_CELL": "options.limits",  # of a column whose type is not known yet
     "DEFAULT_LIMITS": "options.limits",  # Limits where a call states none
     "LIMITS": "options.limits",  # Sizes and counts that the package works with
-    "MAX_EXPANSION": "options.limits",  # Bytes that sparse values may expand to, by default
     "MAX_RECORD_BYTES": "options.limits",  # The most bytes of a record
-    "RATIO": "options.limits",  # plain values take at most 8 bytes for each that is read
-    "current": "options.limits",  # The one that the values being decoded count towards
     "Expansion": "options.limits",  # The budget for memory of rows held at a time
     "Limits": "options.limits",  # Limits on what an untrusted file may use
     "too_large": "options.limits",  # The reason of an error about what would be larger than a record can be
-    "checked_on_error": "options.on_damage",  # Return an ``on_error``, a callable as an `Ask`
     "Collect": "options.on_damage",  # ``"collect"``
     "Inspect": "options.on_damage",  # Tools that show content
-    "names_of": "options.on_damage",  # The names of each ``on_error`` that a call takes
-    "on_damage": "options.on_damage",  # The object for an ``on_error`` that was checked
-    "receive_in_reader": "options.on_damage",  # Receive the regions of a reader, which are in its own report
-    "takes_all": "options.on_damage",  # True for each ``on_error``
     "without_report": "options.on_damage",  # True for each ``on_error`` that needs no report
     "ON_ERROR": "options.on_damage",  # What to do about damage
     "ON_ERROR_CLI": "options.on_damage",  # The same in the words of the command
     "SALVAGE": "options.on_damage",  # How to keep the intact records
-    "BY_FUNCTION": "options.operators",  # Operators by the function of Arrow that evaluates each
-    "BY_SYMBOL": "options.operators",  # Operators by their symbol in a condition
-    "MIRRORED": "options.operators",  # The operator with swapped sides, as < for >
-    "OPERATORS": "options.operators",  # The table of operators of conditions
+    "OnDamage": "options.on_damage",  # Treatment of damaged data by a read
     "Operand": "options.operators",  # What follows an operator, as messages say it
     "Operator": "options.operators",  # An operator of a condition
-    "DEFAULT_STORAGE": "options.options_base",  # Storage options where a call states none
     "INT64_MAX": "options.options_base",  # The largest int64
     "MIB": "options.options_base",  # Bytes of a mebibyte
     "check_choice": "options.options_base",  # Raise ValueError for a value that is not among the choices
@@ -123,7 +108,6 @@ _HOMES = {
     "MessageType": "options.record_types",  # A type of messages, which can be pickled
     "plain_record_type": "options.record_types",  # The record type for the engines
     "takes_payloads": "options.record_types",  # True if the engines leave the content of records as it is
-    "ALL": "options.selection",  # The selection of all columns and rows
     "Selection": "options.selection",  # The columns and rows that a read selects
     "Split": "options.split_slices",  # The value of ``split``
     "CopyOptions": "options.transfer",  # Keywords of the calls that copy records as bytes
@@ -135,21 +119,12 @@ _HOMES = {
     "ProgressMeter": "progress",  # Shows how much of a call is done, or calls a function
     "attach": "public_names",  # ``__getattr__``, ``__dir__`` and ``__all__`` of a public module
     "LateTypes": "public_names",  # Types of a module, imported when an annotation that names a type is evaluated
-    "COMMANDS": "registry",  # The group of entry points of commands
-    "FORMATS": "registry",  # The table of file formats
-    "FRAMES": "registry",  # The group of entry points of writers of distributed frames
-    "RECORD_SUFFIXES": "registry",  # Suffixes of TFRecord files
-    "SCHEMAS": "registry",  # The group of entry points of other programs' schemas
     "TFDS_FEATURES": "registry",  # which TFDS writes next to a dataset's files
     "TFDS_INFO": "registry",  # The file in which TFDS describes a dataset
-    "WRITTEN_SUFFIXES": "registry",  # Suffixes of TFRecord files that a caller may name
-    "find_point": "registry",  # The first of this name
     "listed": "registry",  # Names as in a sentence
-    "load_point": "registry",  # Load the object of a point of this package
-    "other_points": "registry",  # Points of other packages, in the order of their names
-    "own_points": "registry",  # Points of the plugins of this package
     "Registry": "registry",  # Rows of one class, by name, alias and suffix
     "needs": "registry",  # Turn the ImportError of an import into one that names the extra
     "missing_error": "registry",  # The error of `needs` for an import that has failed
+    "Point": "registry",  # An entry that a package adds to a group
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -21,9 +21,7 @@ from functools import lru_cache
 from importlib import import_module
 from operator import attrgetter
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
-
-from tfrecord_io.base.display import printable, warn
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
     from tfrecord_io.errors import MissingDependencyError
@@ -118,15 +116,25 @@ class Point(NamedTuple):
             reason = f"{self.name!r} is of {plugin}, which this installation does not have"
             raise MissingDependencyError(reason, hint=f"install {PACKAGE} again") from error
 
+    @staticmethod
+    def own(group: str) -> list[Point]:
+        """Points of the plugins of this package."""
+        return [Point(name, value) for name, value in OWN.get(group, {}).items()]
 
-def own_points(group: str) -> list[Point]:
-    """Points of the plugins of this package."""
-    return [Point(name, value) for name, value in OWN.get(group, {}).items()]
+    @staticmethod
+    def others(group: str) -> list[Point]:
+        """Points of other packages, in the order of their names. All packages are asked again once one is installed."""
+        return [*_other_points(group, tuple((path, _modification_time(path)) for path in sys.path))]
 
+    @staticmethod
+    def load_own(group: str, name: str) -> Any:
+        """Load the object of a point of this package; MissingDependencyError if its plugin was removed."""
+        return Point(name, OWN[group][name]).load()
 
-def other_points(group: str) -> list[Point]:
-    """Points of other packages, in the order of their names. All packages are asked again once one is installed."""
-    return [*_other_points(group, tuple((path, _modification_time(path)) for path in sys.path))]
+    @staticmethod
+    def find(group: str, name: str) -> Point | None:
+        """The first of this name; other packages are asked where this one has none."""
+        return next((p for points in (Point.own, Point.others) for p in points(group) if p.name == name), None)
 
 
 def _modification_time(folder: str) -> int | None:
@@ -144,22 +152,6 @@ def _other_points(group: str, _folders: tuple[tuple[str, int | None], ...]) -> l
     return sorted((p for p in points if p.package.replace("-", "_") != PACKAGE), key=lambda p: (p.package, p.name))
 
 
-def load_point(group: str, name: str) -> Any:
-    """Load the object of a point of this package; MissingDependencyError if its plugin was removed."""
-    return Point(name, OWN[group][name]).load()
-
-
-def find_point(group: str, name: str) -> Point | None:
-    """The first of this name; other packages are asked where this one has none."""
-    return next((p for points in (own_points, other_points) for p in points(group) if p.name == name), None)
-
-
-# Suffixes of TFRecord files: no row has them, so names of such files never load the rows of other packages.
-RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".tfr", ".record", ".records", "_tfrecord")
-# Of files that may be TFRecord: written where a caller names one, or read by a shard number. In a directory, content
-# decides, as MXNet has other files of records, and a "config.example" is text.
-POSSIBLE_RECORD_SUFFIXES = (".rec", ".example")
-WRITTEN_SUFFIXES = (*RECORD_SUFFIXES, *POSSIBLE_RECORD_SUFFIXES)
 TFDS_FEATURES, TFDS_INFO = "features.json", "dataset_info.json"  # which TFDS writes next to a dataset's files
 _SUFFIX = re.compile(r"\.[a-z_]\w*")  # not ".tfrecord-00000-of-00008"
 
@@ -201,6 +193,22 @@ class Registry(Generic[R]):
     ValueError: unknown shape 'square'; expected 'circle'
     """
 
+    # Suffixes of TFRecord files: no row has them, so names of such files never load the rows of other packages.
+    RECORD_SUFFIXES: ClassVar = (
+        ".tfrecord",
+        ".tfrecords",
+        ".tfrec",
+        ".tf_record",
+        ".tfr",
+        ".record",
+        ".records",
+        "_tfrecord",
+    )
+    # Of files that may be TFRecord: written where a caller names one, or read by a shard number. In a directory,
+    # content decides, as MXNet has other files of records, and a "config.example" is text.
+    POSSIBLE_RECORD_SUFFIXES: ClassVar = (".rec", ".example")
+    WRITTEN_SUFFIXES: ClassVar = (*RECORD_SUFFIXES, *POSSIBLE_RECORD_SUFFIXES)
+
     def __init__(
         self, kind: str, row_class: type[Any], core: tuple[R, ...] | Callable[[], tuple[R, ...]], group: str
     ) -> None:
@@ -233,13 +241,13 @@ class Registry(Generic[R]):
 
     def __iter__(self) -> Iterator[R]:
         yield from self.core
-        for points in (own_points, other_points):
+        for points in (Point.own, Point.others):
             yield from self._load_rows(points)
 
     @property
     def own(self) -> tuple[R, ...]:
         """Rows of this package: of the core and of its plugins."""
-        return (*self.core, *self._load_rows(own_points))
+        return (*self.core, *self._load_rows(Point.own))
 
     def get(self, name: str) -> R | None:
         """The row of this name or alias, in any case; None if it is unknown."""
@@ -275,14 +283,14 @@ class Registry(Generic[R]):
 
     def _find_suffix(self, suffix: str) -> R | None:
         suffix = suffix.lower()
-        if suffix in RECORD_SUFFIXES or not _SUFFIX.fullmatch(suffix):
+        if suffix in self.RECORD_SUFFIXES or not _SUFFIX.fullmatch(suffix):
             return self._by_suffix.get(suffix)
         return self._find(self._by_suffix, suffix)
 
     def _find(self, table: dict[str, R], key: str) -> R | None:
         """The row of a name or a suffix."""
         self._add_core()
-        for points in (own_points, other_points):
+        for points in (Point.own, Point.others):
             if (row := table.get(key)) is not None:
                 return row
             self._load_rows(points)
@@ -308,8 +316,11 @@ class Registry(Generic[R]):
         with self._lock:  # two threads would each find the rows of the other taken
             if points not in self._loaded:
                 self._loaded[points], left_out = self._load(points(self.group))
-        for text in left_out:
-            warn(text, RuntimeWarning)
+        if left_out:
+            from tfrecord_io.base.display import warn  # every program imports this module
+
+            for text in left_out:
+                warn(text, RuntimeWarning)
         return self._loaded[points]
 
     def _load(self, points: list[Point]) -> tuple[tuple[R, ...], list[str]]:
@@ -339,6 +350,8 @@ class Registry(Generic[R]):
         except Exception as error:  # of another package, which may raise anything: this one goes on without it
             if point.package == PACKAGE:
                 raise
+            from tfrecord_io.base.display import printable
+
             return None, f"{point.value!r} cannot be loaded ({type(error).__name__}: {printable(error)})"
         if not isinstance(row, self._row_class):
             return None, f"{point.value!r} is a {type(row).__name__}, not a {self._row_class.__name__}"

@@ -15,7 +15,6 @@ _HOMES = {
     "PlainStream": "compression.stream",  # The bytes of a file, including a head that was read before
     "Raw": "compression.stream",  # A raw binary file
     "Stream": "compression.stream",  # See the module's docstring
-    "MAX_RECORD_BYTES": "engine.contract",  # The most bytes of a record
     "ArrowReader": "engine.contract",  # Takes columns from the batches of one schema
     "Checks": "engine.contract",  # Which checksums of frames are compared
     "ColumnBuffers": "engine.contract",  # One column in Arrow's layout
@@ -23,8 +22,6 @@ _HOMES = {
     "Encoder": "engine.contract",  # Encodes rows of columns as framed records
     "Engine": "engine.contract",  # The functions of an engine
     "Fact": "engine.contract",  # The properties of a column as numbers
-    "Fault": "engine.faults",  # A problem with its record and byte
-    "FaultCode": "engine.faults",  # The kind of a fault
     "FeatureColumns": "engine.contract",  # Decoded columns by feature, in an engine
     "FeatureName": "engine.contract",  # The name of a feature: bytes of UTF-8
     "FieldForm": "engine.contract",  # A field of a message, and how it is read
@@ -36,11 +33,13 @@ _HOMES = {
     "ObjectForm": "engine.contract",  # How the value of a column in one record becomes a Python object
     "PlainForm": "engine.contract",  # The form of an Arrow array with one value in each row, and of its feature
     "PlainValue": "engine.contract",  # The type of value in a plain Arrow array
+    "Progress": "engine.contract",  # The result of one `Decoder.feed`
+    "PAGE": "engine.contract",  # Bytes of a page of memory and files; the kernel's FileWindows have the same
+    "Fault": "engine.faults",  # A problem with its record and byte
+    "FaultCode": "engine.faults",  # The kind of a fault
     "Plan": "engine.faults",  # A schema compiled for a decoder
     "PlanColumn": "engine.faults",  # One column for a decoder to fill, and the checks of its values
-    "Progress": "engine.contract",  # The result of one `Decoder.feed`
     "RecordCounts": "engine.faults",  # Numbers of records that tell whether these are Examples
-    "PAGE": "engine.contract",  # Bytes of a page of memory and files; the kernel's FileWindows have the same
     "OTHER_MESSAGE": "engine.faults",  # Advice about messages of another type
     "DecodingChoice": "engine.filtering_decoder",  # Choose between decoding the next records in one go and in two steps
     "FilteringDecoder": "engine.filtering_decoder",  # A `tfrecord_io.bytes.engine.contract.Decoder` that leaves out
@@ -70,7 +69,6 @@ _HOMES = {
     "crc32c": "format.framing",  # The CRC-32C of `data`, appended to what gave `value`
     "FrameHeader": "format.framing",  # The length before a payload, and sizes of a frame
     "check_nesting_level": "format.missing_values",  # Refuse values that are nested deeper than those of any column
-    "has_inner": "format.missing_values",  # True if a cell may hold other values
     "has_missing": "format.missing_values",  # True if an array of NumPy, pandas
     "holds_masked": "format.missing_values",  # True if a cell is a masked array or holds one
     "NpyHeader": "format.npy_header",  # What the header of an .npy file states

@@ -9,7 +9,6 @@ from tfrecord_io.bytes.compression.stream import PlainStream as PlainStream
 from tfrecord_io.bytes.compression.stream import Raw as Raw
 from tfrecord_io.bytes.compression.stream import Stream as Stream
 from tfrecord_io.bytes.compression.stream import open_decompressed as open_decompressed
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES as MAX_RECORD_BYTES
 from tfrecord_io.bytes.engine.contract import PAGE as PAGE
 from tfrecord_io.bytes.engine.contract import ArrowReader as ArrowReader
 from tfrecord_io.bytes.engine.contract import Checks as Checks
@@ -64,7 +63,6 @@ from tfrecord_io.bytes.format.format_registry import format_option as format_opt
 from tfrecord_io.bytes.format.framing import FrameHeader as FrameHeader
 from tfrecord_io.bytes.format.framing import crc32c as crc32c
 from tfrecord_io.bytes.format.missing_values import check_nesting_level as check_nesting_level
-from tfrecord_io.bytes.format.missing_values import has_inner as has_inner
 from tfrecord_io.bytes.format.missing_values import has_missing as has_missing
 from tfrecord_io.bytes.format.missing_values import holds_masked as holds_masked
 from tfrecord_io.bytes.format.npy_header import NpyHeader as NpyHeader
@@ -112,7 +110,6 @@ __all__ = [
     "IMAGES",
     "Kind",
     "Layout",
-    "MAX_RECORD_BYTES",
     "Members",
     "NpyHeader",
     "NumberColumn",
@@ -146,7 +143,6 @@ __all__ = [
     "first_fit",
     "format_option",
     "get_engine",
-    "has_inner",
     "has_missing",
     "holds_masked",
     "is_closed",

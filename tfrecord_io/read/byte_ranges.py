@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 
-from tfrecord_io.base import ordered
-from tfrecord_io.bytes import CODECS, MAX_RECORD_BYTES, get_engine
+from tfrecord_io.base import MAX_RECORD_BYTES, ordered
+from tfrecord_io.bytes import CODECS, get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.find_boundaries import find_boundaries
 from tfrecord_io.store import Source, open_random_access

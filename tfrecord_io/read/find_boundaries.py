@@ -22,8 +22,8 @@ from functools import partial
 
 import numpy as np
 
-from tfrecord_io.base import MIB, ordered
-from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, Engine, Fault, FaultCode, FrameHeader
+from tfrecord_io.base import MAX_RECORD_BYTES, MIB, ordered
+from tfrecord_io.bytes import Array, Engine, Fault, FaultCode, FrameHeader
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store import Bytes, RandomAccessFile, codec_of
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import BYTES_PER_CELL, MIB, Expansion, ScanOptions
+from tfrecord_io.base import MIB, Expansion, ScanOptions
 from tfrecord_io.bytes import Array, ColumnBuffers, Fault, FaultCode, FeatureName, Kind, Layout, ShapeSource
 from tfrecord_io.columns import (
     FEATURE_LIST,
@@ -131,7 +131,7 @@ def within_memory(chunks: Iterable[DecodedChunk], max_expansion: int) -> Iterato
         names.update(dict.fromkeys(chunk.columns))
         rows += chunk.rows
         expansion.add(chunk.payload_bytes)
-        size = rows * len(names) * BYTES_PER_CELL
+        size = rows * len(names) * Expansion.BYTES_PER_CELL
         if size > expansion.room:
             reason = f"{rows} rows of {len(names)} columns take about {size} bytes"
             chunk.error = SchemaError(

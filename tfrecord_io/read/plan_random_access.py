@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from tfrecord_io.base import ALL, MIB, ScanOptions, Selection
+from tfrecord_io.base import MIB, ScanOptions, Selection
 from tfrecord_io.bytes import Array, FrameHeader, RecordCounts
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import TFRecordError
@@ -29,7 +29,7 @@ _CHUNK_BYTES = 64 * MIB  # of first records that are read together
 
 
 def plan_records(
-    files: IndexedFiles, options: ScanOptions, selection: Selection = ALL, part: Scan | None = None
+    files: IndexedFiles, options: ScanOptions, selection: Selection = Selection.ALL, part: Scan | None = None
 ) -> Scan:
     """Plan under the embedded schemas of all files: a later one may have more columns than the first.
 

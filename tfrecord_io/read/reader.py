@@ -18,16 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import (
-    MIB,
-    Expansion,
-    LateTypes,
-    and_more,
-    checked_on_error,
-    printable,
-    unknown_attribute,
-    without_report,
-)
+from tfrecord_io.base import MIB, Expansion, LateTypes, OnDamage, and_more, printable, unknown_attribute, without_report
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import BatchBuilder, BatchStream, RowFault, can_unify, to_table, uncommon, value_bytes
 from tfrecord_io.errors import TFRecordError
@@ -145,7 +136,7 @@ class Reader(BatchStream):
 
     def __init__(self, planned: Planned) -> None:
         super().__init__()
-        checked_on_error(planned.scan.options.on_error, without_report)  # as of a dataset, which any call may read
+        OnDamage.checked(planned.scan.options.on_error, without_report)  # as of a dataset, which any call may read
         self._begin(planned)
         # At the end, of what is left out; False if the caller does, who may leave out more rows: `report.skipped.warn`.
         self.warns_of_damage = True

@@ -18,7 +18,7 @@ from operator import itemgetter
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LINE_WIDTH, Report, Summary, byte_size, counted, on_damage, printable, warn
+from tfrecord_io.base import LINE_WIDTH, OnDamage, Report, Summary, byte_size, counted, printable, warn
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError
 from tfrecord_io.read.chunks.recovery import SkippedRegion, SkippedRegions
@@ -115,7 +115,7 @@ def region_rows(regions: Iterable[SkippedRegion]) -> list[tuple[str, ...]]:
 
 def end_read(error: Exception, on_error: object) -> str:
     """End a read at `error`: raise it, or warn and return its text."""
-    if not on_damage(on_error).ends_quietly:
+    if not OnDamage.of(on_error).ends_quietly:
         raise error
     text_cli = error.text_cli() if isinstance(error, TFRecordError) else str(error)
     warn(f"reading stopped early: {error}", StoppedEarlyWarning, f"reading stopped early: {text_cli}")

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.base import (
-    ALL,
     MessageType,
     ScanOptions,
     Selection,
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
 def plan_scan(
     sources: Sequence[Source],
     options: ScanOptions,
-    selection: Selection = ALL,
+    selection: Selection = Selection.ALL,
     *,
     whole: bool = False,
     with_index: bool = False,

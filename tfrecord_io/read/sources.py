@@ -21,8 +21,16 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ALL, Options, ReadOptions, ScanOptions, StorageOptions, TransferOptions
-from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, FrameHeader, get_engine
+from tfrecord_io.base import (
+    MAX_RECORD_BYTES,
+    Options,
+    ReadOptions,
+    ScanOptions,
+    Selection,
+    StorageOptions,
+    TransferOptions,
+)
+from tfrecord_io.bytes import Array, FrameHeader, get_engine
 from tfrecord_io.columns import Projection, embedded_content, field_bytes, pack
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
@@ -105,7 +113,7 @@ def resolve_selection(
         if not (infers or more) or not source.is_as_stated:
             return source, options
     of_files = _complete_columns(options)
-    if selected == ALL:
+    if selected == Selection.ALL:
         return list(source.sources), of_files
     combined = selected.then(of_files.selection) if isinstance(of_files, ReadOptions) else None
     if combined is None:

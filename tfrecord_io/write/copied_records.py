@@ -12,8 +12,19 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ALL, MIB, CopyOptions, ProgressMeter, ScanOptions, WriteOptions, printable, too_large, warn
-from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, FrameHeader, Plan, RecordCounts, RecordType, Text, get_engine
+from tfrecord_io.base import (
+    MAX_RECORD_BYTES,
+    MIB,
+    CopyOptions,
+    ProgressMeter,
+    ScanOptions,
+    Selection,
+    WriteOptions,
+    printable,
+    too_large,
+    warn,
+)
+from tfrecord_io.bytes import Array, FrameHeader, Plan, RecordCounts, RecordType, Text, get_engine
 from tfrecord_io.bytes import Frames as Extents
 from tfrecord_io.columns import (
     FEATURE_LIST,
@@ -284,7 +295,7 @@ def _check_described(embedded: EmbeddedSchema, sources: Sequence[Source], readin
     resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # has to name all features
     options = ScanOptions(schema=schema, compression=reading.compression, limits=reading.limits)
     # Schemas embedded in the files do not count.
-    scan = Scan(tuple(sources), options, ALL, resolved, partitions=PartitionColumns())
+    scan = Scan(tuple(sources), options, Selection.ALL, resolved, partitions=PartitionColumns())
     try:
         with open_as_it_is(scan) as batches:
             for _ in batches:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import (
-    DEFAULT_STORAGE,
+    MAX_RECORD_BYTES,
     Closing,
     NotCopied,
     Published,
@@ -29,7 +29,7 @@ from tfrecord_io.base import (
     too_large,
     undo_after,
 )
-from tfrecord_io.bytes import CODECS, MAX_RECORD_BYTES, Array, Checks, FrameHeader, get_engine
+from tfrecord_io.bytes import CODECS, Array, Checks, FrameHeader, get_engine
 from tfrecord_io.columns import BatchSource, field_bytes
 from tfrecord_io.errors import EncodeError, TFRecordError
 from tfrecord_io.store import FileName, LocalFileSystem, Output, OutputFile, is_url, locate, open_output, remove_file
@@ -219,7 +219,7 @@ class FrameSink(Sink):
     def __init__(
         self,
         path: Any,
-        storage: StorageOptions = DEFAULT_STORAGE,
+        storage: StorageOptions = StorageOptions.DEFAULT,
         *,
         compression: str | None = "infer",
         compression_level: int | None = None,

@@ -29,6 +29,7 @@ from arrow_tables import assert_equal
 from limited import set_limits
 from reading_modes import matching_records_only, opened_scans, small_index_groups
 from rounds import rounds
+from tfrecord_io.base.options.limits import Expansion
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.bytes.format.framing import FrameHeader
 from tfrecord_io.read.index import column_index
@@ -345,7 +346,7 @@ def built(path: Path, **values: pa.Array) -> None:
 
 
 def test_texts_larger_than_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfrecord_io.read.index.column_index.MAX_EXPANSION", 1000)
+    monkeypatch.setattr(Expansion, "DEFAULT_BYTES", 1000)
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": ["a"] * 3000}, path)
     tfr.build_index(path, columns=["x"])

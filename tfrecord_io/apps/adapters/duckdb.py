@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from tfrecord_io.base import (
-    BY_FUNCTION,
     WAIT_SECONDS,
     Condition,
     LateTypes,
+    Operator,
     ReadOptions,
     check_keywords,
     condition_of,
@@ -340,7 +340,7 @@ def _is_before_2() -> bool:
 def _include_nan(part: Condition) -> Condition:
     """Include rows of NaN, which DuckDB sorts as the greatest number but leaves out of conditions before version 2."""
     part = part.replace_arguments([_include_nan(argument) for argument in part.arguments])
-    operator = BY_FUNCTION.get(part.name)
+    operator = Operator.BY_FUNCTION.get(part.name)
     if operator is None or not operator.finds_nan:
         return part
     field, bound = part.arguments

@@ -11,18 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import (
-    BY_SYMBOL,
-    OPERATORS,
-    Condition,
-    LateTypes,
-    Operand,
-    Operator,
-    ReadOptions,
-    check_keywords,
-    condition_of,
-    needs,
-)
+from tfrecord_io.base import Condition, LateTypes, Operand, Operator, ReadOptions, check_keywords, condition_of, needs
 from tfrecord_io.columns import (
     empty_batch,
     is_bytes,
@@ -225,7 +214,7 @@ def _condition(node: Any, schema: pa.Schema) -> Condition:
         return Condition.any_of([_condition(left, schema), _condition(right, schema)])
     operator = _operator(op)
     if _only(left)[0] == "Literal":
-        left, right, operator = right, left, BY_SYMBOL[operator.mirrored or ""]
+        left, right, operator = right, left, Operator.BY_SYMBOL[operator.mirrored or ""]
     return _operation(operator, [left, right], schema)
 
 
@@ -251,7 +240,7 @@ def _function(content: dict[str, Any], schema: pa.Schema) -> Condition:
 
 def _operator(called: Any) -> Operator:
     """The operator that polars calls so."""
-    operator = next((operator for operator in OPERATORS if called in operator.polars), None)
+    operator = next((operator for operator in Operator.ALL if called in operator.polars), None)
     if operator is None:
         raise _Untranslated
     return operator

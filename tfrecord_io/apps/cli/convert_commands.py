@@ -29,7 +29,7 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import output_path
-from tfrecord_io.base import counted, listed, names_of, plain_table, printable, takes_all
+from tfrecord_io.base import OnDamage, counted, listed, plain_table, printable
 from tfrecord_io.bytes import FORMATS, Format
 
 _SIDES = ("source", "target")
@@ -148,7 +148,7 @@ def _format_help(format: Format) -> str:
     keyword(
         "on_error",
         default=None,
-        type=click.Choice(names_of(takes_all)),
+        type=click.Choice(OnDamage.names()),
         help="On damaged data: fail (the default), stop and keep the records before it, skip it, or skip it and list "
         "what was left out (collect).",
     ),

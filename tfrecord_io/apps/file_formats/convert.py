@@ -21,21 +21,19 @@ from tfrecord_io.apps.file_formats.tables.table_folders import FOLDER_OPTIONS, w
 from tfrecord_io.base import (
     ADDING,
     Collect,
+    OnDamage,
     ProgressMeter,
     ReadOptions,
     StorageOptions,
     TransferOptions,
     WriteOptions,
     check_keywords,
-    checked_on_error,
     did_you_mean,
     for_cli,
     listed,
-    on_damage,
     ordered,
     printable,
     raise_error,
-    receive_in_reader,
 )
 from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.columns import Projection, Schema
@@ -293,7 +291,7 @@ def convert_given(
     datasets = datasets_in(source)
     of_datasets = {"on_error": datasets[0].stated.on_error} if datasets else {}
     stated = {**of_datasets, **sides.source_options, **keywords}.get("on_error")
-    if stated is None or not on_damage(checked_on_error(stated)).hands_over:
+    if stated is None or not OnDamage.of(OnDamage.checked(stated)).hands_over:
         return run(sides=sides, keywords=keywords)
     if resume:
         reason = "files that an earlier call converted are not read again"
@@ -301,7 +299,7 @@ def convert_given(
         raise for_cli(
             ValueError(f"on_error='collect' {text}"), f"--on-error collect cannot be used with --resume: {reason}"
         )
-    regions = SkippedRegions(receive_in_reader)
+    regions = SkippedRegions(Collect.receive_in_reader)
     collecting = {"on_error": Collect(regions.unite)}
     if "on_error" in sides.source_options:
         sides = replace(sides, source_options={**sides.source_options, **collecting})
@@ -687,7 +685,7 @@ def _settings(reads: Format, writes: Format, sides: Sides, keywords_of_parts: Ma
     for name in _OF_ALL_FILES:
         if keywords.get(name):
             raise TypeError(f"{name}= cannot be used with resume=True: it counts the rows of all files")
-    if on_damage(checked_on_error(keywords.get("on_error") or "raise")).ends_quietly:
+    if OnDamage.of(OnDamage.checked(keywords.get("on_error") or "raise")).ends_quietly:
         reason = "it would leave out all files after the first"
         raise ValueError(f"on_error='stop' cannot be used with resume=True: {reason}")
     names = keywords.keys() - _WITHOUT_EFFECT

@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import EncodeError as NotSerialized
 
-from tfrecord_io.base import too_large
+from tfrecord_io.base import MAX_RECORD_BYTES, too_large
 from tfrecord_io.bytes import (
-    MAX_RECORD_BYTES,
     ColumnBuffers,
     Dtype,
     Feature,

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import DEFAULT_LIMITS, Limits, ReadOptions, WriteOptions, check_keywords
-from tfrecord_io.bytes import MAX_RECORD_BYTES, OTHER_MESSAGE, Array, FrameHeader, PlainStream, get_engine
+from tfrecord_io.base import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits, ReadOptions, WriteOptions, check_keywords
+from tfrecord_io.bytes import OTHER_MESSAGE, Array, FrameHeader, PlainStream, get_engine
 from tfrecord_io.columns import offset_view, typed_view, valid_mask
 from tfrecord_io.errors import DecodeError, TFRecordError
 from tfrecord_io.read import open_path

@@ -12,12 +12,12 @@ from itertools import groupby
 from typing import Any
 
 from tfrecord_io.base import (
-    ALL,
-    RECORD_SUFFIXES,
     FrameOptions,
     ProgressMeter,
+    Registry,
     SalvageOptions,
     ScanOptions,
+    Selection,
     StorageOptions,
     printable,
 )
@@ -462,7 +462,7 @@ class SalvageWriter:
             return open_publication(output, change_of(mode, SchemaUnion(), grows=False), storage)
         assert first.source.shard is not None
         codec = CODECS.of_path(first.path)
-        suffix = RECORD_SUFFIXES[0] + ("" if codec is None else codec.suffixes[0])
+        suffix = Registry.RECORD_SUFFIXES[0] + ("" if codec is None else codec.suffixes[0])
         compression = None if codec is None else codec.name
         output = Output(base, True, None, compression=compression, base=base, suffix=suffix, grows=True)
         columns = tuple(name for name, _ in first.source.partitions)
@@ -554,7 +554,9 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedDataWarning)  # the report of the call has it
         try:
-            with open_as_it_is(Scan((source,), reading, ALL, resolved, partitions=PartitionColumns())) as batches:
+            with open_as_it_is(
+                Scan((source,), reading, Selection.ALL, resolved, partitions=PartitionColumns())
+            ) as batches:
                 for _ in batches:
                     pass
         except (SchemaError, DecodeError):

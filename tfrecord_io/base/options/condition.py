@@ -23,13 +23,15 @@ import pyarrow as pa
 
 from tfrecord_io.base.closing import cached_property
 from tfrecord_io.base.display import printable
-from tfrecord_io.base.options.operators import BY_FUNCTION, BY_SYMBOL, MIRRORED, OPERATORS, Operand, Operator
+from tfrecord_io.base.options.operators import Operand, Operator
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 _AND, _OR, _NOT = "and_kleene", "or_kleene", "invert"
-_NEGATED = {BY_SYMBOL[operator.negates].function: operator for operator in OPERATORS if operator.negates is not None}
+_NEGATED = {
+    Operator.BY_SYMBOL[operator.negates].function: operator for operator in Operator.ALL if operator.negates is not None
+}
 _MOST_DEEP = 100  # parts of a chain of these that are nested in each other
 _MOST_NESTED = 300  # calls inside each other: what goes through them is recursive
 _MOST_KEY = 1000  # characters
@@ -210,7 +212,7 @@ def _words(part: Condition) -> str:
     if part.name == _NOT:
         (inner,) = part.arguments
         return _operation(inner, _NEGATED.get(inner.name)) or f"not ({_words(inner)})"
-    return _operation(part, BY_FUNCTION.get(part.name)) or " ".join(str(part.expression).split())
+    return _operation(part, Operator.BY_FUNCTION.get(part.name)) or " ".join(str(part.expression).split())
 
 
 def _operation(part: Condition, operator: Operator | None) -> str:
@@ -224,8 +226,8 @@ def _operation(part: Condition, operator: Operator | None) -> str:
         if part.value is not None and part.value["nan_is_null"].as_py():
             return ""
         operand = ""
-    elif column.kind == "literal" and part.name in MIRRORED:
-        operator, operand, column = BY_FUNCTION[MIRRORED[part.name]], _words(column), operands[0]
+    elif column.kind == "literal" and part.name in Operator.MIRRORED:
+        operator, operand, column = Operator.BY_FUNCTION[Operator.MIRRORED[part.name]], _words(column), operands[0]
     else:
         operand = " and ".join(map(_words, operands))
     return f"{_words(column)} {operator.symbol} {operand}".rstrip()

@@ -1,6 +1,6 @@
 """The operators of conditions: a row each, from which text, tuples, messages and the pushdown of libraries are derived.
 
-A new operator is one row of `OPERATORS`. Parsing and printing follow from its symbol and operand. Tables, column
+A new operator is one row of `Operator.ALL`. Parsing and printing follow from its symbol and operand. Tables, column
 indexes, folders and random access evaluate its comparisons, or else its function.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +40,11 @@ class ColumnTypes:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """An operator of a condition. No attribute has a default, so that a new operator answers every question."""
+
+    ALL: ClassVar[tuple[Operator, ...]]
+    BY_SYMBOL: ClassVar[Mapping[str, Operator]]
+    BY_FUNCTION: ClassVar[Mapping[str, Operator]]  # of Arrow
+    MIRRORED: ClassVar[Mapping[str, str]]  # functions with swapped sides, as < for >
 
     symbol: str  # in tuples and text
     aliases: tuple[str, ...]  # other symbols of the same meaning
@@ -130,7 +135,7 @@ def _comparison(
     )
 
 
-OPERATORS = (
+Operator.ALL = (
     _comparison(
         "==", aliases=("=",), function="equal", mirrored="==", for_missing="is null", polars="Eq", daft="equal"
     ),
@@ -262,14 +267,12 @@ OPERATORS = (
         daft="not_null",
     ),
 )
-BY_SYMBOL: Mapping[str, Operator] = {
-    symbol: operator for operator in OPERATORS for symbol in (operator.symbol, *operator.aliases)
-}
-BY_FUNCTION: Mapping[str, Operator] = {
-    operator.function: operator for operator in OPERATORS if operator.negates is None
-}
+Operator.BY_SYMBOL = {symbol: operator for operator in Operator.ALL for symbol in (operator.symbol, *operator.aliases)}
+Operator.BY_FUNCTION = {operator.function: operator for operator in Operator.ALL if operator.negates is None}
 # Functions that compare a column with one value, by the function with both exchanged.
-MIRRORED: Mapping[str, str] = {
-    operator.function: BY_SYMBOL[operator.mirrored].function for operator in OPERATORS if operator.mirrored is not None
+Operator.MIRRORED = {
+    operator.function: Operator.BY_SYMBOL[operator.mirrored].function
+    for operator in Operator.ALL
+    if operator.mirrored is not None
 }
-NAMES = ", ".join(operator.symbol for operator in OPERATORS)  # for messages
+NAMES = ", ".join(operator.symbol for operator in Operator.ALL)  # for messages

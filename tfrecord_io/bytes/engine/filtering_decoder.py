@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrecord_io.base import BYTES_PER_CELL, RATIO
+from tfrecord_io.base import Expansion
 from tfrecord_io.bytes.engine.contract import (
     PAGE,
     Array,
@@ -249,7 +249,7 @@ class FilteringDecoder:
         limit, columns = self._plan.max_expansion, len(self._plan.columns)
         if limit is None or not columns:
             return None
-        return (limit + RATIO * self.value_bytes) // (BYTES_PER_CELL * columns) - self.rows
+        return (limit + Expansion.RATIO * self.value_bytes) // (Expansion.BYTES_PER_CELL * columns) - self.rows
 
     def _step(self, block: Array, at: int, most: int, limit: int, final: bool, *, must_filter: bool) -> _Step:
         """Decode records in one of the ways; at most so many, and up to so many payload bytes of all rows held."""

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
-from tfrecord_io.base import FORMATS as POINTS
-from tfrecord_io.base import RECORD_SUFFIXES, Options, ReadOptions, Registry, WriteOptions
+from tfrecord_io.base import Options, ReadOptions, Registry, WriteOptions
 from tfrecord_io.typing import MissingFiles, Path
 
 Code = str | Callable[..., Any]
@@ -352,7 +351,9 @@ class Formats(Registry[Format]):
             return next((row for row in rows if row.pattern and re.search(row.pattern, plain)), None)
 
         core_format = match_pattern(self.core) or self.of_path(plain)
-        return match_pattern(self) if core_format is None and not plain.endswith(RECORD_SUFFIXES) else core_format
+        return (
+            match_pattern(self) if core_format is None and not plain.endswith(Registry.RECORD_SUFFIXES) else core_format
+        )
 
     def of_records(self, name: str, plain: str | None = None) -> Format | None:
         """The format, with a `content`, of a file of this name; `plain` is without the suffix of a compression.
@@ -380,5 +381,5 @@ class Formats(Registry[Format]):
 FORMATS = Formats(
     *("file format", Format),
     (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, NETCDF, ZARR, IDX, LIBSVM),
-    POINTS,
+    "tfrecord_io.formats",
 )

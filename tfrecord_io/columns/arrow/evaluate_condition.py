@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import BY_FUNCTION, MIRRORED, Condition, Operand, Operator, printable
+from tfrecord_io.base import Condition, Operand, Operator, printable
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.type_names import short_type_name
 from tfrecord_io.columns.schema.types import EXTENSIONS, is_bytes, is_list_like, is_text, is_value_extension
@@ -35,7 +35,7 @@ _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
 _PLAIN = (pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary())  # compared as they are, as integers are
 
 _FORMS = {"date": "2024-01-31", "time": "12:30:00", "timestamp": "2024-01-31T12:30:00"}
-COMPARISONS = frozenset(MIRRORED)
+COMPARISONS = frozenset(Operator.MIRRORED)
 _FUNCTIONS = COMPARISONS | _OF_BOOLS | {"is_valid"}
 
 
@@ -120,11 +120,11 @@ def type_literals(condition: Condition, schema: pa.Schema) -> Condition:
         return part
     kinds = [argument.kind for argument in arguments]
     if part.name in COMPARISONS and kinds == ["literal", "field"]:
-        mirrored = Condition("call", MIRRORED[part.name], arguments=arguments[::-1])
+        mirrored = Condition("call", Operator.MIRRORED[part.name], arguments=arguments[::-1])
         typed = type_literals(mirrored, schema)
         return part if typed is mirrored else typed
     field = _field(arguments[0], schema) if kinds[:1] == ["field"] else None
-    operator = BY_FUNCTION.get(part.name)
+    operator = Operator.BY_FUNCTION.get(part.name)
     if operator is not None and field is not None and _family(field.type) not in operator.types.families:
         _check_family(part, field, operator)
     if operator is not None and operator.comparisons is not None:

@@ -204,8 +204,8 @@ def first_invalid(element: Dtype, data: Array) -> int:
 
     NumPy would take them, and fail later.
 
-    >>> from tfrecord_io.bytes.format.dtypes import element
-    >>> first_invalid(element("bool"), np.array([0, 1, 2], np.uint8))
+    >>> from tfrecord_io.bytes.format.dtypes import Dtype
+    >>> first_invalid(Dtype.of_name("bool"), np.array([0, 1, 2], np.uint8))
     2
     """
     if element.name == "bool":

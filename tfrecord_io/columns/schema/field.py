@@ -125,9 +125,9 @@ def normalized_tensor_default(default: Any, field: pa.Field) -> Any:
 
     For tensors of one shape: one value for every element, or a flat list of Arrow's values. For others: nested lists.
 
-    >>> from tfrecord_io.bytes.format.dtypes import element
+    >>> from tfrecord_io.bytes.format.dtypes import Dtype
     >>> from tfrecord_io.columns.schema.tensor_types import tensor_field
-    >>> normalized_tensor_default([[1 + 2j], [0]], tensor_field("x", element("complex64"), (2, 1)))
+    >>> normalized_tensor_default([[1 + 2j], [0]], tensor_field("x", Dtype.of_name("complex64"), (2, 1)))
     [1.0, 2.0, 0.0, 0.0]
     """
     element, shape = element_and_shape(field)

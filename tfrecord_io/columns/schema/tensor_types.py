@@ -175,8 +175,8 @@ def _extension_metadata(type_: pa.BaseExtensionType) -> dict[str, Any]:
 def tensor_type(element: Dtype, shape: Shape, dim_names: tuple[str, ...] | None = None) -> pa.DataType:
     """The type of a column of tensors of this shape; None is an unknown dimension. SchemaError if it is too large.
 
-    >>> from tfrecord_io.bytes.format.dtypes import element
-    >>> tensor_type(element("complex64"), (4,)).shape
+    >>> from tfrecord_io.bytes.format.dtypes import Dtype
+    >>> tensor_type(Dtype.of_name("complex64"), (4,)).shape
     [4, 2]
     """
     axes = (*shape, *element.inner)
@@ -226,8 +226,8 @@ def element_and_shape(field: pa.Field) -> tuple[Dtype, Shape]:
 
     ValueError if the type is not one of tensors, or the dtype in its metadata does not fit it.
 
-    >>> from tfrecord_io.bytes.format.dtypes import element
-    >>> dtype, shape = element_and_shape(tensor_field("x", element("complex64"), (None, 4)))
+    >>> from tfrecord_io.bytes.format.dtypes import Dtype
+    >>> dtype, shape = element_and_shape(tensor_field("x", Dtype.of_name("complex64"), (None, 4)))
     >>> dtype.name, shape
     ('complex64', (None, 4))
     """

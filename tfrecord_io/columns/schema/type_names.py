@@ -93,8 +93,8 @@ def type_name(type_: pa.DataType) -> str:
 def logical_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None) -> str:
     """The name of a field's type; of tensors with the dtype in the field's metadata, and the shape that NumPy has.
 
-    >>> from tfrecord_io.bytes.format.dtypes import element
-    >>> dtype = element("complex64")
+    >>> from tfrecord_io.bytes.format.dtypes import Dtype
+    >>> dtype = Dtype.of_name("complex64")
     >>> logical_name(tensor_type(dtype, (None, 3)), dtype_metadata(dtype))
     'tensor<complex64>[?,3]'
     """

@@ -20,7 +20,7 @@ from daft.recordbatch import MicroPartition, RecordBatch
 from daft.schema import Schema
 from pyarrow import types as t
 
-from tfrecord_io.base import BY_SYMBOL, OPERATORS, Condition, Operand, Operator, condition_of
+from tfrecord_io.base import Condition, Operand, Operator, condition_of
 from tfrecord_io.columns import empty_batch
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import RowFilter, Scan, open_scan
@@ -168,7 +168,7 @@ class _Junctions(PredicateVisitor[Condition]):  # type: ignore[misc]
     def _operation(self, operator: Operator, column: Any, *operands: Any) -> Condition:
         others = [operand for operand in operands if operand.is_column()]
         if not column.is_column() and others and operator.mirrored is not None:
-            return self._operation(BY_SYMBOL[operator.mirrored], *operands, column)
+            return self._operation(Operator.BY_SYMBOL[operator.mirrored], *operands, column)
         kinds = set(map(self._kind_of, (column, *operands))) if operands else set()
         if not column.is_column() or len(kinds) > 1 or "" in kinds or (others and operator.mirrored is None):
             raise _Untranslated
@@ -196,7 +196,7 @@ class _Junctions(PredicateVisitor[Condition]):  # type: ignore[misc]
 
 _OPERATIONS = {
     f"visit_{operator.daft}": partialmethod(_Junctions._operation, operator)
-    for operator in OPERATORS
+    for operator in Operator.ALL
     if operator.daft is not None
 }
 _Translator: Any = type("_Translator", (_Junctions,), _OPERATIONS)

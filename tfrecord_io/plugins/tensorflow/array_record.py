@@ -19,6 +19,7 @@ import numpy as np
 from tfrecord_io.apps.file_formats.format_of_path import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import (
+    MAX_RECORD_BYTES,
     MIB,
     FrameOptions,
     ProgressMeter,
@@ -29,7 +30,7 @@ from tfrecord_io.base import (
     needs,
     printable,
 )
-from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, get_engine
+from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.columns import check_length
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD

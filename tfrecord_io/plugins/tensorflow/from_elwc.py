@@ -17,11 +17,11 @@ from tfrecord_io.base import (
     MAX_RECORD_BYTES,
     DatasetOptions,
     Expansion,
+    OnDamage,
     ProgressMeter,
     ReadOptions,
     check_choice,
     check_keywords,
-    checked_on_error,
     for_cli,
     printable,
 )
@@ -396,7 +396,7 @@ def elwc_rows(
             reason = "is not possible for ExampleListWithContext"
             raise for_cli(TypeError(f"{name}= {reason}"), f"--{name.replace('_', '-')} {reason}")
     advice = "to leave out damaged lists, salvage the files first"
-    checked_on_error(options.on_error, lambda damage: not damage.goes_on, advice)
+    OnDamage.checked(options.on_error, lambda damage: not damage.goes_on, advice)
     sources = resolve_sources(path, options)
     if (partitioned := next((source for source in sources if source.partitions), None)) is not None:
         column = partitioned.partitions[0][0]

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import AnnotationOptions, StorageOptions, for_cli, on_damage, printable, warn
+from tfrecord_io.base import AnnotationOptions, OnDamage, StorageOptions, for_cli, printable, warn
 from tfrecord_io.columns import (
     EXIF_FIRST,
     IMAGE_FORMATS,
@@ -484,7 +484,7 @@ def _find_files(
     if not missing:
         return fs, files, left_out
     image, path = missing[0]
-    if on_damage(on_error).is_strict or not files:
+    if OnDamage.of(on_error).is_strict or not files:
         text = f"{image.text} of '{printable(image.path)}' does not exist"
         if len(missing) > 1:
             text += f"; {len(missing):,} of {len(images):,} images are missing"

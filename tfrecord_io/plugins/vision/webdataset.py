@@ -23,8 +23,7 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     TableSource,
     open_decompressed_file,
 )
-from tfrecord_io.base import ProgressMeter, cached_property, printable, warn
-from tfrecord_io.bytes import MAX_RECORD_BYTES
+from tfrecord_io.base import MAX_RECORD_BYTES, ProgressMeter, cached_property, printable, warn
 from tfrecord_io.columns import is_bytes, is_text, row_batches
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.plugins.vision.tar_archive import TarArchive, member_error

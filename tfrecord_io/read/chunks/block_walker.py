@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from tfrecord_io.base import FrameOptions, printable
+from tfrecord_io.base import MAX_RECORD_BYTES, FrameOptions, printable
 from tfrecord_io.bytes import (
-    MAX_RECORD_BYTES,
     Checks,
     DecompressedStream,
     Engine,

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tfrecord_io.base import ALL, LIMITS, ScanOptions, Selection, cached_property
+from tfrecord_io.base import LIMITS, ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import (
     CODECS,
     Fact,
@@ -72,7 +72,7 @@ class ChunkReader:
         self,
         sources: Sequence[Source],
         options: ScanOptions,
-        selection: Selection = ALL,
+        selection: Selection = Selection.ALL,
         *,
         prefetcher: SourcePrefetcher | None = None,
         progress: ProgressMeter | None = None,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
 import pyarrow as pa
 
-from tfrecord_io.base import Expansion, byte_size, cached_property, counted, on_damage, printable, warn
+from tfrecord_io.base import Expansion, OnDamage, byte_size, cached_property, counted, printable, warn
 from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FrameHeader, get_engine
 from tfrecord_io.columns import RowFault, cut_columns
 from tfrecord_io.errors import (
@@ -234,7 +234,7 @@ class Recovery:
     """
 
     def __init__(self, on_error: object, sources: Sequence[Source] = ()) -> None:
-        self._damage = on_damage(on_error)
+        self._damage = OnDamage.of(on_error)
         self.skipped = SkippedRegions(self._damage.receive)
         self._sources = sources
 
@@ -281,7 +281,7 @@ class Recovery:
 
 def recovery_of(on_error: object, sources: Sequence[Source]) -> Recovery | None:
     """The recovery for an `on_error`; None if reading ends at the first fault."""
-    return Recovery(on_error, sources) if on_damage(on_error).goes_on else None
+    return Recovery(on_error, sources) if OnDamage.of(on_error).goes_on else None
 
 
 def is_damage(error: Exception) -> TypeGuard[TFRecordError]:

@@ -31,8 +31,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from tfrecord_io.base import MIB
-from tfrecord_io.bytes import MAX_RECORD_BYTES, Engine, FaultCode, FrameHeader, crc32c
+from tfrecord_io.base import MAX_RECORD_BYTES, MIB
+from tfrecord_io.bytes import Engine, FaultCode, FrameHeader, crc32c
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 
 _CONFIRMED_RECORDS = 64

@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import LIMITS, MAX_EXPANSION, MIB
+from tfrecord_io.base import LIMITS, MIB, Expansion
 from tfrecord_io.bytes import FrameHeader, crc32c
 from tfrecord_io.columns import entries_of, int64_array, is_any_tensor, logical_name
 from tfrecord_io.errors import CorruptRecordError, SchemaError
@@ -233,7 +233,7 @@ class ColumnIndex:
         chunks = self._read([(places[field.name], stored_type(field.type)) for field in fields])
         with _convert_errors(self.path):
             size = sum(_text_bytes(chunk) for column in chunks for chunk in column)
-            if size > self._data_bytes + MAX_EXPANSION:
+            if size > self._data_bytes + Expansion.DEFAULT_BYTES:
                 reason = f"its texts have {size} bytes, and the file {self._data_bytes}"
                 raise CorruptRecordError(f"the column index: {reason}", path=self.path, hint=REWRITE_COLUMNS)
             columns = []
@@ -291,7 +291,7 @@ class ColumnIndex:
         """The arrays of columns, given by number and type, of each group; read by as few requests as possible."""
         wanted = [group.chunks[number] for number, _ in columns for group in self._groups]
         fetched = self._fetch(wanted)
-        arrays, most_text = [], self._data_bytes + MAX_EXPANSION
+        arrays, most_text = [], self._data_bytes + Expansion.DEFAULT_BYTES
         with _convert_errors(self.path):
             for chunk in wanted:
                 if crc32c(fetched[chunk]) != chunk.crc:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, and_more, logger, printable, warn
-from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, Checks, FrameHeader, get_engine
+from tfrecord_io.base import MAX_RECORD_BYTES, StorageOptions, and_more, logger, printable, warn
+from tfrecord_io.bytes import Array, Checks, FrameHeader, get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning
 from tfrecord_io.read.index.record_index import (
     REWRITE,
@@ -49,7 +49,7 @@ T = TypeVar("T")
 def find_indexes(
     sources: Sequence[Source],
     index: Any = None,
-    storage: StorageOptions = DEFAULT_STORAGE,
+    storage: StorageOptions = StorageOptions.DEFAULT,
     *,
     suffixes: Sequence[str] = (*SUFFIXES, FileName.COLUMN_INDEX_SUFFIX),
 ) -> list[Source | None]:

@@ -15,8 +15,8 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-from tfrecord_io.base import ordered
-from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, Checks
+from tfrecord_io.base import MAX_RECORD_BYTES, ordered
+from tfrecord_io.bytes import Array, Checks
 from tfrecord_io.columns import runs_within
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.index.find_index import read_index, unless_stale, warn_of_stale

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ProgressMeter
-from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, Checks, Fault, FaultCode, FrameHeader, crc32c, get_engine
+from tfrecord_io.base import MAX_RECORD_BYTES, ProgressMeter
+from tfrecord_io.bytes import Array, Checks, Fault, FaultCode, FrameHeader, crc32c, get_engine
 from tfrecord_io.columns import arrow_file
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store import Bytes, FileName, RandomAccessFile

@@ -19,10 +19,10 @@ from tfrecord_io.base import (
     MIB,
     Closing,
     IterOptions,
+    OnDamage,
     Shared,
     cached_property,
     check_keywords,
-    on_damage,
     unknown_attribute,
     warn,
 )
@@ -288,7 +288,7 @@ class ArrayIterator(Closing, Shared):
 
     def _finish(self, error: Exception, on_error: object) -> NoReturn:
         """End the iteration: raise `error`, now and in further calls, or warn of it."""
-        if not on_damage(on_error).ends_quietly:
+        if not OnDamage.of(on_error).ends_quietly:
             self._end = error
         self.close()
         end_read(error, on_error)

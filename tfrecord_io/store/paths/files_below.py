@@ -11,8 +11,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from tfrecord_io.base import LIMITS, StorageOptions, and_more, cpu_count, on_damage, ordered, printable, warn
-from tfrecord_io.bytes import IMAGES, MAX_RECORD_BYTES, looks_like
+from tfrecord_io.base import (
+    LIMITS,
+    MAX_RECORD_BYTES,
+    OnDamage,
+    StorageOptions,
+    and_more,
+    cpu_count,
+    ordered,
+    printable,
+    warn,
+)
+from tfrecord_io.bytes import IMAGES, looks_like
 from tfrecord_io.errors import DamagedDataWarning, EncodeError, TFRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.store.filesystem.locate import locate
@@ -269,7 +279,7 @@ class LeftOut:
 
     def add_or_raise(self, error: TFRecordError, on_error: OnError) -> None:
         """Leave out what an error is about, or raise it: as `on_error` says."""
-        if on_damage(on_error).is_strict:
+        if OnDamage.of(on_error).is_strict:
             if error.hint is None:
                 error.set_hint('on_error="skip" leaves it out', "--on-error skip leaves it out")
             raise error

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
-from tfrecord_io.base import DEFAULT_STORAGE, TFDS_FEATURES, TFDS_INFO, StorageOptions, printable, secret_url
+from tfrecord_io.base import TFDS_FEATURES, TFDS_INFO, StorageOptions, printable, secret_url
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote, locate
 from tfrecord_io.store.paths.column_folder import ColumnFolder
@@ -41,7 +41,7 @@ class PathMatch(NamedTuple):
 def find_files(
     path: Any,
     suffixes: str | tuple[str, ...],
-    storage: StorageOptions = DEFAULT_STORAGE,
+    storage: StorageOptions = StorageOptions.DEFAULT,
     *,
     partitioned: bool = False,
     listed: list[Entry] | None = None,
@@ -107,7 +107,7 @@ def tfds_descriptions(fs: FileSystem, listing: Sequence[Entry]) -> set[str]:
 class Directory:
     """A directory, on disk or behind a URL, whose small files are read whole."""
 
-    def __init__(self, path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> None:
+    def __init__(self, path: str | os.PathLike[str], storage: StorageOptions = StorageOptions.DEFAULT) -> None:
         self._fs, self._name = locate(path, storage)
 
     @classmethod

@@ -24,16 +24,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from tfrecord_io.base import (
-    DEFAULT_STORAGE,
-    RECORD_SUFFIXES,
-    StorageOptions,
-    and_more,
-    for_cli,
-    hide_secrets,
-    printable,
-    warn,
-)
+from tfrecord_io.base import Registry, StorageOptions, and_more, for_cli, hide_secrets, printable, warn
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, literal_prefix
@@ -54,7 +45,7 @@ _MOST_MATCHED = 1_000_000  # names of shards that are compared with a pattern
 
 def resolve_inputs(
     path: Any,
-    storage: StorageOptions = DEFAULT_STORAGE,
+    storage: StorageOptions = StorageOptions.DEFAULT,
     *,
     allow_missing_shards: bool = False,
     check_sizes: bool = True,
@@ -345,7 +336,7 @@ class _Search:
         from tfrecord_io.store.paths.similar_files import files_below
         from tfrecord_io.store.paths.sniff_files import MOST_SNIFFED
 
-        suffixes, uninspected = " ".join(RECORD_SUFFIXES), len(other_files(listing))
+        suffixes, uninspected = " ".join(Registry.RECORD_SUFFIXES), len(other_files(listing))
         text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
         if uninspected > MOST_SNIFFED:
             text += f"; its {uninspected} other files were not inspected, as there are more than {MOST_SNIFFED}"
@@ -401,7 +392,9 @@ class _Search:
             first = min((e.basename for e in ignored), key=natural_key)
             more = and_more(len(ignored) - 1)
             text = f"'{printable(first)}'{more} not read: the content is TFRecord, but the name is not"
-            text += f" ({' '.join(RECORD_SUFFIXES)} or a shard number); rename it, or name all files with a glob"
+            text += (
+                f" ({' '.join(Registry.RECORD_SUFFIXES)} or a shard number); rename it, or name all files with a glob"
+            )
             warn(f"{printable(self.fs.display_path(directory))}: {text}", UserWarning)
 
     def _glob(self, pattern: str) -> list[Entry]:

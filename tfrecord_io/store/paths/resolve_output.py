@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from tfrecord_io.base import DEFAULT_STORAGE, RECORD_SUFFIXES, WRITTEN_SUFFIXES, StorageOptions, for_cli, printable
+from tfrecord_io.base import Registry, StorageOptions, for_cli, printable
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
 from tfrecord_io.store.filesystem.locate import check_writable, is_remote, locate, path_text
@@ -67,14 +67,14 @@ def other_suffix(path: str) -> OtherSuffix | None:
     plain = without_compression(name if spec is None else spec.stem)
     shard = ShardName.parse(plain)
     suffix = os.path.splitext(plain if shard is None else without_compression(shard.base) + shard.suffix)[1]
-    if not suffix or suffix in RECORD_SUFFIXES:
+    if not suffix or suffix in Registry.RECORD_SUFFIXES:
         return None
     from tfrecord_io.bytes import FORMATS
 
     if FORMATS.of_path(f"x{suffix}") is not None:
         return OtherSuffix(suffix, is_known=True)
     is_event_file = ".tfevents." in f"{path.rpartition('/')[2]}."
-    is_none = not _EXTENSION.fullmatch(suffix) or suffix in WRITTEN_SUFFIXES or is_event_file
+    is_none = not _EXTENSION.fullmatch(suffix) or suffix in Registry.WRITTEN_SUFFIXES or is_event_file
     return None if is_none else OtherSuffix(suffix, is_known=False)
 
 
@@ -109,7 +109,7 @@ def similar_suffix(suffix: str) -> str | None:
 
     from tfrecord_io.bytes import FORMATS
 
-    known = {each[1:]: each for each in (*WRITTEN_SUFFIXES, *FORMATS.suffixes()) if each.startswith(".")}
+    known = {each[1:]: each for each in (*Registry.WRITTEN_SUFFIXES, *FORMATS.suffixes()) if each.startswith(".")}
     return next((known[name] for name in get_close_matches(suffix[1:], known, 1, _SIMILARITY)), None)
 
 
@@ -263,7 +263,7 @@ def identity(fs: FileSystem, name: str) -> tuple[Any, str]:
 
 def resolve_output(
     path: Any,
-    storage: StorageOptions = DEFAULT_STORAGE,
+    storage: StorageOptions = StorageOptions.DEFAULT,
     *,
     shards: int | None = None,
     max_shard_bytes: int | None = None,

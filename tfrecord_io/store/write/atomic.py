@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, check_mode
+from tfrecord_io.base import StorageOptions, check_mode
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote, locate
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def open_output(
     path: Any,
-    storage: StorageOptions = DEFAULT_STORAGE,
+    storage: StorageOptions = StorageOptions.DEFAULT,
     *,
     mode: str | None = None,
     model: os.stat_result | None = None,
@@ -79,12 +79,12 @@ def open_named(
     return open_remote(fs, name, exclusive=exclusive, path=path, looks=looks, resolved=resolved, memory=memory)
 
 
-def is_local(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> bool:
+def is_local(path: str, storage: StorageOptions = StorageOptions.DEFAULT) -> bool:
     """True if a path is that of a local file."""
     return not is_remote(locate(path, storage)[0])
 
 
-def file_status(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> os.stat_result | None:
+def file_status(path: str, storage: StorageOptions = StorageOptions.DEFAULT) -> os.stat_result | None:
     """The owner and mode of a local file; None if it does not exist or is remote."""
     fs, name = locate(path, storage)
     if is_remote(fs):
@@ -95,14 +95,14 @@ def file_status(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> os.stat
         return None
 
 
-def make_parent(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> tuple[str, ...]:
+def make_parent(path: str, storage: StorageOptions = StorageOptions.DEFAULT) -> tuple[str, ...]:
     """Make the directory of a local file; buckets have none. Returns the directories this made, the deepest first."""
     fs, name = locate(path, storage)
     return () if is_remote(fs) else create_directories(os.path.dirname(name))
 
 
 @contextmanager
-def new_parent(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> Iterator[None]:
+def new_parent(path: str, storage: StorageOptions = StorageOptions.DEFAULT) -> Iterator[None]:
     """Make the directory of a local file; an exception in the block removes the directories this made, if empty."""
     created = make_parent(path, storage)
     try:
@@ -112,7 +112,7 @@ def new_parent(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> Iterator
         raise
 
 
-def remove_file(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
+def remove_file(path: str, storage: StorageOptions = StorageOptions.DEFAULT) -> None:
     """Remove a file if it exists and may be removed."""
     fs, name = locate(path, storage)
     with suppress(PermissionError, IsADirectoryError):
@@ -122,7 +122,7 @@ def remove_file(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
 def open_publication(
     output: Output,
     change: Change,
-    storage: StorageOptions = DEFAULT_STORAGE,
+    storage: StorageOptions = StorageOptions.DEFAULT,
     *,
     id: str | None = None,
     is_staged: bool = False,

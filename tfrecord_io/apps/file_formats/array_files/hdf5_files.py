@@ -29,8 +29,8 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of
-from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options, column_list, needs, printable, warn
-from tfrecord_io.bytes import FORMATS, MAX_RECORD_BYTES, Array
+from tfrecord_io.base import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits, Options, column_list, needs, printable, warn
+from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import Ragged, declaration, fields_of
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning
 from tfrecord_io.store import OutputStream, Source, find_files, named_temporary_folder, open_file, open_output

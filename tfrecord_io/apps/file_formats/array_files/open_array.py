@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import printable
-from tfrecord_io.bytes import CODECS, FORMATS, MAX_RECORD_BYTES, Array, Dtype, NpyHeader
+from tfrecord_io.base import MAX_RECORD_BYTES, printable
+from tfrecord_io.bytes import CODECS, FORMATS, Array, Dtype, NpyHeader
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.store import RawFile, Source, named_temporary_folder, open_file, open_source, without_query
 

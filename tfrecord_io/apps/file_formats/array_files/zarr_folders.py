@@ -27,8 +27,8 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
-from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options, needs, printable
-from tfrecord_io.bytes import FORMATS, MAX_RECORD_BYTES, Array
+from tfrecord_io.base import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits, Options, needs, printable
+from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import Ragged
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.store import (

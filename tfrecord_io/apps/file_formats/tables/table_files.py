@@ -17,7 +17,6 @@ import pyarrow as pa
 from tfrecord_io.apps.file_formats.tables.left_out_files import warn_of_left_out
 from tfrecord_io.base import (
     DEFAULT_LIMITS,
-    DEFAULT_STORAGE,
     ExportOptions,
     Limits,
     ProgressMeter,
@@ -50,7 +49,7 @@ _BYTE_ORDER_MARKS = (  # UTF-32's before UTF-16's, as it begins alike
 class SourceOptions:
     """Options to read tables: the keywords of `tfrecord_io.convert` shared by all such formats."""
 
-    storage: StorageOptions = DEFAULT_STORAGE
+    storage: StorageOptions = StorageOptions.DEFAULT
     columns: Columns = None
     filters: Any = None  # may need further columns
     schema: SchemaLike | None = None  # of the target; text is parsed as its types

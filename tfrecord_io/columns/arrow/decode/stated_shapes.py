@@ -161,8 +161,8 @@ class StatedColumns(CompanionColumns):
 def fitting_shapes(size: int, shape: Sequence[int], element: Dtype) -> list[str]:
     """Name arrays of so many bytes near the stated shape: with another last dimension, or of a wider dtype.
 
-    >>> from tfrecord_io.bytes.format.dtypes import element
-    >>> fitting_shapes(4704, (28, 28, 3), element("uint8"))
+    >>> from tfrecord_io.bytes.format.dtypes import Dtype
+    >>> fitting_shapes(4704, (28, 28, 3), Dtype.of_name("uint8"))
     ['28 × 28 × 6 of uint8', '28 × 28 × 3 of uint16']
     """
     fitting = []

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from tfrecord_io.base import current
+from tfrecord_io.base import Expansion
 from tfrecord_io.bytes import Array, Dtype, Kind
 from tfrecord_io.columns.arrow.buffers import offsets_of
 from tfrecord_io.columns.arrow.row_fault import RowFault
@@ -141,7 +141,7 @@ def check_shapes(shapes: Array | Sequence[tuple[int, ...]], shape: Shape, what: 
 
 def refuse_widening(row: int, size: int) -> None:
     """RowFault for text whose cells of one width take `size` bytes, which `Limits.expansion_bytes` has no room for."""
-    expansion = current()
+    expansion = Expansion.current()
     if not expansion.take(size):
         reason = expansion.excess(f"its text takes {size} bytes in the column's width")
         advice = expansion.advice(size)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import MAX_RECORD_BYTES, current
+from tfrecord_io.base import MAX_RECORD_BYTES, Expansion
 from tfrecord_io.bytes import Array, Dtype, ParsedTensor, serialize_tensor
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
     DecodedCells,
@@ -109,7 +109,9 @@ def _number_tensor(row: int, offsets: Array, values: Array, name: str | None) ->
 
 def _parse_tensor(row: int, offsets: Array, values: Array, name: str | None) -> ParsedTensor:
     try:
-        return ParsedTensor.parse(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name, current())
+        return ParsedTensor.parse(
+            values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name, Expansion.current()
+        )
     except DecodeError as error:
         fault = RowFault(row, error.reason, expected=error.expected, got=error.got, hint=error.advice)
         fault.of_memory = error.of_memory

@@ -22,16 +22,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import counted, printable, too_large
-from tfrecord_io.bytes import (
-    MAX_RECORD_BYTES,
-    Dtype,
-    GatheredValues,
-    Kind,
-    check_nesting_level,
-    has_inner,
-    holds_masked,
-)
+from tfrecord_io.base import MAX_RECORD_BYTES, counted, printable, too_large
+from tfrecord_io.bytes import Dtype, GatheredValues, Kind, check_nesting_level, holds_masked
 from tfrecord_io.columns.arrow.buffers import bitmap_of, list_array, variable_width
 from tfrecord_io.columns.arrow.input.tensor_cast import (
     Columns,
@@ -778,6 +770,6 @@ def _unmask(cell: Any) -> Any:
         return [_unmask(item) for item in cell]
     if isinstance(cell, dict):
         return {name: _unmask(item) for name, item in cell.items()}
-    if isinstance(cell, np.ndarray) and has_inner(cell) and holds_masked(cell.reshape(-1).tolist()):
+    if isinstance(cell, np.ndarray) and cell.dtype.kind == "O" and holds_masked(cell.reshape(-1).tolist()):
         return [_unmask(item) for item in cell]
     return cell

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import MessageType, printable, too_large
-from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, Engine, Frames, varint
+from tfrecord_io.base import MAX_RECORD_BYTES, MessageType, printable, too_large
+from tfrecord_io.bytes import Array, Engine, Frames, varint
 from tfrecord_io.columns.arrow.buffers import bitmap_buffer, number_view, offset_view, offsets_of, scatter, valid_mask
 from tfrecord_io.columns.arrow.messages.message_tree import (
     FIXED32,

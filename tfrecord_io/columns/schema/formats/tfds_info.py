@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tfrecord_io.base import DEFAULT_STORAGE, INT64_MAX, TFDS_FEATURES, TFDS_INFO, StorageOptions, printable
+from tfrecord_io.base import INT64_MAX, TFDS_FEATURES, TFDS_INFO, StorageOptions, printable
 from tfrecord_io.bytes import FrameHeader
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.store import Directory, leads_out
@@ -100,7 +100,7 @@ def _file_names(info: Mapping[str, Any], split: Mapping[str, Any], count: int) -
     return names
 
 
-def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> dict[str, int]:
+def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = StorageOptions.DEFAULT) -> dict[str, int]:
     """The number of records of each file by its path in the directory, from ``dataset_info.json``, if there is one.
 
     SchemaError if it is damaged.
