@@ -19,7 +19,8 @@ import tfrecord_io as tfr
 from extras import EXTRAS, library
 from tfrecord_io.base.libraries import ADAPTERS
 from tfrecord_io.base.public_names import SHOWN_IN, public_names
-from tfrecord_io.errors import MissingDependencyError, needs
+from tfrecord_io.base.registry import needs
+from tfrecord_io.errors import MissingDependencyError
 
 # Rooms and folders import from strictly lower floors only. A new folder gets its floor here.
 FLOORS = {
@@ -413,9 +414,12 @@ def test_no_call_passes_its_locals_on() -> None:
 
 
 def test_advice_to_install_has_one_owner() -> None:
-    """`errors.needs` names what to install; a kernel that was not built has other advice."""
+    """`needs` names what to install; a kernel that was not built has other advice."""
     texts = {file: path.read_text(encoding="utf-8") for file, path in FILES.items()}
-    assert [file for file, text in texts.items() if "pip install" in text] == ["bytes/_native/__init__", "errors"]
+    assert [file for file, text in texts.items() if "pip install" in text] == [
+        "base/registry",
+        "bytes/_native/__init__",
+    ]
     raising = {file for file, text in texts.items() if "raise MissingDependencyError(" in text}
     assert raising == {"base/registry", "bytes/_native/__init__", "store/filesystem/locate"}, "a plugin; Java, for HDFS"
 

@@ -22,13 +22,7 @@ if unknown. Its message states the same facts, and what to do.
 from __future__ import annotations
 
 import errno
-import re
-import sys
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 __all__ = [
     "CompressionError",
@@ -52,71 +46,6 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
-
-
-# What to do about damage.
-SALVAGE = "keep the intact records with tfr.salvage(path, target)"
-SALVAGE_CLI = "keep the intact records with tfr salvage SOURCE TARGET"
-ON_ERROR = f"see on_error=, or {SALVAGE}"
-ON_ERROR_CLI = f"see --on-error, or {SALVAGE_CLI}"
-
-_MESSAGE_BYTES = 1024
-_PACKAGE = __name__.partition(".")[0]
-
-
-# URLs in a text, or urllib3's part of a URL; not paths of the local disk, where names may have all these signs.
-# The patterns are compiled when needed.
-_URL = r"(?:(?<![\w./+-])(?!file:|local:)[A-Za-z][A-Za-z0-9+.-]*://|(?<=exceeded with url: )/)[^\s\"<>]+"
-_PASSWORD = r"(?<=://)([^/?#:]*:)[^/?#]+(?=@)"
-_SECRET = (
-    r"(?i)([?&;#](?:[\w.-]*(?:signature|token|secret|passw|credential|access_?key|api_?key)[\w.-]*"
-    r"|(?:[\w.-]*[._-])?(?:sig|key|pwd|pass|auth|authorization|code|jwt))=)[^\s&;#'\"]*[^\s&;#'\".:,)\]}]"
-)
-
-
-def hide_secrets(text: str) -> str:
-    """Hide passwords in URLs, and signatures and tokens in their queries; paths stay as they are.
-
-    >>> hide_secrets("https://user:x@host/a.tfrecord?v=1&sig=x: not found"), hide_secrets("a?sig=b")
-    ('https://user:…@host/a.tfrecord?v=1&sig=…: not found', 'a?sig=b')
-    """
-    if not ("@" in text or "?" in text or "#" in text):
-        return text
-    return re.sub(_URL, lambda url: re.sub(_SECRET, r"\1…", re.sub(_PASSWORD, r"\1…", url[0])), text)
-
-
-class SecretURL(str):
-    """A URL with secrets: programs have it as it is, and no message of an OSError, and no ``repr``, shows these."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return repr(hide_secrets(self))
-
-
-def secret_url(path: str) -> str:
-    """The ``filename`` for an OSError: the path, as a `SecretURL` if it is a URL with secrets."""
-    return path if hide_secrets(path) == path else SecretURL(path)
-
-
-def printable(text: object, limit: int = 200) -> str:
-    """Hide the secrets of URLs, escape control characters and shorten to `limit` characters, for any message.
-
-    >>> printable("a\\x1b[31m")
-    'a\\\\x1b[31m'
-    """
-    raw = hide_secrets(text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(text))
-    cut = raw if len(raw) <= limit else raw[:limit] + "…"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
-
-
-def within_message_limit(text: str) -> str:
-    """Hide the secrets of URLs in a message, and shorten it to 1,024 bytes of UTF-8."""
-    text = hide_secrets(text)
-    encoded = text.encode("utf-8", "backslashreplace")
-    if len(encoded) <= _MESSAGE_BYTES:
-        return text
-    return encoded[: _MESSAGE_BYTES - len("…".encode())].decode("utf-8", "ignore") + "…"
 
 
 class TFRecordError(Exception):
@@ -206,6 +135,8 @@ class TFRecordError(Exception):
         return self._join_hint(self.hint if self.hint_cli is None else self.hint_cli)
 
     def _join_hint(self, hint: str | None) -> str:
+        from tfrecord_io.base import printable, within_message_limit  # `import tfrecord_io` does not need them
+
         text = self._problem()
         if hint:
             text += f"; {printable(hint, 400)}"
@@ -213,6 +144,8 @@ class TFRecordError(Exception):
 
     def _problem(self) -> str:
         """Say what is wrong, and where."""
+        from tfrecord_io.base import printable
+
         where = []
         if self.path is not None:
             where.append(printable(self.path))
@@ -230,6 +163,8 @@ class TFRecordError(Exception):
     @property
     def detail(self) -> str:
         """The reason, after the feature that it is about."""
+        from tfrecord_io.base import printable
+
         reason = self.reason
         if "\nOriginal Traceback (most recent call last):\n" in reason:  # PyTorch's, of an error in a worker process
             first, *_, last = reason.strip().splitlines()
@@ -284,60 +219,6 @@ class MissingDependencyError(TFRecordError, ImportError):
     """An optional package is needed, or the compiled engine cannot be loaded; the message says how to get it."""
 
 
-@contextmanager
-def needs(
-    extra: str,
-    what: str = "",
-    *,
-    requirement: str = "",
-    hint: str = "",
-    hint_cli: str = "",
-    path: str | None = None,
-    feature: str | None = None,
-) -> Iterator[None]:
-    """Turn the ImportError of an import in its block into one that names the extra which installs the library.
-
-    `what` needs the library, if that is not the caller as a whole; `requirement` is installed instead of an extra of
-    this package. The hints are other ways out, besides the installation.
-
-    >>> with needs("polars"):
-    ...     import absent_module
-    Traceback (most recent call last):
-    tfrecord_io.errors.MissingDependencyError: absent_module cannot be imported (No module named 'absent_module'); ...
-    """
-    try:
-        yield
-    except MissingDependencyError:  # of what is imported
-        raise
-    except ImportError as error:
-        raise missing_error(
-            error, extra, what, requirement=requirement, hint=hint, hint_cli=hint_cli, path=path, feature=feature
-        ) from error
-
-
-def missing_error(
-    error: ImportError,
-    extra: str,
-    what: str = "",
-    *,
-    requirement: str = "",
-    hint: str = "",
-    hint_cli: str = "",
-    path: str | None = None,
-    feature: str | None = None,
-) -> MissingDependencyError:
-    """The error of `needs` for an import that has failed."""
-    name = error.name or getattr(error.__cause__, "name", None) or requirement or extra
-    library = name.partition(".")[0]
-    reason = f"{what} needs {library}, which cannot be imported" if what else f"{library} cannot be imported"
-    of_extra = f"[{extra.replace('_', '-')}]"
-    install = f"pip install '{requirement or _PACKAGE + of_extra}'"
-    if not requirement:
-        install += f", in a clone '.{of_extra}'"
-    hints = [f"{install}; {other}" if other else install for other in (hint, hint_cli or hint)]
-    return MissingDependencyError(f"{reason} ({error})", path=path, feature=feature, hint=hints[0], hint_cli=hints[1])
-
-
 class ReplacedError(OSError):
     """A file or a dataset was replaced or removed while it was read; reading it again reads the new one.
 
@@ -371,84 +252,3 @@ class StoppedEarlyWarning(UserWarning):
 
 class DamagedDataWarning(UserWarning):
     """Damaged parts of files were left out, because of ``on_error="skip"`` or a callable; see the reader's report."""
-
-
-class Published(str):
-    """A remark on an error: what was written can be read all the same. Such an error has it as `published`."""
-
-    __slots__ = ()
-
-
-class Unconfirmed(Published):
-    """A remark that written data can be read, but may be lost at a loss of power."""
-
-    __slots__ = ()
-
-
-class RecordMemoryError(MemoryError):
-    """Not enough memory for a record; the message names its file."""
-
-
-def undo_after(error: BaseException, undo: Callable[[], object], path: str) -> None:
-    """Remove partial output after `error`, which stays the exception raised even if the removal fails."""
-    try:
-        undo()
-    except Exception as second:
-        error.add_note(f"'{printable(path)}': removing what was written failed as well: {printable(second)}")
-
-
-def add_remark(error: BaseException, text: str) -> None:
-    """Append a clause to the message of an error of this package or of the system; to another one, add it as a note.
-
-    >>> error = OSError(28, "No space left on device", "a.tfrecord")
-    >>> add_remark(error, "the file is published")
-    >>> str(error)
-    "[Errno 28] No space left on device; the file is published: 'a.tfrecord'"
-    """
-    if isinstance(text, Published):
-        error.published = text  # type: ignore[attr-defined]
-    if isinstance(error, TFRecordError):
-        error.reason = f"{error.reason}; {text}"
-    elif isinstance(error, OSError) and isinstance(error.strerror, str):
-        error.strerror = f"{error.strerror}; {text}"
-        error.args = (error.errno, error.strerror)  # for pickling
-    else:
-        error.add_note(text)
-
-
-E = TypeVar("E", bound=BaseException)
-
-
-def for_cli(error: E, message: str) -> E:
-    """Give an error or a warning of Python the message that the command ``tfr`` shows in place of its own.
-
-    >>> error = for_cli(ValueError("shards=0: expected at least 1"), "--shards 0: expected at least 1")
-    >>> error.message_cli
-    '--shards 0: expected at least 1'
-    """
-    error.message_cli = message  # type: ignore[attr-defined]
-    return error
-
-
-def warn(text: str, category: type[Warning], text_cli: str | None = None) -> None:
-    """Warn at the line of the caller outside this package, at any depth of calls."""
-    warning = category(within_message_limit(text))
-    if text_cli is not None:
-        for_cli(warning, text_cli)
-    warnings.warn(warning, stacklevel=_caller()[1])
-
-
-def caller_line() -> tuple[str, int]:
-    """The file and line of the caller outside this package, at any depth of calls."""
-    frame, _ = _caller()
-    return frame.f_code.co_filename, frame.f_lineno
-
-
-def _caller() -> tuple[FrameType, int]:
-    """The frame of the caller outside this package, and its level above the caller of this function."""
-    level = 0
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
-        frame = frame.f_back
-        level += 1
-    return frame, level

@@ -31,11 +31,10 @@ from tfrecord_io.base.libraries import ADAPTERS, Adapter
 from tfrecord_io.base.options import Options, ReadOptions
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.base.public_names import SHOWN_IN, public_names
-from tfrecord_io.base.registry import RECORD_SUFFIXES, Registry
-from tfrecord_io.bytes.compression import CODECS, INFER, Codec
-from tfrecord_io.bytes.format.format_registry import FORMATS, keys, option_names, own_options
+from tfrecord_io.base.registry import Registry, needs
+from tfrecord_io.bytes.compression import CODECS, Codec
+from tfrecord_io.bytes.format.format_registry import FORMATS
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS
-from tfrecord_io.errors import needs
 
 ROOT = Path(__file__).parents[2]
 CIRCLE = Shape(name="circle", aliases=("round",), suffixes=(".o", ".circle"))
@@ -120,7 +119,7 @@ def test_own_rows_and_usual_files_cost_no_lookup(packages: Packages, lookups: li
     packages.add("heart = shape('heart')", "heart")
     shapes = packages.shapes
     assert [shapes["circle"], shapes.get("round"), shapes.of_path("a.sq"), next(iter(shapes))]
-    for suffix in ("", *RECORD_SUFFIXES, "-00000-of-00008", ".tfrecord-00000-of-00008", ".17"):
+    for suffix in ("", *Registry.RECORD_SUFFIXES, "-00000-of-00008", ".tfrecord-00000-of-00008", ".17"):
         assert shapes.of_path("a" + suffix) is None
         assert shapes.without_suffix("a" + suffix) == "a" + suffix
     assert lookups == []
@@ -260,7 +259,7 @@ def test_each_keyword_of_formats_is_described_and_each_description_used() -> Non
     """The options of ``tfr convert`` follow from the descriptions."""
     used = {name for row in FORMATS.own for name in row.reads | row.writes}
     shared = {field.name for field in fields(Options)}
-    described = {field.name for cls in own_options() for field in fields(cls)} - shared
+    described = {field.name for cls in FORMATS.own_options() for field in fields(cls)} - shared
     assert described <= used
     shared = {field.name for cls in (ReadOptions, WriteOptions) for field in fields(cls)}
     assert used - shared <= described
@@ -271,9 +270,9 @@ def test_each_keyword_of_formats_is_described_and_each_description_used() -> Non
 @pytest.mark.plugins("vision", "tensorflow")
 def test_types_of_keywords_have_the_rows_of_this_package() -> None:
     literals = {
-        "Compression": (INFER, *(codec.name for codec in CODECS.own)),
-        "SourceFormat": (*keys(FORMATS.own),),
-        "TargetFormat": (*keys(FORMATS.own, written=True),),
+        "Compression": (CODECS.INFER, *(codec.name for codec in CODECS.own)),
+        "SourceFormat": tuple(key for row in FORMATS.own if row.is_source for key in row.keys),
+        "TargetFormat": tuple(key for row in FORMATS.own if row.is_target for key in row.keys),
     }
     for name, values in literals.items():
         listed = ", ".join(f'"{value}"' for value in values)
@@ -283,7 +282,7 @@ def test_types_of_keywords_have_the_rows_of_this_package() -> None:
 def test_convert_describes_all_formats_and_their_options() -> None:
     doc = inspect.getdoc(tfr.convert) or ""
     for row in FORMATS.own:
-        words = (*row.keys, *row.suffixes, *option_names(row))
+        words = (*row.keys, *row.suffixes, *row.option_names)
         missing = [f"``{word}``" for word in words if f"``{word}``" not in doc]
         assert missing == [], f"the docstring of convert needs, in its line about ``{row.name}``: {', '.join(missing)}"
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import tfrecord_io as tfr
 from installed import install
 from tfrecord_io.apps.cli.command_group import CommandGroup, all_commands
-from tfrecord_io.base.registry import ADAPTERS, COMMANDS, FORMATS, FRAMES, NAMES, OWN, SCHEMAS, find_point, own_points
+from tfrecord_io.base.registry import ADAPTERS, COMMANDS, FORMATS, FRAMES, NAMES, OWN, SCHEMAS, Point
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 PLUGINS = sorted({value.split(".")[2] for points in OWN.values() for value in points.values()})
@@ -28,12 +28,12 @@ def test_the_plugins_of_this_package_are_in_one_table() -> None:
 
 @pytest.mark.parametrize("group", OWN)
 def test_each_point_of_a_plugin_is_there(group: str) -> None:
-    for point in own_points(group):
+    for point in Point.own(group):
         if not point.name.startswith("beam."):  # which import Apache Beam
             assert point.load() is not None
 
 
-@pytest.mark.parametrize("point", own_points(NAMES), ids=lambda point: point.name)
+@pytest.mark.parametrize("point", Point.own(NAMES), ids=lambda point: point.name)
 def test_a_name_of_a_plugin_is_a_public_name(point) -> None:
     if point.name.startswith("beam."):
         pytest.importorskip("apache_beam")
@@ -53,16 +53,16 @@ def test_another_package_adds_a_public_name(module: str, tmp_path: Path, monkeyp
 
 
 def test_a_package_does_not_replace_a_name_of_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (point,) = own_points(NAMES)[:1]
+    (point,) = Point.own(NAMES)[:1]
     install(tmp_path, "other_of_tfrecord", "new = None", NAMES, {point.name: "other_of_tfrecord:new"})
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert find_point(NAMES, point.name) == point
+    assert Point.find(NAMES, point.name) == point
 
 
 def test_the_names_of_the_core_are_found_without_a_look_at_other_packages() -> None:
     code = (
         "import tfrecord_io as tfr, tfrecord_io.base.public_names as names\n"
-        "names.find_point = None\n"
+        "names.Point.find = None\n"
         "tfr.read_table, tfr.formats.open_npy, tfr.io.FixedLenFeature, tfr.typing.Reader"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -114,15 +114,15 @@ import tfrecord_io as tfr
 from click.testing import CliRunner
 from tfrecord_io.base.libraries import ADAPTERS
 from tfrecord_io.apps.cli.command_group import all_commands
-from tfrecord_io.base.registry import OWN, load_point
+from tfrecord_io.base.registry import OWN, Point
 from tfrecord_io.bytes.format.format_registry import FORMATS
 
 calls = {{
     {groups[0]!r}: ADAPTERS.get,
     {groups[2]!r}: FORMATS.get,
     {groups[3]!r}: lambda name: attrgetter(name)(tfr),
-    {groups[4]!r}: lambda name: load_point({groups[4]!r}, name),
-    {groups[5]!r}: lambda name: load_point({groups[5]!r}, name),
+    {groups[4]!r}: lambda name: Point.load_own({groups[4]!r}, name),
+    {groups[5]!r}: lambda name: Point.load_own({groups[5]!r}, name),
 }}
 for group, points in OWN.items():
     for name, value in points.items():

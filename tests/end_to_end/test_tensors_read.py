@@ -18,7 +18,7 @@ import tfrecord_io as tfr
 from reading_modes import blocks_of, engine_of, on_disk
 from records import blobs, example, floats, int64s, written
 from tensor_cells import DTYPES, MATRIX, assert_same, cells, companions, dtype_of, record
-from tfrecord_io.bytes.format.dtypes import dtype_name, element
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.schema.column_features import set_encoding
 from tfrecord_io.columns.schema.tensor_types import (
     dtype_metadata,
@@ -261,7 +261,7 @@ def test_infer_schema_shows_folded_columns(tmp_path: Path) -> None:
 
 
 def governed(name: str, shape: tuple[int | None, ...], encoding: str = "raw") -> pa.Schema:
-    of = element(name)
+    of = Dtype.of_name(name)
     return pa.schema(
         [set_encoding(pa.field("x", tensor_type(of, shape), metadata=dtype_metadata(of) or None), encoding)]
     )
@@ -276,7 +276,7 @@ def test_a_governing_schema_gives_the_same_arrays(
         return
     shapes = {array.shape for array in present}
     one = len(shapes) == 1 and not extra
-    schema = governed(dtype_name(present[0].dtype), present[0].shape if one else (None,) * present[0].ndim)
+    schema = governed(Dtype.name_of(present[0].dtype), present[0].shape if one else (None,) * present[0].ndim)
     payloads = [record({"x": array}) for array in arrays]
     if one:  # no companion is needed
         payloads = [b"" if array is None else example(x=blobs(array.tobytes())) for array in arrays]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from limited import set_limits
 from tensors_of_arrays import Given, columns
-from tfrecord_io.bytes.format.dtypes import element
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.schema.column_features import set_encoding
 from tfrecord_io.columns.schema.tensor_types import tensor_field
 from tfrecord_io.testing.tensor_encoding_suite import PLAIN, dtype_of, values_of
@@ -290,7 +290,7 @@ def test_tables_of_different_shapes_need_a_schema(engine: str, tmp_path: Path) -
     parts = [{"x": IMAGES}, {"x": IMAGES[:, :1]}]
     with pytest.raises(tfr.errors.SchemaError, match=r"tfr.tensor\('uint8', \(None, 3\)\)"):
         tfr.write_tfrecord(parts, tmp_path / "a")
-    free = pa.schema([tensor_field("x", element("uint8"), (None, 3))])
+    free = pa.schema([tensor_field("x", Dtype.of_name("uint8"), (None, 3))])
     features = records(parts, tmp_path / "a", schema=free)
     for record, cell in zip(features, [*IMAGES, *IMAGES[:, :1]], strict=True):
         check(record, "x", "uint8", cell)

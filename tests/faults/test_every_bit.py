@@ -16,9 +16,9 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import framed
 from rounds import COMPLETE
-from tfrecord_io.bytes.compression import CODECS, get_codec
+from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
+from tfrecord_io.bytes.format.framing import FrameHeader
 from tfrecord_io.store.read.block_reader import Block
 from tfrecord_io.testing.codec_suite import write
 
@@ -33,7 +33,7 @@ def golden(data: Path, name: str) -> tuple[bytes, list[bytes], Ends]:
     content = (data / f"{name}.tfrecord").read_bytes()
     payloads = list(tfr.RecordReader(io.BytesIO(content)))
     assert framed(*payloads) == content
-    ends = np.cumsum([len(payload) + FRAME_BYTES for payload in payloads]).tolist()
+    ends = np.cumsum([len(payload) + FrameHeader.FRAME_BYTES for payload in payloads]).tolist()
     return content, payloads, ends
 
 
@@ -153,7 +153,7 @@ def test_no_flipped_bit_of_a_compressed_file_gives_other_records(
 ) -> None:
     """An error after intact records, or all records, where the bit means nothing: a time, an operating system."""
     content, payloads, _ = golden(data, "extremes")
-    made = write(get_codec(codec), [content])
+    made = write(CODECS.named(codec), [content])
     bits, same = sample(range(8 * len(made)), 80), 0
     for bit in bits:
         damaged = bytearray(made)

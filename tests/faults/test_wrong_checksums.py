@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import framed
 from strategies import blobs, example, int64s
-from tfrecord_io.bytes.format.framing import mask_crc, wrong_checksums
+from tfrecord_io.bytes.format.framing import FrameHeader, wrong_checksums
 from tfrecord_io.read.file_indexes import check_indexes, write_indexes
 
 KINDS: dict[str, Callable[[bytes], int]] = {
     "0": lambda data: 0,
     "CRC-32C without TFRecord's mask": crc32c,
     "CRC-32, that of zlib": zlib.crc32,
-    "masked CRC-32": lambda data: mask_crc(zlib.crc32(data)),
+    "masked CRC-32": lambda data: FrameHeader.mask_crc(zlib.crc32(data)),
 }
-RIGHT: Callable[[bytes], int] = lambda data: mask_crc(crc32c(data))  # noqa: E731
+RIGHT: Callable[[bytes], int] = lambda data: FrameHeader.mask_crc(crc32c(data))  # noqa: E731
 
 
 def stored(payload: bytes, of_length: Callable[[bytes], int], of_payload: Callable[[bytes], int]) -> bytes:

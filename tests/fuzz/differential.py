@@ -30,8 +30,9 @@ from reference_engine.shells import SequenceShell
 from rows import records
 from tfrecord_io.bytes.engine.contract import FaultCode, Plan, PlanColumn
 from tfrecord_io.bytes.format import example_messages as messages
-from tfrecord_io.bytes.format.feature_types import EMBEDDED_FIELD, Kind, Layout, RecordType, Text
+from tfrecord_io.bytes.format.feature_types import Kind, Layout, RecordType, Text
 from tfrecord_io.bytes.format.varint import varint
+from tfrecord_io.columns.schema.embedded import FIELD
 from wire_forms import NAMES, WireForms
 
 OPTIONS = {"frames": 6, "example": 7, "sequence": 7, "encoder": 3}  # bytes of a seed before its records
@@ -189,7 +190,7 @@ def _may_stop_first(payload: bytes) -> bool:
     is_refused = (
         REFERENCE.decoder(Plan(record_type=RecordType.DETECT)).feed(REFERENCE.frame([payload])).fault is not None
     )
-    return is_refused and varint(EMBEDDED_FIELD << 3 | 2) in payload
+    return is_refused and varint(FIELD << 3 | 2) in payload
 
 
 def _same_bits(a: Any, b: Any) -> bool:

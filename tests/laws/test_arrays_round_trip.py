@@ -23,12 +23,12 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tensors_of_arrays import Given, columns, layouts
-from tfrecord_io.bytes.format.dtypes import DTYPES, dtype_name
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.testing.tensor_encoding_suite import PLAIN, dtype_of, values_of
 
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 TIMES = [f"{kind}[{unit}]" for kind in ("datetime64", "timedelta64") for unit in UNITS]
-EXTENSIONS = [name for name, row in DTYPES.items() if row.is_extension]
+EXTENSIONS = [name for name, row in Dtype.TABLE.items() if row.is_extension]
 ALL = [*PLAIN, "complex64", "complex128", *EXTENSIONS, "S1", "S7", "U1", "U5", *TIMES]
 ONLY_RAW = ("uint64", "float64", "S1", "S7", "U1", "U5")  # with one axis
 ARROW_UNITS = ("s", "ms", "us", "ns")
@@ -60,7 +60,9 @@ def tables(rows: st.SearchStrategy[int]) -> st.SearchStrategy[dict[str, np.ndarr
 
 
 def raw_where_needed(table: dict[str, np.ndarray[Any, Any]]) -> dict[str, str]:
-    return {name: "raw" for name, values in table.items() if values.ndim == 1 and dtype_name(values.dtype) in ONLY_RAW}
+    return {
+        name: "raw" for name, values in table.items() if values.ndim == 1 and Dtype.name_of(values.dtype) in ONLY_RAW
+    }
 
 
 def written(table: Any, path: Path, **keywords: Any) -> Path:

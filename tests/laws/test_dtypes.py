@@ -18,19 +18,18 @@ import pytest
 from click.testing import CliRunner
 
 import tfrecord_io as tfr
+from protos import content, number, proto
 from records import field, varint
 from tfrecord_io.apps.cli import tfr as command
-from tfrecord_io.bytes.format.dtypes import DTYPES, Dtype, dtype_name, element, row_of_name
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.bytes.format.feature_types import Kind
 from tfrecord_io.columns.arrow.tensor_values import column_to_cells, ndarray_to_column
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS, element_and_shape, tensor_field, written_encodings
 
 pytest.importorskip("ml_dtypes")  # which the environments of few adapters have
 
-from protos import content, number, proto
-
 MADE = ["S3", "U2", "datetime64[us]", "datetime64[D]", "timedelta64[ms]", "timedelta64[ps]"]  # by their names
-ROWS = [*DTYPES.values(), *map(element, MADE)]
+ROWS = [*Dtype.TABLE.values(), *map(Dtype.of_name, MADE)]
 every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 every_extension = pytest.mark.parametrize("row", [row for row in ROWS if row.is_extension], ids=lambda row: row.name)
 
@@ -51,7 +50,7 @@ def values_of(row: Dtype, count: int = 6) -> np.ndarray[Any, Any]:
 
 def bits(values: Any) -> tuple[Any, ...]:
     array = np.asarray(values)
-    return dtype_name(array.dtype), array.shape, np.ascontiguousarray(array).tobytes()
+    return Dtype.name_of(array.dtype), array.shape, np.ascontiguousarray(array).tobytes()
 
 
 def is_refused(row: Dtype, call: Callable[[], Any]) -> bool:
@@ -95,12 +94,12 @@ def test_names_and_numbers_are_given_once() -> None:
 
 @every_row
 def test_a_row_is_that_of_its_dtype(row: Dtype) -> None:
-    assert row_of_name(row.name) == element(row.name) == row
-    assert dtype_name(row.dtype) == row.name
+    assert Dtype.in_table(row.name) == Dtype.of_name(row.name) == row
+    assert Dtype.name_of(row.dtype) == row.name
     assert row.dtype.itemsize == row.itemsize
     width = 1 if row.kind == "b" else row.arrow.bit_width // 8
     assert width * int(np.prod(row.inner)) == row.itemsize
-    assert (row.kind == "V") == row.is_extension == (Dtype.find_extension(row.dtype) is not None)
+    assert (row.kind == "V") == row.is_extension == (Dtype.extension_of(row.dtype) is not None)
     assert row.is_extension or row.kind == row.dtype.kind
 
 

@@ -24,7 +24,7 @@ import tfrecord_io as tfr
 from reading_modes import matching_records_only
 from rounds import rounds
 from tfrecord_io.base.options.filters import condition_of
-from tfrecord_io.base.options.operators import BY_SYMBOL, NAMES, OPERATORS, Operand
+from tfrecord_io.base.options.operators import NAMES, Operand, Operator
 from tfrecord_io.columns.arrow.type_literals import column_family
 
 US = datetime.timedelta(microseconds=1)
@@ -90,7 +90,7 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any], list[Any]]] = {
 IN_FOLDERS = ("int64", "text", "date")  # of which partition columns are
 CASES = [
     (symbol, name)
-    for symbol, row in BY_SYMBOL.items()
+    for symbol, row in Operator.BY_SYMBOL.items()
     for name, (type_, *_) in COLUMNS.items()
     if column_family(type_.value_type if pa.types.is_dictionary(type_) else type_) in row.types.families
 ]
@@ -106,7 +106,7 @@ def rounded(literal: Any, name: str) -> Any:
 
 
 def terms(symbol: str, operand: Any) -> list[Any]:
-    return [("x", symbol)] if BY_SYMBOL[symbol].operand is Operand.NONE else [("x", symbol, operand)]
+    return [("x", symbol)] if Operator.BY_SYMBOL[symbol].operand is Operand.NONE else [("x", symbol, operand)]
 
 
 def operands(row: Any, literals: list[Any]) -> st.SearchStrategy[Any]:
@@ -121,10 +121,10 @@ def operands(row: Any, literals: list[Any]) -> st.SearchStrategy[Any]:
 
 
 def test_every_row_has_a_model() -> None:
-    assert set(MODEL) == {row.symbol for row in OPERATORS}
+    assert set(MODEL) == {row.symbol for row in Operator.ALL}
 
 
-@pytest.mark.parametrize("row", [row for row in OPERATORS if row.comparisons is None], ids=lambda row: row.symbol)
+@pytest.mark.parametrize("row", [row for row in Operator.ALL if row.comparisons is None], ids=lambda row: row.symbol)
 def test_every_row_without_comparisons_has_a_function_that_is_called(row: Any) -> None:
     """One of pyarrow that takes the column and the value, if there is one; a list is an option of ``is_in``."""
     arguments = 1 if row.operand in (Operand.NONE, Operand.LIST) else 2
@@ -137,18 +137,18 @@ def test_every_row_without_comparisons_has_a_function_that_is_called(row: Any) -
 
 
 def test_names_of_operators_stand_in_their_table_alone() -> None:
-    names = {row.symbol for row in OPERATORS if row.symbol[0].isalpha()} - {"in"}
-    names |= {name for row in OPERATORS for name in row.polars if isinstance(name, str)}
+    names = {row.symbol for row in Operator.ALL if row.symbol[0].isalpha()} - {"in"}
+    names |= {name for row in Operator.ALL for name in row.polars if isinstance(name, str)}
     found = {}
     for path in sorted(Path(tfr.__file__).parent.rglob("*.py")):
         nodes = ast.walk(ast.parse(path.read_text("utf-8")))
         texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
         if texts & names and path.name != "operators.py":
             found[path.name] = texts & names
-    assert found == {"row_filter.py": {"contains"}}, "derive it from `OPERATORS`"  # which evaluates it
+    assert found == {"row_filter.py": {"contains"}}, "derive it from `Operator.ALL`"  # which evaluates it
 
 
-@pytest.mark.parametrize("row", OPERATORS, ids=lambda row: row.symbol)
+@pytest.mark.parametrize("row", Operator.ALL, ids=lambda row: row.symbol)
 def test_every_row_is_documented(row: Any) -> None:
     page = (Path(__file__).parents[2] / "docs" / "howto" / "filter-rows.md").read_text("utf-8")
     assert f"`{row.symbol}`" in page, "add the operator to docs/howto/filter-rows.md"
@@ -158,7 +158,7 @@ def test_every_row_is_documented(row: Any) -> None:
 @pytest.mark.parametrize(("symbol", "name"), CASES)
 def test_rows_are_those_of_python(symbol: str, name: str) -> None:
     type_, values, literals = COLUMNS[name]
-    row = BY_SYMBOL[symbol]
+    row = Operator.BY_SYMBOL[symbol]
 
     @settings(max_examples=rounds(40, 3))
     @given(drawn=st.lists(st.sampled_from([*values, None]), min_size=1, max_size=9), operand=operands(row, literals))
@@ -192,7 +192,7 @@ def test_rows_are_those_of_python(symbol: str, name: str) -> None:
     law()
 
 
-@pytest.mark.parametrize("row", [row for row in OPERATORS if row.symbol != "contains"], ids=lambda row: row.symbol)
+@pytest.mark.parametrize("row", [row for row in Operator.ALL if row.symbol != "contains"], ids=lambda row: row.symbol)
 def test_an_index_answers_each_operator(tmp_path: Path, row: Any) -> None:
     """Only the records that it finds are read."""
     texts = [*(f"{number:02}" for number in range(50)), None]
@@ -210,7 +210,7 @@ def test_an_index_answers_each_operator(tmp_path: Path, row: Any) -> None:
         assert dataset.to_table()["id"].to_pylist() == expected
 
 
-@pytest.mark.parametrize("row", OPERATORS, ids=lambda row: row.symbol)
+@pytest.mark.parametrize("row", Operator.ALL, ids=lambda row: row.symbol)
 @pytest.mark.parametrize("name", [*COLUMNS, "struct"])
 def test_a_column_of_another_type_is_refused(tmp_path: Path, row: Any, name: str) -> None:
     type_, values, literals = COLUMNS.get(name, (pa.struct({"a": pa.int64()}), [{"a": 1}], [1]))

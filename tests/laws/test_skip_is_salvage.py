@@ -25,7 +25,7 @@ from reading_modes import blocks_of
 from records import blobs, example, framed
 from rounds import rounds
 from tfrecord_io.bytes.compression import CODECS
-from tfrecord_io.bytes.engine.fault_messages import is_other_format
+from tfrecord_io.bytes.engine.contract import Fault
 
 pytestmark = [pytest.mark.fault(18), pytest.mark.fault(21), pytest.mark.fault(26), pytest.mark.fault(28)]
 INNER = [b"inner %d" % number for number in range(70)]
@@ -66,7 +66,7 @@ def is_refused(call: Callable[[], object]) -> bool:
     try:
         call()
     except tfr.errors.CorruptRecordError as error:
-        if not is_other_format(error):
+        if not Fault.is_other_format(error):
             raise
         return True
     return False

@@ -22,7 +22,7 @@ from reading_modes import blocks_of, engine_of
 from records import blobs, example, floats, framed, int64s
 from rounds import COMPLETE, rounds
 from tfrecord_io.bytes.format.foreign_files import ZEROS, looks_like
-from tfrecord_io.bytes.format.framing import is_record_header
+from tfrecord_io.bytes.format.framing import FrameHeader
 from tfrecord_io.read.chunks import block_walker, recovery
 from tfrecord_io.read.chunks.block_walker import RecordFile
 
@@ -130,7 +130,7 @@ def any_damages(draw: Draw, payloads: list[bytes]) -> Damage:
         hidden = len(payloads)  # the file seems to end inside the record
     # The header of a record in a payload may have come to where the header was, so that a boundary is behind it.
     at = end - (begin - ends[first])
-    moved = begin < ends[first] + 12 and at not in ends and is_record_header(content[at : at + 12])
+    moved = begin < ends[first] + 12 and at not in ends and FrameHeader(content[at : at + 12]).is_intact
     return Damage(content[:begin] + content[end:], first, hidden, doubled=moved)
 
 

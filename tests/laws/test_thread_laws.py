@@ -23,7 +23,7 @@ from reading_modes import blocks_of
 from records import blobs, example, field, floats, framed, int64s
 from rounds import rounds
 from servers import SlowBucket
-from tfrecord_io.bytes.compression import CODECS, get_codec
+from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.compression import stream as decompression
 from tfrecord_io.columns.schema.embedded import pack
 
@@ -92,7 +92,7 @@ def compressed(content: bytes, storage: str, size: int) -> bytes:
     pieces, name = [content], storage
     if storage == "members":
         pieces, name = [content[at : at + size] for at in range(0, len(content), size)] or [b""], "gzip"
-    codec = get_codec(name)
+    codec = CODECS.named(name)
     assert codec is not None
     parts = []
     for piece in pieces:

@@ -411,8 +411,8 @@ THIRD_FAULTS = [
     Fault(
         "bytes/engine/numpy_output.py",
         "runs of items of several numbers are copied as if each were one number",
-        "item_size = int(inner) * values.itemsize\n    if values.dtype.kind not in",
-        "item_size = min(int(inner), 1) * values.itemsize\n    if values.dtype.kind not in",
+        "item_size = int(inner) * values.itemsize\n        if values.dtype.kind not in",
+        "item_size = min(int(inner), 1) * values.itemsize\n        if values.dtype.kind not in",
     ),
     Fault(
         "apps/file_formats/tables/libsvm_files.py",

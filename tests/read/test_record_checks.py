@@ -20,7 +20,7 @@ import tfrecord_io as tfr
 from records import blobs, example, int64s, written
 from strategies import sequence_example
 from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.bytes.format.dtypes import text_dtype
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.read.opening import CallSource, read_scan
 
 N = 200
@@ -189,7 +189,7 @@ def test_a_feature_list_that_is_ignored_is_named(engine: str, tmp_path: Path) ->
 
 def test_arrays_of_the_caller(path: Path) -> None:
     with warned(KLASS):
-        tfr.read_arrays(path, schema={"klass": "string"}, out={"klass": np.empty(N, text_dtype(missing=True))})
+        tfr.read_arrays(path, schema={"klass": "string"}, out={"klass": np.empty(N, Dtype.text(missing=True))})
 
 
 def test_the_warning_may_be_an_error(path: Path) -> None:

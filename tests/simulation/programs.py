@@ -24,10 +24,10 @@ import tfrecord_io as tfr
 from messages import published_by
 from reading import read_by
 from tfrecord_io.apps.tools.clean import clean
+from tfrecord_io.base.closing import Unconfirmed
 from tfrecord_io.base.options import LIMITS
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.bytes.format.framing import crc32c
-from tfrecord_io.errors import Unconfirmed
 from tfrecord_io.read.file_indexes import check_indexes
 from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.write import atomic_remote

@@ -12,7 +12,7 @@ import click
 
 import tfrecord_io as tfr
 from border import PUBLIC, public
-from tfrecord_io.errors import Published
+from tfrecord_io.base.closing import Published
 
 PACKAGE = Path(inspect.getfile(tfr)).parent
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tfrecord_io.bytes.compression import get_codec
+from tfrecord_io.bytes.compression import CODECS
 
 
 def packed(name: str, data: bytes) -> bytes:
-    codec = get_codec(name)
+    codec = CODECS.named(name)
     assert codec is not None
     compressor = codec.compressor()
     return b"".join([*compressor.compress(data), *compressor.flush()])

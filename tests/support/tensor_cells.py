@@ -13,8 +13,7 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, example, int64s, written
-from tfrecord_io.bytes.format.dtypes import DTYPES as ROWS
-from tfrecord_io.bytes.format.dtypes import dtype_name, element
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.arrow.tensor_values import column_to_cells
 
 DTYPES = [
@@ -30,14 +29,14 @@ DTYPES = [
         "float64",
         "complex64",
         "complex128",
-        *(name for name, row in ROWS.items() if row.is_extension),
+        *(name for name, row in Dtype.TABLE.items() if row.is_extension),
     ),
     *("S1", "S10", "U3", "datetime64[D]", "datetime64[us]", "timedelta64[ms]", "datetime64[as]"),
 ]
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    return element(name).dtype
+    return Dtype.of_name(name).dtype
 
 
 def cells(table: pa.Table, name: str = "x") -> list[np.ndarray | None]:
@@ -48,8 +47,8 @@ def cells(table: pa.Table, name: str = "x") -> list[np.ndarray | None]:
 def assert_same(found: list[Any], expected: list[np.ndarray | None]) -> None:
     """Dtype, shape and bits."""
     assert all(cell is None or type(cell) is np.ndarray for cell in found)
-    assert [None if cell is None else (dtype_name(cell.dtype), cell.shape) for cell in found] == [
-        None if array is None else (dtype_name(array.dtype), array.shape) for array in expected
+    assert [None if cell is None else (Dtype.name_of(cell.dtype), cell.shape) for cell in found] == [
+        None if array is None else (Dtype.name_of(array.dtype), array.shape) for array in expected
     ]
     assert [None if cell is None else cell.tobytes() for cell in found] == [
         None if array is None else array.tobytes() for array in expected
@@ -82,7 +81,7 @@ MATRIX = np.arange(6, dtype=np.float32).reshape(2, 3)
 def companions(array: np.ndarray) -> dict[str, bytes]:
     """The three features of an array by their suffixes, put together by hand."""
     shape = int64s(*array.shape) if array.ndim else b"\x1a\x00"  # an Int64List without values
-    return {"": blobs(array.tobytes()), "/shape": shape, "/dtype": blobs(dtype_name(array.dtype).encode())}
+    return {"": blobs(array.tobytes()), "/shape": shape, "/dtype": blobs(Dtype.name_of(array.dtype).encode())}
 
 
 def record(arrays: Mapping[str, np.ndarray | None], **features: bytes) -> bytes:

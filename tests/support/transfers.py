@@ -8,7 +8,7 @@ from typing import Any
 
 import tfrecord_io as tfr
 from tfrecord_io.apps.file_formats.format_of_path import format_of_target
-from tfrecord_io.bytes.format.format_registry import FORMATS, TFRECORD
+from tfrecord_io.bytes.format.format_registry import FORMATS
 
 _SHARED = inspect.signature(tfr.convert).parameters
 
@@ -24,7 +24,7 @@ def convert_flat(source: Any, target: Any, **keywords: Any) -> Any:
     """`tfr.convert`, with options of formats among the keywords: those of the target's format are its options."""
     shared = {name: value for name, value in keywords.items() if name in _SHARED}
     format = keywords.get("target_format")
-    writes = (FORMATS.get(format) if format else format_of_target(os.fspath(target))) or TFRECORD
+    writes = (FORMATS.get(format) if format else format_of_target(os.fspath(target))) or FORMATS.tfrecord
     for name in keywords.keys() - _SHARED.keys():
         is_read = any(name in row.reads for row in FORMATS)
         side = "target_options" if name in writes.writes or not is_read else "source_options"

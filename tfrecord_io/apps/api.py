@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from tfrecord_io import typing as results
-from tfrecord_io.base import DEFAULT_STORAGE, FRAMES, DatasetOptions, LateTypes, ReadOptions, check_keywords, find_point
+from tfrecord_io.base import DatasetOptions, LateTypes, Point, ReadOptions, StorageOptions, check_keywords
 from tfrecord_io.read import ScanHolder, options_from_call
 from tfrecord_io.typing import (
     UNSET,
@@ -467,7 +467,9 @@ def write_tfrecord(
     )
     for class_ in type(data).__mro__[:-1]:  # some tables are written by several processes
         package = class_.__module__.partition(".")[0]
-        point = None if package in _IN_THIS_PROCESS else find_point(FRAMES, f"{package}.{class_.__name__}")
+        point = (
+            None if package in _IN_THIS_PROCESS else Point.find("tfrecord_io.frames", f"{package}.{class_.__name__}")
+        )
         if point is not None:
             report: WriteReport = point.load()(data, path, options)
             return report
@@ -476,7 +478,7 @@ def write_tfrecord(
 
         scan = Scan.unwrap(data)
         origin = scan.origin
-        whole, storage = (None, DEFAULT_STORAGE) if origin is None else (origin.path, origin.options.storage)
+        whole, storage = (None, StorageOptions.DEFAULT) if origin is None else (origin.path, origin.options.storage)
         Output.check_outside(whole, storage, target=path, storage=options.storage, sources=scan.sources)
     return write(data, path, options)
 

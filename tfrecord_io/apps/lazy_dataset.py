@@ -21,6 +21,7 @@ from tfrecord_io.apps.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.apps.adapters.xarray import to_xarray
 from tfrecord_io.base import (
     INT64_MAX,
+    Adapter,
     DatasetOptions,
     IterOptions,
     LateTypes,
@@ -28,16 +29,15 @@ from tfrecord_io.base import (
     PluginMethod,
     Report,
     Summary,
-    added_method,
     byte_size,
     check_choice,
     check_integer,
     check_keywords,
     counted,
+    printable,
     unknown_attribute,
 )
 from tfrecord_io.columns import export_stream, open_input
-from tfrecord_io.errors import printable
 from tfrecord_io.read import (
     CallSource,
     Explanation,
@@ -514,7 +514,7 @@ class Dataset(_Shown):
     if not TYPE_CHECKING:  # methods of other packages
 
         def __getattr__(self, name: str) -> object:
-            method = added_method(name) if name.startswith("to_") else None
+            method = Adapter.added_method(name) if name.startswith("to_") else None
             if method is None:
                 raise unknown_attribute(self, name)
             return partial(method, self)

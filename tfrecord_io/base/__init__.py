@@ -6,7 +6,6 @@ Other rooms import these names, and no module of this package.
 from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
-    "AHEAD": "background",  # calls for each thread that are made before their turn
     "WAIT_SECONDS": "background",  # at a time: Python handles Ctrl-C that arrives just before a wait only after it
     "BackgroundThread": "background",  # A daemon thread with a way to stop it, which is started at once
     "Flag": "background",  # Set by one thread, for others to see
@@ -17,32 +16,42 @@ _HOMES = {
     "start_in_background": "background",  # Let a thread of its own make a call that takes milliseconds
     "Task": "background",  # A call that one thread makes
     "WorkerPool": "background",  # Threads that make calls, started with the first ones
+    "add_remark": "closing",  # Append a clause to the message of an error
     "cached_property": "closing",  # `functools.cached_property` as from Python 3.12 on
     "Closing": "closing",  # A context manager that returns itself and is closed at the end of its block
     "ConsumedOnce": "closing",  # An iterator whose items can be read once
     "NotCopied": "closing",  # Refuses to be pickled and copied
+    "Published": "closing",  # A remark on an error, that what was written can be read all the same
     "quiet_at_exit": "closing",  # Decorate `__del__`
     "Shared": "closing",  # Threads take turns, under `_lock`
+    "Unconfirmed": "closing",  # A remark that written data may be lost at a loss of power
+    "undo_after": "closing",  # Remove partial output after an error, which stays the one raised
     "LINE_WIDTH": "display",  # characters in another line
     "SHOWN_ITEMS": "display",  # How many items a message lists before it counts the others
     "and_more": "display",  # The end of a list of which `count` items are not shown
     "byte_size": "display",  # A size in bytes with two digits or more
+    "caller_line": "display",  # The file and line of the caller outside this package
     "column_list": "display",  # The names of columns in the line about a file, the first ones of many
     "counted": "display",  # A number and its noun
     "did_you_mean": "display",  # The question after a name that does not exist
     "error_dict": "display",  # Class and message of an error, for JSON
+    "for_cli": "display",  # Give an error or a warning of Python the message that the command shows
+    "hide_secrets": "display",  # Hide passwords, signatures and tokens in URLs
     "name_advice": "display",  # Advice for the name of a column that does not exist
     "plain_table": "display",  # Lay out rows under headings
+    "printable": "display",  # Hide the secrets of URLs, escape control characters and shorten
     "ranges": "display",  # Show an interval, or nothing
     "Report": "display",  # Base of results that print as a line and a table, and show the same table in notebooks
+    "secret_url": "display",  # The filename for an OSError, whose secrets no message shows
     "shape_ranges": "display",  # Show the range of sizes of each axis
     "short": "display",  # Show a value in about `width` characters, control characters escaped
     "short_list": "display",  # The first `SHOWN_ITEMS` values, as far as they fit, and the number of all
     "short_tensor": "display",  # Show nested lists as a tensor
     "Summary": "display",  # Content of a report
     "tensor_text": "display",  # As `short_tensor`, of the first values
+    "warn": "display",  # Warn at the line of the caller outside this package
+    "within_message_limit": "display",  # Hide the secrets of URLs in a message, and shorten it
     "Adapter": "libraries",  # A library, and the calls that it is used by
-    "added_method": "libraries",  # The function that an adapter of another package makes a method of datasets, or None
     "PluginMethod": "libraries",  # A method of datasets that the adapter of a plugin has
     "ArrayOptions": "options.arrays",  # Keywords of `tfrecord_io.read_arrays`
     "ColumnLayout": "options.arrays",  # How the lists of one column are represented
@@ -61,30 +70,21 @@ _HOMES = {
     "FileOptions": "options.file_options",  # Keywords of calls that read many files
     "FolderOptions": "options.file_options",  # Keywords of calls that make a row of each file of a folder
     "condition_of": "options.filters",  # The condition of ``filters=``
-    "BYTES_PER_CELL": "options.limits",  # of a column whose type is not known yet
     "DEFAULT_LIMITS": "options.limits",  # Limits where a call states none
     "LIMITS": "options.limits",  # Sizes and counts that the package works with
-    "MAX_EXPANSION": "options.limits",  # Bytes that sparse values may expand to, by default
     "MAX_RECORD_BYTES": "options.limits",  # The most bytes of a record
-    "RATIO": "options.limits",  # plain values take at most 8 bytes for each that is read
-    "current": "options.limits",  # The one that the values being decoded count towards
     "Expansion": "options.limits",  # The budget for memory of rows held at a time
     "Limits": "options.limits",  # Limits on what an untrusted file may use
     "too_large": "options.limits",  # The reason of an error about what would be larger than a record can be
-    "checked_on_error": "options.on_damage",  # Return an ``on_error``, a callable as an `Ask`
+    "ON_ERROR": "options.on_damage",  # What to do about damage
+    "ON_ERROR_CLI": "options.on_damage",  # The same in the words of the command
+    "SALVAGE": "options.on_damage",  # How to keep the intact records
     "Collect": "options.on_damage",  # ``"collect"``
     "Inspect": "options.on_damage",  # Tools that show content
-    "names_of": "options.on_damage",  # The names of each ``on_error`` that a call takes
-    "on_damage": "options.on_damage",  # The object for an ``on_error`` that was checked
-    "receive_in_reader": "options.on_damage",  # Receive the regions of a reader, which are in its own report
-    "takes_all": "options.on_damage",  # True for each ``on_error``
+    "OnDamage": "options.on_damage",  # Treatment of damaged data by a read
     "without_report": "options.on_damage",  # True for each ``on_error`` that needs no report
-    "BY_SYMBOL": "options.operators",  # Operators by their symbol in a condition
-    "MIRRORED": "options.operators",  # The operator with swapped sides, as < for >
-    "OPERATORS": "options.operators",  # The table of operators of conditions
     "Operand": "options.operators",  # What follows an operator, as messages say it
     "Operator": "options.operators",  # An operator of a condition
-    "DEFAULT_STORAGE": "options.options_base",  # Storage options where a call states none
     "INT64_MAX": "options.options_base",  # The largest int64
     "MIB": "options.options_base",  # Bytes of a mebibyte
     "check_choice": "options.options_base",  # Raise ValueError for a value that is not among the choices
@@ -107,7 +107,6 @@ _HOMES = {
     "MessageType": "options.record_types",  # A type of messages, which can be pickled
     "plain_record_type": "options.record_types",  # The record type for the engines
     "takes_payloads": "options.record_types",  # True if the engines leave the content of records as it is
-    "ALL": "options.selection",  # The selection of all columns and rows
     "Selection": "options.selection",  # The columns and rows that a read selects
     "Split": "options.split_slices",  # The value of ``split``
     "CopyOptions": "options.transfer",  # Keywords of the calls that copy records as bytes
@@ -119,19 +118,12 @@ _HOMES = {
     "ProgressMeter": "progress",  # Shows how much of a call is done, or calls a function
     "attach": "public_names",  # ``__getattr__``, ``__dir__`` and ``__all__`` of a public module
     "LateTypes": "public_names",  # Types of a module, imported when an annotation that names a type is evaluated
-    "COMMANDS": "registry",  # The group of entry points of commands
-    "FORMATS": "registry",  # The table of file formats
-    "FRAMES": "registry",  # The group of entry points of writers of distributed frames
-    "RECORD_SUFFIXES": "registry",  # Suffixes of TFRecord files
-    "SCHEMAS": "registry",  # The group of entry points of other programs' schemas
     "TFDS_FEATURES": "registry",  # which TFDS writes next to a dataset's files
     "TFDS_INFO": "registry",  # The file in which TFDS describes a dataset
-    "WRITTEN_SUFFIXES": "registry",  # Suffixes of TFRecord files that a caller may name
-    "find_point": "registry",  # The first of this name
     "listed": "registry",  # Names as in a sentence
-    "load_point": "registry",  # Load the object of a point of this package
-    "other_points": "registry",  # Points of other packages, in the order of their names
-    "own_points": "registry",  # Points of the plugins of this package
+    "missing_error": "registry",  # The error of `needs` for an import that has failed
+    "needs": "registry",  # Turn the ImportError of an import into one that names the extra
+    "Point": "registry",  # An entry that a package adds to a group
     "Registry": "registry",  # Rows of one class, by name, alias and suffix
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

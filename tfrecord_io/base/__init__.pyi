@@ -1,6 +1,5 @@
 # Written by docs/reference/stub.py.
 
-from tfrecord_io.base.background import AHEAD as AHEAD
 from tfrecord_io.base.background import WAIT_SECONDS as WAIT_SECONDS
 from tfrecord_io.base.background import BackgroundThread as BackgroundThread
 from tfrecord_io.base.background import Flag as Flag
@@ -14,30 +13,40 @@ from tfrecord_io.base.background import start_in_background as start_in_backgrou
 from tfrecord_io.base.closing import Closing as Closing
 from tfrecord_io.base.closing import ConsumedOnce as ConsumedOnce
 from tfrecord_io.base.closing import NotCopied as NotCopied
+from tfrecord_io.base.closing import Published as Published
 from tfrecord_io.base.closing import Shared as Shared
+from tfrecord_io.base.closing import Unconfirmed as Unconfirmed
+from tfrecord_io.base.closing import add_remark as add_remark
 from tfrecord_io.base.closing import cached_property as cached_property
 from tfrecord_io.base.closing import quiet_at_exit as quiet_at_exit
+from tfrecord_io.base.closing import undo_after as undo_after
 from tfrecord_io.base.display import LINE_WIDTH as LINE_WIDTH
 from tfrecord_io.base.display import SHOWN_ITEMS as SHOWN_ITEMS
 from tfrecord_io.base.display import Report as Report
 from tfrecord_io.base.display import Summary as Summary
 from tfrecord_io.base.display import and_more as and_more
 from tfrecord_io.base.display import byte_size as byte_size
+from tfrecord_io.base.display import caller_line as caller_line
 from tfrecord_io.base.display import column_list as column_list
 from tfrecord_io.base.display import counted as counted
 from tfrecord_io.base.display import did_you_mean as did_you_mean
 from tfrecord_io.base.display import error_dict as error_dict
+from tfrecord_io.base.display import for_cli as for_cli
+from tfrecord_io.base.display import hide_secrets as hide_secrets
 from tfrecord_io.base.display import name_advice as name_advice
 from tfrecord_io.base.display import plain_table as plain_table
+from tfrecord_io.base.display import printable as printable
 from tfrecord_io.base.display import ranges as ranges
+from tfrecord_io.base.display import secret_url as secret_url
 from tfrecord_io.base.display import shape_ranges as shape_ranges
 from tfrecord_io.base.display import short as short
 from tfrecord_io.base.display import short_list as short_list
 from tfrecord_io.base.display import short_tensor as short_tensor
 from tfrecord_io.base.display import tensor_text as tensor_text
+from tfrecord_io.base.display import warn as warn
+from tfrecord_io.base.display import within_message_limit as within_message_limit
 from tfrecord_io.base.libraries import Adapter as Adapter
 from tfrecord_io.base.libraries import PluginMethod as PluginMethod
-from tfrecord_io.base.libraries import added_method as added_method
 from tfrecord_io.base.options.arrays import ArrayOptions as ArrayOptions
 from tfrecord_io.base.options.arrays import ColumnLayout as ColumnLayout
 from tfrecord_io.base.options.arrays import IterOptions as IterOptions
@@ -55,30 +64,21 @@ from tfrecord_io.base.options.file_options import AnnotationOptions as Annotatio
 from tfrecord_io.base.options.file_options import FileOptions as FileOptions
 from tfrecord_io.base.options.file_options import FolderOptions as FolderOptions
 from tfrecord_io.base.options.filters import condition_of as condition_of
-from tfrecord_io.base.options.limits import BYTES_PER_CELL as BYTES_PER_CELL
 from tfrecord_io.base.options.limits import DEFAULT_LIMITS as DEFAULT_LIMITS
 from tfrecord_io.base.options.limits import LIMITS as LIMITS
-from tfrecord_io.base.options.limits import MAX_EXPANSION as MAX_EXPANSION
 from tfrecord_io.base.options.limits import MAX_RECORD_BYTES as MAX_RECORD_BYTES
-from tfrecord_io.base.options.limits import RATIO as RATIO
 from tfrecord_io.base.options.limits import Expansion as Expansion
 from tfrecord_io.base.options.limits import Limits as Limits
-from tfrecord_io.base.options.limits import current as current
 from tfrecord_io.base.options.limits import too_large as too_large
+from tfrecord_io.base.options.on_damage import ON_ERROR as ON_ERROR
+from tfrecord_io.base.options.on_damage import ON_ERROR_CLI as ON_ERROR_CLI
+from tfrecord_io.base.options.on_damage import SALVAGE as SALVAGE
 from tfrecord_io.base.options.on_damage import Collect as Collect
 from tfrecord_io.base.options.on_damage import Inspect as Inspect
-from tfrecord_io.base.options.on_damage import checked_on_error as checked_on_error
-from tfrecord_io.base.options.on_damage import names_of as names_of
-from tfrecord_io.base.options.on_damage import on_damage as on_damage
-from tfrecord_io.base.options.on_damage import receive_in_reader as receive_in_reader
-from tfrecord_io.base.options.on_damage import takes_all as takes_all
+from tfrecord_io.base.options.on_damage import OnDamage as OnDamage
 from tfrecord_io.base.options.on_damage import without_report as without_report
-from tfrecord_io.base.options.operators import BY_SYMBOL as BY_SYMBOL
-from tfrecord_io.base.options.operators import MIRRORED as MIRRORED
-from tfrecord_io.base.options.operators import OPERATORS as OPERATORS
 from tfrecord_io.base.options.operators import Operand as Operand
 from tfrecord_io.base.options.operators import Operator as Operator
-from tfrecord_io.base.options.options_base import DEFAULT_STORAGE as DEFAULT_STORAGE
 from tfrecord_io.base.options.options_base import INT64_MAX as INT64_MAX
 from tfrecord_io.base.options.options_base import MIB as MIB
 from tfrecord_io.base.options.options_base import Options as Options
@@ -101,7 +101,6 @@ from tfrecord_io.base.options.read import ScanOptions as ScanOptions
 from tfrecord_io.base.options.record_types import MessageType as MessageType
 from tfrecord_io.base.options.record_types import plain_record_type as plain_record_type
 from tfrecord_io.base.options.record_types import takes_payloads as takes_payloads
-from tfrecord_io.base.options.selection import ALL as ALL
 from tfrecord_io.base.options.selection import Selection as Selection
 from tfrecord_io.base.options.split_slices import Split as Split
 from tfrecord_io.base.options.transfer import CopyOptions as CopyOptions
@@ -113,32 +112,20 @@ from tfrecord_io.base.progress import ProgressMeter as ProgressMeter
 from tfrecord_io.base.progress import logger as logger
 from tfrecord_io.base.public_names import LateTypes as LateTypes
 from tfrecord_io.base.public_names import attach as attach
-from tfrecord_io.base.registry import COMMANDS as COMMANDS
-from tfrecord_io.base.registry import FORMATS as FORMATS
-from tfrecord_io.base.registry import FRAMES as FRAMES
-from tfrecord_io.base.registry import RECORD_SUFFIXES as RECORD_SUFFIXES
-from tfrecord_io.base.registry import SCHEMAS as SCHEMAS
 from tfrecord_io.base.registry import TFDS_FEATURES as TFDS_FEATURES
 from tfrecord_io.base.registry import TFDS_INFO as TFDS_INFO
-from tfrecord_io.base.registry import WRITTEN_SUFFIXES as WRITTEN_SUFFIXES
+from tfrecord_io.base.registry import Point as Point
 from tfrecord_io.base.registry import Registry as Registry
-from tfrecord_io.base.registry import find_point as find_point
 from tfrecord_io.base.registry import listed as listed
-from tfrecord_io.base.registry import load_point as load_point
-from tfrecord_io.base.registry import other_points as other_points
-from tfrecord_io.base.registry import own_points as own_points
+from tfrecord_io.base.registry import missing_error as missing_error
+from tfrecord_io.base.registry import needs as needs
 
 __all__ = [
     "ADDING",
-    "AHEAD",
-    "ALL",
     "Adapter",
     "AnnotationOptions",
     "ArrayOptions",
-    "BYTES_PER_CELL",
-    "BY_SYMBOL",
     "BackgroundThread",
-    "COMMANDS",
     "CheckOptions",
     "Closing",
     "Collect",
@@ -147,12 +134,9 @@ __all__ = [
     "ConsumedOnce",
     "CopyOptions",
     "DEFAULT_LIMITS",
-    "DEFAULT_STORAGE",
     "DatasetOptions",
     "Expansion",
     "ExportOptions",
-    "FORMATS",
-    "FRAMES",
     "FileOptions",
     "Flag",
     "FolderOptions",
@@ -164,25 +148,25 @@ __all__ = [
     "LINE_WIDTH",
     "LateTypes",
     "Limits",
-    "MAX_EXPANSION",
     "MAX_RECORD_BYTES",
     "MIB",
-    "MIRRORED",
     "MessageType",
     "NeverBegan",
     "NotCopied",
     "NumberOptions",
     "OF_PLAIN_FILES",
     "OF_SELECTION",
-    "OPERATORS",
+    "ON_ERROR",
+    "ON_ERROR_CLI",
+    "OnDamage",
     "Operand",
     "Operator",
     "Options",
     "Ordered",
     "PluginMethod",
+    "Point",
     "ProgressMeter",
-    "RATIO",
-    "RECORD_SUFFIXES",
+    "Published",
     "REFUSED",
     "REPORTS_ALL",
     "ReadOptions",
@@ -190,7 +174,7 @@ __all__ = [
     "Report",
     "ReportOptions",
     "RepresentationOptions",
-    "SCHEMAS",
+    "SALVAGE",
     "SHOWN_ITEMS",
     "SalvageOptions",
     "ScanOptions",
@@ -203,57 +187,57 @@ __all__ = [
     "TFDS_INFO",
     "Task",
     "TransferOptions",
+    "Unconfirmed",
     "WAIT_SECONDS",
-    "WRITTEN_SUFFIXES",
     "WorkerPool",
     "WriteOptions",
-    "added_method",
+    "add_remark",
     "and_more",
     "attach",
     "byte_size",
     "cached_property",
+    "caller_line",
     "check_choice",
     "check_integer",
     "check_keywords",
     "check_mode",
     "check_names",
     "check_progress",
-    "checked_on_error",
     "column_list",
     "condition_of",
     "counted",
     "cpu_count",
-    "current",
     "did_you_mean",
     "error_dict",
-    "find_point",
+    "for_cli",
+    "hide_secrets",
     "listed",
-    "load_point",
     "logger",
     "meant_keywords",
+    "missing_error",
     "name_advice",
-    "names_of",
-    "on_damage",
+    "needs",
     "ordered",
-    "other_points",
-    "own_points",
     "parse_filters",
     "plain_record_type",
     "plain_table",
+    "printable",
     "quiet_at_exit",
     "raise_error",
     "ranges",
-    "receive_in_reader",
+    "secret_url",
     "separate_filesystem",
     "shape_ranges",
     "short",
     "short_list",
     "short_tensor",
     "start_in_background",
-    "takes_all",
     "takes_payloads",
     "tensor_text",
     "too_large",
+    "undo_after",
     "unknown_attribute",
+    "warn",
+    "within_message_limit",
     "without_report",
 ]

@@ -18,12 +18,11 @@ from contextlib import suppress
 from functools import partial
 from mmap import mmap
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar
 from weakref import WeakSet
 
 T = TypeVar("T")
 
-AHEAD = 2  # calls for each thread that are made before their turn
 WAIT_SECONDS = 1.0  # at a time: Python handles Ctrl-C that arrives just before a wait only after it
 _THREAD_BYTES = 24 << 20  # of address space, for the stack of a thread and what Python and the C library make for it
 _EXIT_SECONDS = 10.0  # to wait for a thread at exit: one may hang in a read that nothing ends
@@ -175,9 +174,11 @@ class WorkerPool:
     `most_ahead` are made, or wait for their turn; by default two for each thread.
     """
 
+    AHEAD: ClassVar = 2  # calls for each thread that are made before their turn
+
     def __init__(self, threads: int, name: str = "worker", most_ahead: int | None = None) -> None:
         self.threads = threads
-        self.most_ahead = AHEAD * threads if most_ahead is None else most_ahead
+        self.most_ahead = WorkerPool.AHEAD * threads if most_ahead is None else most_ahead
         self.ahead = 0  # of these calls: only the thread that takes the results counts them
         self._executor = ThreadPoolExecutor(threads, f"tfrecord_io {name}") if threads else None
         self._takes_calls = threads > 0
@@ -262,14 +263,14 @@ def ordered(
 ) -> Generator[T]:
     """The results of `calls`, made by up to `threads` threads, this one included, in order; see `Ordered`.
 
-    At most `AHEAD` calls for each thread are begun or finished before their turn. `stop` is called where not all
-    results are taken, before this waits for the calls that are being made: it lets them end early.
+    At most `WorkerPool.AHEAD` calls for each thread are begun or finished before their turn. `stop` is called where not
+    all results are taken, before this waits for the calls that are being made: it lets them end early.
     """
     if threads <= 1:
         for call in calls:
             yield call()
         return
-    with WorkerPool(threads - 1, name, AHEAD * threads) as pool:  # whose end cancels the calls that are left
+    with WorkerPool(threads - 1, name, WorkerPool.AHEAD * threads) as pool:  # whose end cancels the calls that are left
         try:
             yield from Ordered(calls, pool, helps=True)
         except BaseException:

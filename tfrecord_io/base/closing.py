@@ -17,6 +17,9 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
 
+from tfrecord_io.base.display import printable
+from tfrecord_io.errors import TFRecordError
+
 C = TypeVar("C", bound="Closing")
 T = TypeVar("T")
 U = TypeVar("U")
@@ -209,3 +212,42 @@ else:
 
         def __get__(self, instance: Any, owner: Any = None) -> Any:
             return self if instance is None else instance.__dict__.setdefault(self.attrname, self.func(instance))
+
+
+class Published(str):
+    """A remark on an error: what was written can be read all the same. Such an error has it as `published`."""
+
+    __slots__ = ()
+
+
+class Unconfirmed(Published):
+    """A remark that written data can be read, but may be lost at a loss of power."""
+
+    __slots__ = ()
+
+
+def undo_after(error: BaseException, undo: Callable[[], object], path: str) -> None:
+    """Remove partial output after `error`, which stays the exception raised even if the removal fails."""
+    try:
+        undo()
+    except Exception as second:
+        error.add_note(f"'{printable(path)}': removing what was written failed as well: {printable(second)}")
+
+
+def add_remark(error: BaseException, text: str) -> None:
+    """Append a clause to the message of an error of this package or of the system; to another one, add it as a note.
+
+    >>> error = OSError(28, "No space left on device", "a.tfrecord")
+    >>> add_remark(error, "the file is published")
+    >>> str(error)
+    "[Errno 28] No space left on device; the file is published: 'a.tfrecord'"
+    """
+    if isinstance(text, Published):
+        error.published = text  # type: ignore[attr-defined]
+    if isinstance(error, TFRecordError):
+        error.reason = f"{error.reason}; {text}"
+    elif isinstance(error, OSError) and isinstance(error.strerror, str):
+        error.strerror = f"{error.strerror}; {text}"
+        error.args = (error.errno, error.strerror)  # for pickling
+    else:
+        error.add_note(text)

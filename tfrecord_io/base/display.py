@@ -1,13 +1,18 @@
-"""Values and tables as text and HTML, control characters escaped, and the base class of reports that show them."""
+"""Values and tables as text and HTML, control characters escaped, and the base class of reports that show them.
+
+Messages show no secrets of URLs, and warnings the line of the caller.
+"""
 
 from __future__ import annotations
 
+import re
+import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
-
-from tfrecord_io.errors import printable
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 SHOWN_ITEMS = 4
 SHOWN_BYTES = 8
@@ -19,6 +24,63 @@ _SIMILARITY = 0.78  # of difflib: "lable" and "label" have 0.8
 _LEAST_PART = 3  # characters of a name that is a part of another
 _LISTED = 20  # names
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
+_MESSAGE_BYTES = 1024
+_PACKAGE = __name__.partition(".")[0]
+
+
+# URLs in a text, or urllib3's part of a URL; not paths of the local disk, where names may have all these signs.
+# The patterns are compiled when needed.
+_URL = r"(?:(?<![\w./+-])(?!file:|local:)[A-Za-z][A-Za-z0-9+.-]*://|(?<=exceeded with url: )/)[^\s\"<>]+"
+_PASSWORD = r"(?<=://)([^/?#:]*:)[^/?#]+(?=@)"
+_SECRET = (
+    r"(?i)([?&;#](?:[\w.-]*(?:signature|token|secret|passw|credential|access_?key|api_?key)[\w.-]*"
+    r"|(?:[\w.-]*[._-])?(?:sig|key|pwd|pass|auth|authorization|code|jwt))=)[^\s&;#'\"]*[^\s&;#'\".:,)\]}]"
+)
+
+
+def hide_secrets(text: str) -> str:
+    """Hide passwords in URLs, and signatures and tokens in their queries; paths stay as they are.
+
+    >>> hide_secrets("https://user:x@host/a.tfrecord?v=1&sig=x: not found"), hide_secrets("a?sig=b")
+    ('https://user:…@host/a.tfrecord?v=1&sig=…: not found', 'a?sig=b')
+    """
+    if not ("@" in text or "?" in text or "#" in text):
+        return text
+    return re.sub(_URL, lambda url: re.sub(_SECRET, r"\1…", re.sub(_PASSWORD, r"\1…", url[0])), text)
+
+
+class SecretURL(str):
+    """A URL with secrets: programs have it as it is, and no message of an OSError, and no ``repr``, shows these."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return repr(hide_secrets(self))
+
+
+def secret_url(path: str) -> str:
+    """The ``filename`` for an OSError: the path, as a `SecretURL` if it is a URL with secrets."""
+    return path if hide_secrets(path) == path else SecretURL(path)
+
+
+def printable(text: object, limit: int = 200) -> str:
+    """Hide the secrets of URLs, escape control characters and shorten to `limit` characters, for any message.
+
+    >>> printable("a\\x1b[31m")
+    'a\\\\x1b[31m'
+    """
+    raw = hide_secrets(text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(text))
+    cut = raw if len(raw) <= limit else raw[:limit] + "…"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
+
+def within_message_limit(text: str) -> str:
+    """Hide the secrets of URLs in a message, and shorten it to 1,024 bytes of UTF-8."""
+    text = hide_secrets(text)
+    encoded = text.encode("utf-8", "backslashreplace")
+    if len(encoded) <= _MESSAGE_BYTES:
+        return text
+    return encoded[: _MESSAGE_BYTES - len("…".encode())].decode("utf-8", "ignore") + "…"
 
 
 class Summary(NamedTuple):
@@ -340,3 +402,41 @@ def _scalars(value: Any) -> Iterator[Any]:
 
 def _shorten(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def for_cli(error: E, message: str) -> E:
+    """Give an error or a warning of Python the message that the command ``tfr`` shows in place of its own.
+
+    >>> error = for_cli(ValueError("shards=0: expected at least 1"), "--shards 0: expected at least 1")
+    >>> error.message_cli
+    '--shards 0: expected at least 1'
+    """
+    error.message_cli = message  # type: ignore[attr-defined]
+    return error
+
+
+def warn(text: str, category: type[Warning], text_cli: str | None = None) -> None:
+    """Warn at the line of the caller outside this package, at any depth of calls."""
+    warning = category(within_message_limit(text))
+    if text_cli is not None:
+        for_cli(warning, text_cli)
+    warnings.warn(warning, stacklevel=_caller()[1])
+
+
+def caller_line() -> tuple[str, int]:
+    """The file and line of the caller outside this package, at any depth of calls."""
+    frame, _ = _caller()
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _caller() -> tuple[FrameType, int]:
+    """The frame of the caller outside this package, and its level above the caller of this function."""
+    level = 0
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        frame = frame.f_back
+        level += 1
+    return frame, level

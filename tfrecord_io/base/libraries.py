@@ -49,6 +49,11 @@ class Adapter:
         """The module that defines the calls."""
         return self.module or f"tfrecord_io.apps.adapters.{self.name}"
 
+    @staticmethod
+    def added_method(name: str) -> Callable[..., Any] | None:
+        """The function that an adapter of another package makes a method of datasets, or None."""
+        return next((_method(adapter, name) for adapter in ADAPTERS if name in adapter.methods), None)
+
 
 CORE = (
     Adapter("polars", ("to_polars",)),
@@ -76,11 +81,6 @@ class PluginMethod:
     def __get__(self, dataset: Any, owner: type) -> Any:
         setattr(owner, self._name, _method(ADAPTERS[self._adapter], self._name))
         return getattr(owner if dataset is None else dataset, self._name)
-
-
-def added_method(name: str) -> Callable[..., Any] | None:
-    """The function that an adapter of another package makes a method of datasets, or None."""
-    return next((_method(adapter, name) for adapter in ADAPTERS if name in adapter.methods), None)
 
 
 def _method(adapter: Adapter, name: str) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from tfrecord_io.errors import hide_secrets
+from tfrecord_io.base.display import hide_secrets
 from tfrecord_io.typing import Progress, ProgressLike
 
 if TYPE_CHECKING:

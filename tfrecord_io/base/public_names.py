@@ -13,7 +13,7 @@ from threading import RLock
 from types import ModuleType
 from typing import Any, NoReturn
 
-from tfrecord_io.base.registry import NAMES, PACKAGE, find_point, other_points, own_points
+from tfrecord_io.base.registry import NAMES, PACKAGE, Point
 
 # By the module that shows the names; "" is the package itself. Those of plugins are in `registry`.
 _HOMES: dict[str, dict[str, str]] = {
@@ -105,7 +105,7 @@ def homes(shown_in: str) -> dict[str, str]:
     >>> homes("train")["Example"]
     'tfrecord_io.bytes.format.example_messages'
     """
-    of_plugins = ((point.name.rpartition("."), point.value) for point in own_points(NAMES))
+    of_plugins = ((point.name.rpartition("."), point.value) for point in Point.own(NAMES))
     return _core_homes(shown_in) | {
         name: value.partition(":")[0] for (module, _, name), value in of_plugins if module == shown_in
     }
@@ -127,7 +127,7 @@ def attach(shown_in: str, namespace: dict[str, Any]) -> tuple[Callable[[str], An
     def __getattr__(name: str) -> Any:
         if name in more or (not shown_in and name in _OF_LIBRARIES):
             return import_module(f"{PACKAGE}.{name}")
-        point = None if name in core or name.startswith("_") else find_point(NAMES, prefix + name)
+        point = None if name in core or name.startswith("_") else Point.find(NAMES, prefix + name)
         if name not in core and point is None:
             raise _no_attribute(shown_in, name)
         with _importing:
@@ -136,7 +136,7 @@ def attach(shown_in: str, namespace: dict[str, Any]) -> tuple[Callable[[str], An
         return namespace[name]
 
     def __dir__() -> list[str]:
-        of_others = [point.name.removeprefix(prefix) for point in other_points(NAMES) if point.name.startswith(prefix)]
+        of_others = [point.name.removeprefix(prefix) for point in Point.others(NAMES) if point.name.startswith(prefix)]
         return [*names, *(name for name in of_others if "." not in name), *more]
 
     return __getattr__, __dir__, names

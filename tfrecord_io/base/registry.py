@@ -16,13 +16,15 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
 from operator import attrgetter
 from threading import RLock
-from typing import Any, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 
-from tfrecord_io.errors import MissingDependencyError, printable, warn
+if TYPE_CHECKING:
+    from tfrecord_io.errors import MissingDependencyError
 
 PACKAGE = "tfrecord_io"
 ADAPTERS, COMMANDS, FORMATS, FRAMES, NAMES, SCHEMAS = (
@@ -103,6 +105,8 @@ class Point(NamedTuple):
 
         MissingDependencyError if it is of a plugin of this package that was removed from the installation.
         """
+        from tfrecord_io.errors import MissingDependencyError  # not at the top: it imports this room
+
         try:
             module, _, names = self.value.partition("[")[0].strip().partition(":")  # without extras
             target: Any = import_module(module)
@@ -114,15 +118,25 @@ class Point(NamedTuple):
             reason = f"{self.name!r} is of {plugin}, which this installation does not have"
             raise MissingDependencyError(reason, hint=f"install {PACKAGE} again") from error
 
+    @staticmethod
+    def own(group: str) -> list[Point]:
+        """Points of the plugins of this package."""
+        return [Point(name, value) for name, value in OWN.get(group, {}).items()]
 
-def own_points(group: str) -> list[Point]:
-    """Points of the plugins of this package."""
-    return [Point(name, value) for name, value in OWN.get(group, {}).items()]
+    @staticmethod
+    def others(group: str) -> list[Point]:
+        """Points of other packages, in the order of their names. All packages are asked again once one is installed."""
+        return [*_other_points(group, tuple((path, _modification_time(path)) for path in sys.path))]
 
+    @staticmethod
+    def load_own(group: str, name: str) -> Any:
+        """Load the object of a point of this package; MissingDependencyError if its plugin was removed."""
+        return Point(name, OWN[group][name]).load()
 
-def other_points(group: str) -> list[Point]:
-    """Points of other packages, in the order of their names. All packages are asked again once one is installed."""
-    return [*_other_points(group, tuple((path, _modification_time(path)) for path in sys.path))]
+    @staticmethod
+    def find(group: str, name: str) -> Point | None:
+        """The first of this name; other packages are asked where this one has none."""
+        return next((p for points in (Point.own, Point.others) for p in points(group) if p.name == name), None)
 
 
 def _modification_time(folder: str) -> int | None:
@@ -140,22 +154,6 @@ def _other_points(group: str, _folders: tuple[tuple[str, int | None], ...]) -> l
     return sorted((p for p in points if p.package.replace("-", "_") != PACKAGE), key=lambda p: (p.package, p.name))
 
 
-def load_point(group: str, name: str) -> Any:
-    """Load the object of a point of this package; MissingDependencyError if its plugin was removed."""
-    return Point(name, OWN[group][name]).load()
-
-
-def find_point(group: str, name: str) -> Point | None:
-    """The first of this name; other packages are asked where this one has none."""
-    return next((p for points in (own_points, other_points) for p in points(group) if p.name == name), None)
-
-
-# Suffixes of TFRecord files: no row has them, so names of such files never load the rows of other packages.
-RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".tfr", ".record", ".records", "_tfrecord")
-# Of files that may be TFRecord: written where a caller names one, or read by a shard number. In a directory, content
-# decides, as MXNet has other files of records, and a "config.example" is text.
-POSSIBLE_RECORD_SUFFIXES = (".rec", ".example")
-WRITTEN_SUFFIXES = (*RECORD_SUFFIXES, *POSSIBLE_RECORD_SUFFIXES)
 TFDS_FEATURES, TFDS_INFO = "features.json", "dataset_info.json"  # which TFDS writes next to a dataset's files
 _SUFFIX = re.compile(r"\.[a-z_]\w*")  # not ".tfrecord-00000-of-00008"
 
@@ -197,6 +195,22 @@ class Registry(Generic[R]):
     ValueError: unknown shape 'square'; expected 'circle'
     """
 
+    # Suffixes of TFRecord files: no row has them, so names of such files never load the rows of other packages.
+    RECORD_SUFFIXES: ClassVar = (
+        ".tfrecord",
+        ".tfrecords",
+        ".tfrec",
+        ".tf_record",
+        ".tfr",
+        ".record",
+        ".records",
+        "_tfrecord",
+    )
+    # Of files that may be TFRecord: written where a caller names one, or read by a shard number. In a directory,
+    # content decides, as MXNet has other files of records, and a "config.example" is text.
+    POSSIBLE_RECORD_SUFFIXES: ClassVar = (".rec", ".example")
+    WRITTEN_SUFFIXES: ClassVar = (*RECORD_SUFFIXES, *POSSIBLE_RECORD_SUFFIXES)
+
     def __init__(
         self, kind: str, row_class: type[Any], core: tuple[R, ...] | Callable[[], tuple[R, ...]], group: str
     ) -> None:
@@ -229,13 +243,13 @@ class Registry(Generic[R]):
 
     def __iter__(self) -> Iterator[R]:
         yield from self.core
-        for points in (own_points, other_points):
+        for points in (Point.own, Point.others):
             yield from self._load_rows(points)
 
     @property
     def own(self) -> tuple[R, ...]:
         """Rows of this package: of the core and of its plugins."""
-        return (*self.core, *self._load_rows(own_points))
+        return (*self.core, *self._load_rows(Point.own))
 
     def get(self, name: str) -> R | None:
         """The row of this name or alias, in any case; None if it is unknown."""
@@ -271,14 +285,14 @@ class Registry(Generic[R]):
 
     def _find_suffix(self, suffix: str) -> R | None:
         suffix = suffix.lower()
-        if suffix in RECORD_SUFFIXES or not _SUFFIX.fullmatch(suffix):
+        if suffix in self.RECORD_SUFFIXES or not _SUFFIX.fullmatch(suffix):
             return self._by_suffix.get(suffix)
         return self._find(self._by_suffix, suffix)
 
     def _find(self, table: dict[str, R], key: str) -> R | None:
         """The row of a name or a suffix."""
         self._add_core()
-        for points in (own_points, other_points):
+        for points in (Point.own, Point.others):
             if (row := table.get(key)) is not None:
                 return row
             self._load_rows(points)
@@ -304,12 +318,17 @@ class Registry(Generic[R]):
         with self._lock:  # two threads would each find the rows of the other taken
             if points not in self._loaded:
                 self._loaded[points], left_out = self._load(points(self.group))
-        for text in left_out:
-            warn(text, RuntimeWarning)
+        if left_out:
+            from tfrecord_io.base.display import warn  # every program imports this module
+
+            for text in left_out:
+                warn(text, RuntimeWarning)
         return self._loaded[points]
 
     def _load(self, points: list[Point]) -> tuple[tuple[R, ...], list[str]]:
         """Add the rows of points; return the rows, and a warning for each point left out."""
+        from tfrecord_io.errors import MissingDependencyError  # not at the top: it imports this room
+
         rows, left_out = [], []
         for point in points:
             try:
@@ -333,6 +352,8 @@ class Registry(Generic[R]):
         except Exception as error:  # of another package, which may raise anything: this one goes on without it
             if point.package == PACKAGE:
                 raise
+            from tfrecord_io.base.display import printable
+
             return None, f"{point.value!r} cannot be loaded ({type(error).__name__}: {printable(error)})"
         if not isinstance(row, self._row_class):
             return None, f"{point.value!r} is a {type(row).__name__}, not a {self._row_class.__name__}"
@@ -347,3 +368,61 @@ def listed(word: str, *names: str) -> str:
     'circle, square and heart'
     """
     return f" {word} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+@contextmanager
+def needs(
+    extra: str,
+    what: str = "",
+    *,
+    requirement: str = "",
+    hint: str = "",
+    hint_cli: str = "",
+    path: str | None = None,
+    feature: str | None = None,
+) -> Iterator[None]:
+    """Turn the ImportError of an import in its block into one that names the extra which installs the library.
+
+    `what` needs the library, if that is not the caller as a whole; `requirement` is installed instead of an extra of
+    this package. The hints are other ways out, besides the installation.
+
+    >>> with needs("polars"):
+    ...     import absent_module
+    Traceback (most recent call last):
+    tfrecord_io.errors.MissingDependencyError: absent_module cannot be imported (No module named 'absent_module'); ...
+    """
+    from tfrecord_io.errors import MissingDependencyError  # not at the top: it imports this room
+
+    try:
+        yield
+    except MissingDependencyError:  # of what is imported
+        raise
+    except ImportError as error:
+        raise missing_error(
+            error, extra, what, requirement=requirement, hint=hint, hint_cli=hint_cli, path=path, feature=feature
+        ) from error
+
+
+def missing_error(
+    error: ImportError,
+    extra: str,
+    what: str = "",
+    *,
+    requirement: str = "",
+    hint: str = "",
+    hint_cli: str = "",
+    path: str | None = None,
+    feature: str | None = None,
+) -> MissingDependencyError:
+    """The error of `needs` for an import that has failed."""
+    from tfrecord_io.errors import MissingDependencyError  # not at the top: it imports this room
+
+    name = error.name or getattr(error.__cause__, "name", None) or requirement or extra
+    library = name.partition(".")[0]
+    reason = f"{what} needs {library}, which cannot be imported" if what else f"{library} cannot be imported"
+    of_extra = f"[{extra.replace('_', '-')}]"
+    install = f"pip install '{requirement or PACKAGE + of_extra}'"
+    if not requirement:
+        install += f", in a clone '.{of_extra}'"
+    hints = [f"{install}; {other}" if other else install for other in (hint, hint_cli or hint)]
+    return MissingDependencyError(f"{reason} ({error})", path=path, feature=feature, hint=hints[0], hint_cli=hints[1])

@@ -7,15 +7,8 @@ from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
     "CODECS": "compression",  # The table of compressions
-    "INFER": "compression",  # what ``compression=`` may be besides a name
-    "PLAIN": "compression",  # The name of no compression
-    "SNIFF_BYTES": "compression",  # the part of a file's head that `sniff` uses
-    "check_level": "compression",  # Raise ValueError for a level that the codec does not have, or without a codec
-    "get_codec": "compression",  # Find a codec by name or alias, in any case (TensorFlow has "GZIP", "ZLIB")
-    "infer": "compression",  # Find the codec of a file to read
-    "sniff": "compression",  # Find the codec of a file by its first bytes (`SNIFF_BYTES`, or all it has) alone
     "Codec": "compression.codec",  # A compression
-    "Damage": "compression.codec",  # Data that cannot be decompressed
+    "Damage": "compression.codec",  # A member is damaged where its decompressor has arrived
     "Gap": "compression.recovering_stream",  # Bytes of a compressed file that are not read
     "RecoveringStream": "compression.recovering_stream",  # The uncompressed bytes of a file that can be read
     "DecompressedStream": "compression.stream",  # The uncompressed bytes of the members of a file, one after the other
@@ -23,9 +16,7 @@ _HOMES = {
     "PlainStream": "compression.stream",  # The bytes of a file, including a head that was read before
     "Raw": "compression.stream",  # A raw binary file
     "Stream": "compression.stream",  # See the module's docstring
-    "LIST_MARK": "engine.contract",  # not part of any name: names are UTF-8
-    "MAX_RECORD_BYTES": "engine.contract",  # The most bytes of a record
-    "PAGE": "engine.contract",  # of memory and files; the kernel's FileWindows have the same
+    "PAGE": "engine.contract",  # Bytes of a page of memory and files; the kernel's FileWindows have the same
     "ArrowReader": "engine.contract",  # Takes columns from the batches of one schema
     "Checks": "engine.contract",  # Which checksums of frames are compared
     "ColumnBuffers": "engine.contract",  # One column in Arrow's layout
@@ -33,9 +24,6 @@ _HOMES = {
     "Encoder": "engine.contract",  # Encodes rows of columns as framed records
     "Engine": "engine.contract",  # The functions of an engine
     "Fact": "engine.contract",  # The properties of a column as numbers
-    "facts_of": "engine.contract",  # The facts of columns by feature
-    "Fault": "engine.contract",  # A problem with its record and byte
-    "FaultCode": "engine.contract",  # The kind of a fault
     "FeatureColumns": "engine.contract",  # Decoded columns by feature, in an engine
     "FeatureName": "engine.contract",  # The name of a feature: bytes of UTF-8
     "FieldForm": "engine.contract",  # A field of a message, and how it is read
@@ -47,63 +35,27 @@ _HOMES = {
     "ObjectForm": "engine.contract",  # How the value of a column in one record becomes a Python object
     "PlainForm": "engine.contract",  # The form of an Arrow array with one value in each row, and of its feature
     "PlainValue": "engine.contract",  # The type of value in a plain Arrow array
-    "Plan": "engine.contract",  # A schema compiled for a decoder
-    "PlanColumn": "engine.contract",  # One column for a decoder to fill, and the checks of its values
     "Progress": "engine.contract",  # The result of one `Decoder.feed`
-    "RecordCounts": "engine.contract",  # Numbers of records that tell whether these are Examples
-    "OTHER_MESSAGE": "engine.fault_messages",  # Advice about messages of another type
-    "is_about_no_examples": "engine.fault_messages",  # True for an error of `no_examples`, which is not about damage
-    "is_other_format": "engine.fault_messages",  # True if an error of `record_error` is about the first bytes of a
-    "is_wire_fault": "engine.fault_messages",  # True if a payload is not a message of its expected type, whatever its fr
-    "no_examples": "engine.fault_messages",  # The error for a file whose records are intact and none of which is an Exam
-    "not_examples": "engine.fault_messages",  # The error for records that are not Examples or SequenceExamples
-    "other_kind_hint": "engine.fault_messages",  # The hint where a feature of a layout has another type than its column
-    "record_error": "engine.fault_messages",  # Build the exception for a fault in `data`
-    "to_error": "engine.fault_messages",  # The exception for a fault
-    "wire_reason": "engine.fault_messages",  # The fault in the bytes of a message
+    "OTHER_MESSAGE": "engine.faults",  # Advice about messages of another type
+    "Fault": "engine.faults",  # A problem with its record and byte
+    "FaultCode": "engine.faults",  # The kind of a fault
+    "Plan": "engine.faults",  # A schema compiled for a decoder
+    "PlanColumn": "engine.faults",  # One column for a decoder to fill, and the checks of its values
+    "RecordCounts": "engine.faults",  # Numbers of records that tell whether these are Examples
     "DecodingChoice": "engine.filtering_decoder",  # Choose between decoding the next records in one go and in two steps
     "FilteringDecoder": "engine.filtering_decoder",  # A `tfrecord_io.bytes.engine.contract.Decoder` that leaves out
     "Prefilter": "engine.filtering_decoder",  # A condition on records that needs some of the columns of a plan
-    "bytes_objects": "engine.numpy_output",  # An array of ``bytes`` objects of the slots of all parts
     "BytesSlots": "engine.numpy_output",  # Bytes, their offsets, and which are valid
-    "chosen_offsets": "engine.numpy_output",  # The offsets of chosen rows one after the other
-    "copy_runs": "engine.numpy_output",  # Copy runs of items
     "first_fit": "engine.numpy_output",  # Assign rows, in order, to the first of some bins that has room
-    "gather_objects": "engine.numpy_output",  # The values of an array of objects, if all have one type
-    "gather_runs": "engine.numpy_output",  # Copy chosen rows to where their `chosen_offsets` say
     "GatheredValues": "engine.numpy_output",  # The values of cells that are ``bytes``
-    "join_numbers": "engine.numpy_output",  # Fill arrays with columns of ``pyarrow.RecordBatch``es
     "NumberColumn": "engine.numpy_output",  # A column of batches, and arrays with an item for each row of all batches
-    "padded_rows": "engine.numpy_output",  # Rows of `length` items
-    "row_views": "engine.numpy_output",  # An object array
-    "RunArray": "engine.numpy_output",  # Rows of numbers: values and offsets
-    "text": "engine.numpy_output",  # An array of `text_dtype`
+    "Runs": "engine.numpy_output",  # Rows of numbers: values and offsets
     "get_engine": "engine.select",  # The engine to use, looked up at each call
-    "SHAPE_SOURCE_KEY": "format.companions",  # field metadata
-    "companions": "format.companions",  # Names of the shape and the dtype companion of a raw feature
-    "feature_of_companion": "format.companions",  # The feature with the companion `name`
+    "SHAPE_SOURCE_KEY": "format.companions",  # The entry of a field's metadata for a `ShapeSource`
     "ShapeSource": "format.companions",  # Where the shape and the dtype of the arrays of a column stand
-    "stated_by": "format.companions",  # The features that state shape and dtype of the arrays in `feature`
-    "DTYPE_KEY": "format.dtypes",  # metadata of a field: the dtype's name, where the Arrow type does not determine it
-    "DTYPES": "format.dtypes",  # those of one width; text and times are made by their names
-    "MAX_AXES": "format.dtypes",  # of an array
-    "STRING": "format.dtypes",  # The element type of text
-    "SUPPORTED_DTYPES": "format.dtypes",  # The dtypes of tensors, for messages
     "Array": "format.dtypes",  # Any NumPy array
-    "declared_name": "format.dtypes",  # The name of a dtype of NumPy or TensorFlow, or of its name or scalar type
     "Dtype": "format.dtypes",  # A row of the table of dtypes
-    "dtype_name": "format.dtypes",  # The table's name of a NumPy dtype, of either byte order
-    "element": "format.dtypes",  # The Arrow type of a dtype's elements
-    "element_of": "format.dtypes",  # The element of a tensor column
-    "find_element": "format.dtypes",  # Look up a dtype by its name, None if it is not in the table
-    "is_text_dtype": "format.dtypes",  # True if `dtype` is a `text_dtype`
-    "row_of_name": "format.dtypes",  # The row of a dtype, also if its library is not installed
-    "text_dtype": "format.dtypes",  # Make a StringDType of NumPy, for the memory of one array
-    "usual_dtypes": "format.dtypes",  # Guess the dtype of raw values of so many bytes
     "Feature": "format.example_messages",  # A ProtocolMessage
-    "EMBEDDED_FIELD": "format.feature_types",  # number of the unknown field that carries an embedded schema
-    "RECORD_TYPES": "format.feature_types",  # by the value of record_type=; "bytes" records are not parsed
-    "image_advice": "format.feature_types",  # How to store an image of Pillow, which no feature type holds
     "Kind": "format.feature_types",  # The feature type
     "Layout": "format.feature_types",  # How many values a row of a column has
     "RecordType": "format.feature_types",  # Which message a payload is parsed as
@@ -112,61 +64,27 @@ _HOMES = {
     "TIFF_MAGIC": "format.foreign_files",  # the last two are of BigTIFF
     "ZEROS": "format.foreign_files",  # Text about a file of zeros
     "looks_like": "format.foreign_files",  # Name the format of a file by its first `HEAD_BYTES` bytes
-    "ARROW": "format.format_registry",  # The format of Arrow IPC files
-    "CSV": "format.format_registry",  # The format of CSV files
-    "EMBEDDING": "format.format_registry",  # Keywords that embed the files that columns name
-    "FOLDERS": "format.format_registry",  # the formats that `files=` names
+    "CSV": "format.format_registry",
     "FORMATS": "format.format_registry",  # The table of file formats
-    "HDF5": "format.format_registry",  # The format of HDF5 files
-    "IDX": "format.format_registry",  # The format of IDX files
-    "IN_FOLDERS": "format.format_registry",  # of tables
-    "JSON": "format.format_registry",  # The format of JSON lines
-    "LIBSVM": "format.format_registry",  # The format of LIBSVM files
-    "NETCDF": "format.format_registry",  # The format of NetCDF files
-    "NPY": "format.format_registry",  # The format of .npy files
-    "NPZ": "format.format_registry",  # The format of .npz files
-    "ORC": "format.format_registry",  # The format of ORC files
-    "ORDERED": "format.format_registry",  # Keywords of reading that fit files read in order
-    "PARQUET": "format.format_registry",  # The format of Parquet files
-    "READING": "format.format_registry",  # Keywords of reading that formats may take
-    "TFRECORD": "format.format_registry",  # The name of the format TFRecord
-    "TSV": "format.format_registry",  # The format of TSV files
-    "ZARR": "format.format_registry",  # The format of Zarr stores
-    "convert_hints": "format.format_registry",  # Hints of a `Format`
+    "HDF5": "format.format_registry",
+    "NPY": "format.format_registry",
+    "NPZ": "format.format_registry",
+    "TSV": "format.format_registry",
     "Format": "format.format_registry",  # A file format
-    "format_of_name": "format.format_registry",  # The format of a path in lower case
-    "format_of_records": "format.format_registry",  # The format, with a `content`, of a file of this name
     "format_option": "format.format_registry",  # A field of a dataclass that is an option of ``tfr convert``
-    "keys": "format.format_registry",  # The values of ``source_format=``, or with `written` of ``target_format=``
-    "load": "format.format_registry",  # The function that a row names
-    "only_one_way": "format.format_registry",  # The note in a list of formats about a format that is only read
-    "option_names": "format.format_registry",  # The options that ``tfr convert`` has for a format and few others
-    "own_options": "format.format_registry",  # The keywords of `tfrecord_io.convert` that the formats of this
-    "FOOTER_BYTES": "format.framing",  # u32 masked CRC32C of the payload
-    "FRAME_BYTES": "format.framing",  # Bytes of a frame besides its payload
-    "HEADER_BYTES": "format.framing",  # u64 length, u32 masked CRC32C of it
     "crc32c": "format.framing",  # The CRC-32C of `data`, appended to what gave `value`
-    "frame_size": "format.framing",  # The size of the whole frame that begins with a header, whose CRC is not checked
-    "is_record_header": "format.framing",  # True if `head` begins with a length and its checksum
-    "mask_crc": "format.framing",  # Mask a CRC32C as TFRecord stores it
-    "payload_length": "format.framing",  # The length of the payload that follows a header, whose CRC is not checked
+    "FrameHeader": "format.framing",  # The length before a payload, and sizes of a frame
     "check_nesting_level": "format.missing_values",  # Refuse values that are nested deeper than those of any column
-    "has_inner": "format.missing_values",  # True if a cell may hold other values
     "has_missing": "format.missing_values",  # True if an array of NumPy, pandas
     "holds_masked": "format.missing_values",  # True if a cell is a masked array or holds one
-    "header": "format.npy_header",  # The header of an array in C order
-    "read_header": "format.npy_header",  # Dtype, whether the order is Fortran's, and shape
+    "NpyHeader": "format.npy_header",  # What the header of an .npy file states
     "drop_unknown_fields": "format.protobuf",  # Drop the unknown fields of a message
     "is_closed": "format.protobuf",  # True if an enum, by its descriptor, has the values of its definition alone
     "is_packed": "format.protobuf",  # True if the numbers of a repeated field, by its descriptor
     "message_classes": "format.protobuf",  # Build message classes, by name, in a private pool
     "parse_message": "format.protobuf",  # A message
-    "STORAGE": "format.serialized_tensor",  # The field of a TensorProto that holds each dtype
-    "dtype_of_number": "format.serialized_tensor",  # The name of the dtype that TensorFlow's ``types.proto`` gives a
     "parse_tensor": "format.serialized_tensor",  # Parse a serialized TensorProto, as ``tf.io.parse_tensor`` does
-    "parse_tensor_proto": "format.serialized_tensor",  # Parse `data`
     "ParsedTensor": "format.serialized_tensor",  # The name of a tensor's dtype, its shape
-    "proto_prefix": "format.serialized_tensor",  # The bytes of a TensorProto before its content
     "serialize_tensor": "format.serialized_tensor",  # Serialize an array as a TensorProto
     "delimited_field": "format.varint",  # A field of bytes or of a message
     "varint": "format.varint",  # The bytes of an unsigned varint

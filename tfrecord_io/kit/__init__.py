@@ -16,7 +16,6 @@ _HOMES = {
     "LiveScan": "kit.scan_facade",  # A scan whose files are looked up again at each use
     "ReadOptions": "base",  # Keywords of reading, checked
     "Condition": "base",  # A condition on rows as a tree of calls, columns and literals
-    "OPERATORS": "base",  # The operators of conditions, and their names in other libraries
     "Operator": "base",  # A row of this table
     "condition_of": "kit.scan_facade",  # The condition of ``filters=`` or of an expression, checked against a schema
     "RowLookup": "rows",  # Rows by number, of `Scan.lookup`
@@ -52,7 +51,7 @@ _HOMES = {
     # ---- add a library or a format
     "Adapter": "base",  # A row: a library, and the methods that it adds to datasets
     "LateTypes": "base",  # Types of a library in annotations, which is imported when an annotation is evaluated
-    "needs": "errors",  # Turns a failed import in its block into an error that names the extra
+    "needs": "base",  # Turns a failed import in its block into an error that names the extra
     "check_keywords": "base",  # Decorates a public call: an error for an unknown keyword names the one that is meant
     "check_integer": "base",  # A keyword as an int within bounds
     "FORMATS": "bytes",  # The file formats, by name
@@ -69,7 +68,7 @@ _HOMES = {
     "Summary": "base",  # What a report shows
     # ---- words
     "counted": "base",  # A number and its noun
-    "printable": "errors",  # A text without secrets of URLs and control characters, and not too long
-    "warn": "errors",  # Warn at the line of the user's code
+    "printable": "base",  # A text without secrets of URLs and control characters, and not too long
+    "warn": "base",  # Warn at the line of the user's code
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES, root="tfrecord_io")

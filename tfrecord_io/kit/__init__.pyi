@@ -1,6 +1,5 @@
 # Written by docs/reference/stub.py.
 
-from tfrecord_io.base import OPERATORS as OPERATORS
 from tfrecord_io.base import Adapter as Adapter
 from tfrecord_io.base import ColumnLayout as ColumnLayout
 from tfrecord_io.base import Condition as Condition
@@ -14,6 +13,9 @@ from tfrecord_io.base import WriteOptions as WriteOptions
 from tfrecord_io.base import check_integer as check_integer
 from tfrecord_io.base import check_keywords as check_keywords
 from tfrecord_io.base import counted as counted
+from tfrecord_io.base import needs as needs
+from tfrecord_io.base import printable as printable
+from tfrecord_io.base import warn as warn
 from tfrecord_io.bytes import FORMATS as FORMATS
 from tfrecord_io.bytes import Codec as Codec
 from tfrecord_io.bytes import Damage as Damage
@@ -27,9 +29,6 @@ from tfrecord_io.columns import empty_batch as empty_batch
 from tfrecord_io.columns import feature_descriptions as feature_descriptions
 from tfrecord_io.columns import refuse_duckdb_types as refuse_duckdb_types
 from tfrecord_io.columns import to_pandas as to_pandas
-from tfrecord_io.errors import needs as needs
-from tfrecord_io.errors import printable as printable
-from tfrecord_io.errors import warn as warn
 from tfrecord_io.kit.column_facade import Column as Column
 from tfrecord_io.kit.files_facade import File as File
 from tfrecord_io.kit.files_facade import Files as Files
@@ -73,7 +72,6 @@ __all__ = [
     "ImageColumns",
     "LateTypes",
     "LiveScan",
-    "OPERATORS",
     "OpenPart",
     "Operator",
     "ReadOptions",

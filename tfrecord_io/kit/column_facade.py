@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.bytes import DTYPE_KEY, Dtype
+from tfrecord_io.bytes import Dtype
 from tfrecord_io.columns import Column as RoomColumn
 
 
@@ -71,7 +71,7 @@ class Column:
     @property
     def is_bool_tensor(self) -> bool:
         """True for tensors of bools, which Arrow has as uint8."""
-        return (self.field.metadata or {}).get(DTYPE_KEY) == b"bool"
+        return (self.field.metadata or {}).get(Dtype.KEY) == b"bool"
 
     @property
     def varies(self) -> bool:

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 
-from tfrecord_io.base import ordered
-from tfrecord_io.bytes import CODECS, INFER, MAX_RECORD_BYTES, get_engine
+from tfrecord_io.base import MAX_RECORD_BYTES, ordered
+from tfrecord_io.bytes import CODECS, get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.find_boundaries import find_boundaries
 from tfrecord_io.store import RandomAccessFile, Source
@@ -25,7 +25,9 @@ _MOST_MOVED = 0.25  # of a piece, at most
 _THREADS = 4  # that wait for a bucket
 
 
-def split_sources(sources: Sequence[Source], n: int, *, compression: str | None = INFER) -> list[tuple[Source, ...]]:
+def split_sources(
+    sources: Sequence[Source], n: int, *, compression: str | None = CODECS.INFER
+) -> list[tuple[Source, ...]]:
     """Distribute files over at most `n` runs of about the same number of bytes, in order.
 
     A plain file, or a piece of one that begins and ends with records, is split where a run ends inside it, but not near
@@ -67,7 +69,7 @@ def split_sources(sources: Sequence[Source], n: int, *, compression: str | None 
 def _is_splittable(source: Source, compression: str | None) -> bool:
     if not source.size or source.is_file_object or source.pipe is not None or source.file_bytes is not None:
         return False
-    return compression is None or (compression == INFER and CODECS.of_path(source.path) is None)
+    return compression is None or (compression == CODECS.INFER and CODECS.of_path(source.path) is None)
 
 
 def align_sources(sources: Sequence[Source], max_record_bytes: int = MAX_RECORD_BYTES) -> tuple[Source, ...]:

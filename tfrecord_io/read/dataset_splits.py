@@ -16,9 +16,9 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions, counted, did_you_mean
+from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions, counted, did_you_mean, hide_secrets, printable
 from tfrecord_io.bytes import CODECS
-from tfrecord_io.errors import SchemaError, hide_secrets, printable
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import record_sources, resolve_selection
 from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs
@@ -179,18 +179,18 @@ def _open_content(source: Source) -> Source:
         return source
     if FileName.of_path(source.path).kind is Kind.RECORDS:  # the table of formats takes time to import
         return source
-    from tfrecord_io.bytes import format_of_records
+    from tfrecord_io.bytes import FORMATS
 
-    format = format_of_records(source.path, CODECS.without_suffix(source.path))
+    format = FORMATS.of_records(source.path, CODECS.without_suffix(source.path))
     return source if format is None else _record_source(format, source, begin=0, end=None, length=None)
 
 
 def _record_source(format: Format, source: Source, begin: int, end: int | None, length: int | None) -> Source:
     """The records of a file of another format from `begin` to `end`, of `length`, as those of a TFRecord file."""
-    from tfrecord_io.bytes import load
+    from tfrecord_io.bytes import Format
 
     assert format.content is not None
-    source_of_records: Source = load(format.content)(source, begin, end, length)
+    source_of_records: Source = Format.load(format.content)(source, begin, end, length)
     return source_of_records
 
 

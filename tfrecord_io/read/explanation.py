@@ -13,8 +13,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Literal
 
-from tfrecord_io.base import LINE_WIDTH, Report, Summary, byte_size, counted
-from tfrecord_io.errors import printable
+from tfrecord_io.base import LINE_WIDTH, Report, Summary, byte_size, counted, printable
 from tfrecord_io.read.chunks.chunk_reader import reads_on
 from tfrecord_io.read.index.picked_records import PickedSource
 from tfrecord_io.read.index_search import reason_not_to_search, search_indexes

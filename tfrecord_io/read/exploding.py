@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, ReadOptions, check_keywords, counted
-from tfrecord_io.bytes import DTYPE_KEY, Array
+from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns import (
     Column,
     ImageForm,
@@ -221,7 +221,7 @@ def _step_field(field: pa.Field, type_: pa.DataType) -> pa.Field:
     """The field of a column of steps whose lists become values, or lists, of this type."""
     item = type_.value_type if Column(type_).is_list else type_
     keys = (
-        (DTYPE_KEY, Column.ENCODING_KEY, RawImageForm.KEY) if Column(item).is_fixed_shape_tensor else (ImageForm.KEY,)
+        (Dtype.KEY, Column.ENCODING_KEY, RawImageForm.KEY) if Column(item).is_fixed_shape_tensor else (ImageForm.KEY,)
     )
     kept = {key: value for key, value in (field.metadata or {}).items() if key in keys}
     return pa.field(field.name, type_, metadata=kept or None)
@@ -243,7 +243,7 @@ def _step_values(column: pa.Array, field: pa.Field) -> pa.Array:
                 hint=advice,
                 hint_cli=advice_cli,
             )
-        marked = DTYPE_KEY in (field.metadata or {})
+        marked = Dtype.KEY in (field.metadata or {})
         axes = Column(field).dtype_and_shape[1] if marked else tuple(type_.shape)
         if len(axes) == 1 and not marked:
             return column.storage.flatten()
@@ -266,7 +266,7 @@ def _step_values(column: pa.Array, field: pa.Field) -> pa.Array:
         if inner_shape:
             storage = pa.FixedSizeListArray.from_arrays(values, math.prod(inner_shape))
             return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(values.type, inner_shape), storage)
-        if DTYPE_KEY not in (field.metadata or {}):
+        if Dtype.KEY not in (field.metadata or {}):
             return values
     advice = "exclude it, or read it as a list or a tensor of one shape with open_reader(schema=…)"
     advice_cli = "exclude it"

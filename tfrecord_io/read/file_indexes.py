@@ -16,9 +16,10 @@ from tfrecord_io.base import (
     counted,
     logger,
     ordered,
+    printable,
 )
 from tfrecord_io.bytes import Checks
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read.build_column_index import FileIndex, files_at_a_time, index_columns, withdraw_if_replaced
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.dataset_splits import resolve_sources

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tfrecord_io.base import ReadOptions, Report, Summary, byte_size, check_keywords, counted
+from tfrecord_io.base import ReadOptions, Report, Summary, byte_size, check_keywords, counted, printable
 from tfrecord_io.columns import Column
-from tfrecord_io.errors import printable
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded

@@ -22,8 +22,8 @@ from functools import partial
 
 import numpy as np
 
-from tfrecord_io.base import MIB, ordered
-from tfrecord_io.bytes import FRAME_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Array, Engine, Fault, FaultCode, frame_size
+from tfrecord_io.base import MAX_RECORD_BYTES, MIB, ordered
+from tfrecord_io.bytes import Array, Engine, Fault, FaultCode, FrameHeader
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store import Bytes, RandomAccessFile
 
@@ -108,9 +108,9 @@ class _BoundarySearch:
             offset += frames.consumed
             if offset >= begin:
                 break
-            header = self._file.read(offset, min(offset + HEADER_BYTES, self._end))
+            header = self._file.read(offset, min(offset + FrameHeader.BYTES, self._end))
             if self._engine.find_header(header, 0, max_record_bytes=self._max_record_bytes) == 0:
-                offset = min(offset + frame_size(header), self._end)
+                offset = min(offset + FrameHeader(header).frame_size, self._end)
             elif (offset := self._first_proven(offset + 1)[0]) >= begin:
                 return None
         return offset if first < begin else None
@@ -128,7 +128,7 @@ class _BoundarySearch:
                 yield begin + at
             if stop == self._end or (not searched and self._file.codec is not None):
                 return
-            searched, begin = True, stop - HEADER_BYTES + 1
+            searched, begin = True, stop - FrameHeader.BYTES + 1
             size = min(2 * size, max(self._file.block_bytes, self._window_bytes))
 
     def _is_proven(self, begin: int) -> bool:
@@ -180,10 +180,10 @@ class _BoundarySearch:
         frames, fault = self._engine.scan(data, max_record_bytes=self._max_record_bytes, final=is_last)
         self._spent += frames.consumed
         tail = data[frames.consumed :]
-        following = frame_size(tail[:HEADER_BYTES]) if len(tail) >= HEADER_BYTES else 0
+        following = FrameHeader(tail[: FrameHeader.BYTES]).frame_size if len(tail) >= FrameHeader.BYTES else 0
         if fault is not None and fault.code is FaultCode.PAYLOAD_CRC:
             self._spent += following
-        return frames.lengths + FRAME_BYTES, fault, following > self._window_bytes
+        return frames.lengths + FrameHeader.FRAME_BYTES, fault, following > self._window_bytes
 
     def _skip(self, chain: list[int]) -> bool:
         """Add the end of a long record, which is not read, to a chain; False if the file ends inside it.
@@ -191,7 +191,7 @@ class _BoundarySearch:
         The last record of the file is read: it must be intact.
         """
         offset = chain[-1]
-        end = offset + frame_size(self._file.read(offset, offset + HEADER_BYTES))
+        end = offset + FrameHeader(self._file.read(offset, offset + FrameHeader.BYTES)).frame_size
         if end > self._end:
             return False
         chain.append(end)

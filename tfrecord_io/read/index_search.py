@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS, counted, logger
-from tfrecord_io.bytes import HEADER_BYTES, Array, frame_size
+from tfrecord_io.base import LIMITS, counted, logger, printable
+from tfrecord_io.bytes import Array, FrameHeader
 from tfrecord_io.columns import EmbeddedSchema, NamePattern
-from tfrecord_io.errors import TFRecordError, printable
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is, plan_read
@@ -174,7 +174,7 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
         stated_schema = None if source.shard is None else source.shard.manifest.schema
         if stated_schema is not None:
             return stated_schema
-        first = file.read(0, frame_size(file.read(0, HEADER_BYTES)))
+        first = file.read(0, FrameHeader(file.read(0, FrameHeader.BYTES)).frame_size)
         return EmbeddedSchema.content_of(first, check_crc=options.check_crc)
 
     from tfrecord_io.read.index.column_search import WantedColumns

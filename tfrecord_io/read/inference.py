@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Literal
 
-from tfrecord_io.base import BYTES_PER_CELL, MIB, Expansion
-from tfrecord_io.bytes import Fault, FaultCode, Kind, ShapeSource, feature_of_companion
+from tfrecord_io.base import MIB, Expansion
+from tfrecord_io.bytes import Fault, FaultCode, Kind, ShapeSource
 from tfrecord_io.columns import Field, Observation, Observations, Projection, SeenColumns, column_mask, cut_columns
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
@@ -63,10 +63,8 @@ def refuse_undeclared(chunks: Iterable[DecodedChunk], known: Collection[str], de
             masks = {column.name: column_mask(column)[file.begin : file.end] for column in reversed(unknown)}
             rows = {int(mask.argmax()): name for name, mask in masks.items() if mask.any()}
             if rows:
-                from tfrecord_io.bytes import to_error
-
                 fault = Fault(FaultCode.UNKNOWN_FEATURE, min(rows), 0, feature=rows[min(rows)])
-                error = to_error(fault, path=file.path, record=file.first_record)
+                error = fault.to_error(path=file.path, record=file.first_record)
                 error.offset = None
                 _truncate(chunk, file.begin + min(rows), error)
                 break
@@ -107,7 +105,7 @@ def within_memory(chunks: Iterable[DecodedChunk], max_expansion: int) -> Iterato
         names.update(dict.fromkeys(chunk.columns))
         rows += chunk.rows
         expansion.add(chunk.payload_bytes)
-        size = rows * len(names) * BYTES_PER_CELL
+        size = rows * len(names) * Expansion.BYTES_PER_CELL
         if size > expansion.room:
             reason = f"{rows} rows of {len(names)} columns take about {size} bytes"
             chunk.error = SchemaError(
@@ -157,5 +155,5 @@ class SampledNames:
         """True if the feature is read only as a companion of a selected one."""
         if name is None or not self._with_companions or self._projection(name):
             return False
-        feature = feature_of_companion(name)
+        feature = ShapeSource.of_companion(name)
         return feature is not None and self._projection(feature)

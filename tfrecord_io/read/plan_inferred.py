@@ -19,7 +19,7 @@ from operator import itemgetter
 import pyarrow as pa
 
 from tfrecord_io.base import cached_property
-from tfrecord_io.bytes import Layout, Plan, PlanColumn, RecordCounts, RecordType, Text, companions
+from tfrecord_io.bytes import Layout, Plan, PlanColumn, RecordCounts, RecordType, ShapeSource, Text
 from tfrecord_io.columns import (
     EmbeddedSchema,
     InferredSchema,
@@ -262,14 +262,16 @@ class InferredPlan(_SampledPlan):
 
     def _may_fold(self, name: str) -> bool:
         """True if a feature may become a tensor: selected and without a declared type, as are its companions."""
-        return self.request.projection(name) and not any(map(self._is_overridden, (name, *companions(name))))
+        return self.request.projection(name) and not any(
+            map(self._is_overridden, (name, *ShapeSource.companions(name)))
+        )
 
     def _hidden_companions(
         self, schema: Schema, chunks: Sequence[DecodedChunk], names: Collection[str]
     ) -> frozenset[str]:
         """Companions that are not columns: of tensors that an override declares, and of features that are left out."""
         fields = schema if schema.plain is None else ()
-        hidden = {name for f in fields if reads_companions(f) for name in companions(f.feature)}
+        hidden = {name for f in fields if reads_companions(f) for name in ShapeSource.companions(f.feature)}
         hidden |= Observations.left_out_companions(
             [chunk.columns for chunk in chunks], set(names), self.request.projection
         )

@@ -10,8 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from tfrecord_io.base import ALL, MIB, ScanOptions, Selection
-from tfrecord_io.bytes import FRAME_BYTES, Array, RecordCounts
+from tfrecord_io.base import MIB, ScanOptions, Selection
+from tfrecord_io.bytes import Array, FrameHeader, RecordCounts
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
@@ -29,7 +29,7 @@ _CHUNK_BYTES = 64 * MIB  # of first records that are read together
 
 
 def plan_records(
-    files: IndexedFiles, options: ScanOptions, selection: Selection = ALL, part: Scan | None = None
+    files: IndexedFiles, options: ScanOptions, selection: Selection = Selection.ALL, part: Scan | None = None
 ) -> Scan:
     """Plan under the embedded schemas of all files: a later one may have more columns than the first.
 
@@ -99,7 +99,7 @@ def index_around_damage(
     walker.number = file - 1
     with closing(walker):
         for frames in walker.intact_frames(check_crc=False):
-            sizes.append(frames.lengths + FRAME_BYTES)
+            sizes.append(frames.lengths + FrameHeader.FRAME_BYTES)
             intact.append(np.ones(len(frames.starts), np.bool_))
             end += frames.consumed
     return RecordIndex.from_sizes(np.concatenate(sizes)), np.flatnonzero(np.concatenate(intact))

@@ -24,10 +24,11 @@ from tfrecord_io.base import (
     cached_property,
     check_keywords,
     condition_of,
+    printable,
 )
-from tfrecord_io.bytes import Array, Checks, ColumnBuffers, Fault, record_error
+from tfrecord_io.bytes import Array, Checks, ColumnBuffers, Fault
 from tfrecord_io.columns import BatchBuilder, Column, RecordDicts, RowFault, selectable, to_table
-from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, batch_or_fault, fitting_parts, is_damage
@@ -208,9 +209,8 @@ class RandomAccess(Closing, Shared):
     def _fault_error(self, fault: Fault, location: Location, data: Bytes) -> TFRecordError:
         path, record, offset = self._origin(location)
         fault, settings = fault._replace(record=0, offset=0), self._scan.settings
-        error = record_error(
+        error = fault.error_in(
             path,
-            fault,
             record=record,
             offset=offset,
             data=data,

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import MIB, Expansion, LateTypes, and_more, checked_on_error, unknown_attribute, without_report
+from tfrecord_io.base import MIB, Expansion, LateTypes, OnDamage, and_more, printable, unknown_attribute, without_report
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import BatchBuilder, BatchStream, Column, RowFault, to_table, uncommon_columns, value_bytes
-from tfrecord_io.errors import RecordMemoryError, TFRecordError, printable
+from tfrecord_io.errors import TFRecordError
+from tfrecord_io.read.chunks.block_walker import RecordMemoryError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
@@ -135,7 +136,7 @@ class Reader(BatchStream):
 
     def __init__(self, planned: Planned) -> None:
         super().__init__()
-        checked_on_error(planned.scan.options.on_error, without_report)  # as of a dataset, which any call may read
+        OnDamage.checked(planned.scan.options.on_error, without_report)  # as of a dataset, which any call may read
         self._begin(planned)
         # At the end, of what is left out; False if the caller does, who may leave out more rows: `report.skipped.warn`.
         self.warns_of_damage = True

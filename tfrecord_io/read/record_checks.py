@@ -24,10 +24,12 @@ from tfrecord_io.base import (
     and_more,
     counted,
     did_you_mean,
+    printable,
+    warn,
 )
 from tfrecord_io.bytes import Plan, RecordCounts, RecordType, Text
 from tfrecord_io.columns import BatchStream, Column, Field, Schema, plan_columns
-from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.recovery import SkippedRegions
@@ -306,9 +308,8 @@ def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: 
     """Raise DecodeError if the records are another message: with `record_type`, only if they look like one."""
     if not counts.foreign:
         return
-    from tfrecord_io.bytes import not_examples
 
-    error = not_examples(counts, sources[0].path, is_declared=options.record_type is not None)
+    error = counts.not_examples(sources[0].path, is_declared=options.record_type is not None)
     if error is not None:
         raise error
 

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfrecord_io.base import ScanOptions, byte_size
-from tfrecord_io.bytes import FRAME_BYTES, Array, Checks, FaultCode, get_engine
-from tfrecord_io.errors import TFRecordError, printable
+from tfrecord_io.base import ScanOptions, byte_size, printable
+from tfrecord_io.bytes import Array, Checks, FaultCode, FrameHeader, get_engine
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale
 from tfrecord_io.read.index.record_index import HeaderScanner
@@ -253,7 +253,7 @@ class FileMap:
             frames, _ = get_engine().scan(
                 data, checks=Checks.LENGTHS, max_record_bytes=self._options.limits.record_bytes, final=False
             )
-            sizes = frames.lengths[: count - 1] + FRAME_BYTES
+            sizes = frames.lengths[: count - 1] + FrameHeader.FRAME_BYTES
             if len(sizes) < count - 1:
                 raise OSError(f"{printable(self.path)} was changed since it was opened: load the page again")
             known = np.concatenate([[begin], begin + np.cumsum(sizes), [end]]).astype(np.int64)

@@ -18,9 +18,8 @@ from operator import itemgetter
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import Report, Summary, byte_size, counted
+from tfrecord_io.base import Report, Summary, byte_size, counted, printable
 from tfrecord_io.bytes import Array
-from tfrecord_io.errors import printable
 from tfrecord_io.read.chunks.recovery import SkippedRegions
 from tfrecord_io.store import Source
 

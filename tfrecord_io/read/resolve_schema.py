@@ -18,10 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import ALL, MessageType, ScanOptions, Selection, cached_property, name_advice, takes_payloads
-from tfrecord_io.bytes import RECORD_TYPES, RecordType
+from tfrecord_io.base import (
+    MessageType,
+    ScanOptions,
+    Selection,
+    cached_property,
+    name_advice,
+    printable,
+    takes_payloads,
+    warn,
+)
+from tfrecord_io.bytes import RecordType
 from tfrecord_io.columns import EmbeddedSchema, NamePattern, Projection, Schema, as_stored, has_open_shapes
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import (
@@ -46,7 +55,7 @@ if TYPE_CHECKING:
 def plan_scan(
     sources: Sequence[Source],
     options: ScanOptions,
-    selection: Selection = ALL,
+    selection: Selection = Selection.ALL,
     *,
     whole: bool = False,
     with_index: bool = False,
@@ -84,7 +93,7 @@ def plan_scan(
             narrow=narrow,
         )
         folds = not options.stable_types and (with_evidence or options.schema is None)
-        assumptions = Assumptions(RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE), folds, embedded)
+        assumptions = Assumptions(RecordType.by_option().get(options.record_type, RecordType.EXAMPLE), folds, embedded)
         schemas = UnitedSchemas(request, embedded if has_united else None, is_found=has_united)
         reader = ChunkReader(request.sources, request.options, request.selection, ahead=not only_sample, whole=whole)
         return _Planner(request, schemas, uses_saved=uses_saved).plan(reader, assumptions)

@@ -9,7 +9,7 @@ tests/apps/adapters/test_hf.py.
 
 from __future__ import annotations
 
-from tfrecord_io.base import on_damage
+from tfrecord_io.base import OnDamage
 from tfrecord_io.columns import RowFault
 from tfrecord_io.read.chunks.recovery import fitting_parts
 from tfrecord_io.read.reader import Reader
@@ -41,7 +41,7 @@ class RowFaultPolicy:
         fault = self._renumber(fault)
         error = fault.to_error(None, None) if self._reader is None else self._reader.row_error(fault)
         error.records_intact = records_intact
-        on_damage(self._on_error).end_read(error)
+        OnDamage.of(self._on_error).end_read(error)
 
     def warn_of_left_out(self) -> None:
         """Warn of the records that were left out, by the reader or here."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import BY_SYMBOL, Condition, Expansion, condition_of, name_advice
+from tfrecord_io.base import Condition, Expansion, Operator, condition_of, name_advice
 from tfrecord_io.bytes import Array, ColumnBuffers
 from tfrecord_io.columns import (
     Projection,
@@ -30,7 +30,7 @@ from tfrecord_io.store import Source
 if TYPE_CHECKING:
     from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder
 
-_CONTAINS = BY_SYMBOL["contains"].function  # which is not one of Arrow
+_CONTAINS = Operator.BY_SYMBOL["contains"].function  # which is not one of Arrow
 
 
 @dataclass(frozen=True, slots=True)

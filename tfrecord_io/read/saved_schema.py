@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from tfrecord_io.base import MIB, ScanOptions, and_more
+from tfrecord_io.base import MIB, ScanOptions, and_more, printable
 from tfrecord_io.bytes import ColumnBuffers, Kind, Plan, RecordType, Text
 from tfrecord_io.columns import CONVERSION_ERRORS, Column, Schema
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.record_checks import warn_of_schema

@@ -10,9 +10,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from tfrecord_io.base import ScanOptions, and_more
+from tfrecord_io.base import ScanOptions, and_more, printable
 from tfrecord_io.columns import Schema, plan_columns
-from tfrecord_io.errors import SchemaError, TFRecordError, printable
+from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader

@@ -20,6 +20,7 @@ from tfrecord_io.base import (
     cached_property,
     check_integer,
     counted,
+    printable,
     takes_payloads,
 )
 from tfrecord_io.bytes import Array, ColumnBuffers, Plan, RecordType, Text
@@ -34,7 +35,7 @@ from tfrecord_io.columns import (
     overridden_by,
     plan_columns,
 )
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import (
     EmbeddedSchemaCheck,

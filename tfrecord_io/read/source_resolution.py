@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, overload
 
-from tfrecord_io.base import ALL, FrameOptions, ReadOptions, ScanOptions, Selection
-from tfrecord_io.errors import hide_secrets
+from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, Selection, hide_secrets
 from tfrecord_io.read.call_options import add_path_column
 from tfrecord_io.read.dataset_splits import find_sources
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -28,7 +27,7 @@ class Files(Generic[AnyFrameOptions]):
 
     sources: tuple[Source, ...]
     options: AnyFrameOptions
-    selection: Selection = ALL  # of the call, or of the dataset that is read anew
+    selection: Selection = Selection.ALL  # of the call, or of the dataset that is read anew
 
     @staticmethod
     def from_source(source: Any, options: ReadOptions, *, as_records: bool = False) -> Files[ScanOptions]:

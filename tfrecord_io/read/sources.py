@@ -21,8 +21,16 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ALL, Options, ReadOptions, ScanOptions, StorageOptions, TransferOptions
-from tfrecord_io.bytes import FRAME_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Array, get_engine
+from tfrecord_io.base import (
+    MAX_RECORD_BYTES,
+    Options,
+    ReadOptions,
+    ScanOptions,
+    Selection,
+    StorageOptions,
+    TransferOptions,
+)
+from tfrecord_io.bytes import Array, FrameHeader, get_engine
 from tfrecord_io.columns import EmbeddedSchema, Projection
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
@@ -64,7 +72,7 @@ def resolve_selection(
         if not (infers or more) or not source.is_as_stated:
             return source, options
     of_files = _complete_columns(options)
-    if selected == ALL:
+    if selected == Selection.ALL:
         return list(source.sources), of_files
     combined = selected.then(of_files.selection) if isinstance(of_files, ReadOptions) else None
     if combined is None:
@@ -282,7 +290,10 @@ class ChosenRecords:
                     )
                     if len(numbers):
                         rows = numbers - first
-                        starts, sizes = frames.starts[rows] - HEADER_BYTES, frames.lengths[rows] + FRAME_BYTES
+                        starts, sizes = (
+                            frames.starts[rows] - FrameHeader.BYTES,
+                            frames.lengths[rows] + FrameHeader.FRAME_BYTES,
+                        )
                         self._places.append((numbers, self._file.begin + walker.offset + starts))
                         data = walker.data
                         if begins:
@@ -299,7 +310,7 @@ class ChosenRecords:
         """The first record, with the schema of the files instead of its own."""
         assert self.schema is not None
         embedded = EmbeddedSchema.content_of(frame, check_crc=False)
-        payload = frame[HEADER_BYTES : len(frame) - (FRAME_BYTES - HEADER_BYTES)].tobytes()
+        payload = frame[FrameHeader.BYTES : len(frame) - (FrameHeader.FRAME_BYTES - FrameHeader.BYTES)].tobytes()
         payload = payload if embedded is None else payload.removeprefix(EmbeddedSchema.field_of(embedded))
         return np.frombuffer(get_engine().frame([EmbeddedSchema.field_of(self.schema) + payload]), np.uint8)
 

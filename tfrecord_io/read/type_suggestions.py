@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import Expansion
-from tfrecord_io.bytes import ZEROS, Array, looks_like, usual_dtypes
+from tfrecord_io.base import Expansion, printable
+from tfrecord_io.bytes import ZEROS, Array, Dtype, looks_like
 from tfrecord_io.columns import list_lengths
-from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.errors import DecodeError
 
 SAMPLE_ROWS = 1000
 _MOST_SIZES = 12  # integer features that are tried as sizes
@@ -155,22 +155,22 @@ def _self_describing(name: str, values: pa.Array, encoding: str, reason: str) ->
 def _npy(value: bytes) -> tuple[str, tuple[int, ...]] | None:
     from io import BytesIO
 
-    from tfrecord_io.bytes import dtype_name, read_header
+    from tfrecord_io.bytes import Dtype, NpyHeader
 
     try:
-        dtype, _, shape = read_header(BytesIO(value))
-        return dtype_name(dtype), shape
+        dtype, _, shape = NpyHeader.read(BytesIO(value))
+        return Dtype.name_of(dtype), shape
     except (DecodeError, ValueError, EOFError):
         return None
 
 
 def _tensor_proto(value: bytes) -> tuple[str, tuple[int, ...]] | None:
-    from tfrecord_io.bytes import parse_tensor_proto
+    from tfrecord_io.bytes import ParsedTensor
 
     if len(value) < 4 or value[0] != 0x08:  # the field of the dtype, which every writer of tensors has first
         return None
     with suppress(DecodeError):
-        tensor = parse_tensor_proto(value, expansion=Expansion(_TENSOR_BYTES, len(value)))
+        tensor = ParsedTensor.parse(value, expansion=Expansion(_TENSOR_BYTES, len(value)))
         return tensor.name, tensor.shape
     return None
 
@@ -290,7 +290,7 @@ def _dtypes(lengths: Array, values: Array, *, is_bytes: bool) -> tuple[str, ...]
     widths = np.unique(lengths / values)
     if len(widths) != 1:
         return ()
-    return usual_dtypes(int(widths[0])) if is_bytes and widths[0] % 1 == 0 else ("",) if widths[0] == 1 else ()
+    return Dtype.usual_names(int(widths[0])) if is_bytes and widths[0] % 1 == 0 else ("",) if widths[0] == 1 else ()
 
 
 def _byte_lengths(column: pa.Array) -> Array:

@@ -21,17 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfrecord_io.bytes import (
-    CODECS,
-    SNIFF_BYTES,
-    Codec,
-    PlainStream,
-    RecoveringStream,
-    get_codec,
-    infer,
-    open_decompressed,
-    sniff,
-)
+from tfrecord_io.bytes import CODECS, Codec, PlainStream, RecoveringStream, open_decompressed
 from tfrecord_io.errors import CompressionError
 
 
@@ -113,13 +103,13 @@ class CodecSuite(ABC):
     def check_detected(self, made: bytes) -> None:
         """Check that a file is known by its content, or where that has no magic bytes, by its suffix."""
         if self.has_magic:
-            assert sniff(made) is self.codec
+            assert CODECS.sniff(made) is self.codec
         else:
-            assert not self.codec.looks_like(made[:SNIFF_BYTES])
-            assert sniff(made) is not None or infer(made, f"a{self.codec.suffixes[0]}") is self.codec
+            assert not self.codec.looks_like(made[: CODECS.SNIFF_BYTES])
+            assert CODECS.sniff(made) is not None or CODECS.infer(made, f"a{self.codec.suffixes[0]}") is self.codec
 
     def test_names_of_tensorflow_are_known(self) -> None:
-        assert get_codec(self.name.upper()) is self.codec
+        assert CODECS.named(self.name.upper()) is self.codec
 
     def test_its_suffixes_are_detected(self) -> None:
         for suffix in self.codec.suffixes:

@@ -19,10 +19,12 @@ from fsspec.implementations.memory import MemoryFileSystem
 from tfrecord_io.apps.api import read_table, write_tfrecord
 from tfrecord_io.apps.file_formats.convert import convert
 from tfrecord_io.base import Limits
-from tfrecord_io.bytes import CODECS, CSV, FORMATS, TSV, Format
+from tfrecord_io.bytes import CODECS, FORMATS, Format
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, TruncatedRecordError
 from tfrecord_io.read import count
 from tfrecord_io.typing import Progress
+
+_CSV = FORMATS.csv
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -169,7 +171,7 @@ class FormatSuite:
         assert self.read(f"/a folder/x{self.suffix}", source_options={"filesystem": fs}).num_rows == self.rows.num_rows
 
     def test_the_named_format_counts_more_than_the_suffix(self, path: Path, tmp_path: Path) -> None:
-        for name in ("plain", "x" + (TSV if self.format is CSV else CSV).suffixes[0]):
+        for name in ("plain", "x" + (FORMATS.tsv if self.format is _CSV else _CSV).suffixes[0]):
             (tmp_path / name).write_bytes(path.read_bytes())
             for key in self.format.keys:
                 table = self.read(tmp_path / name, source_format=key)

@@ -19,14 +19,14 @@ import pytest
 from tfrecord_io import scalar, tensor
 from tfrecord_io.apps.api import read_table, read_tfrecord, write_tfrecord
 from tfrecord_io.apps.tf_compat.example import encode_example
-from tfrecord_io.bytes import DTYPES, Dtype, element
+from tfrecord_io.bytes import Dtype
 from tfrecord_io.columns import Column, RowFault, Schema, TensorEncoding, TensorValues
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, StoppedEarlyWarning
 from tfrecord_io.rows import read_arrays
 from tfrecord_io.write import RecordWriter
 
-PLAIN = [name for name, row in DTYPES.items() if row.plain is not None]
-MARKED = [name for name in DTYPES if name not in PLAIN]
+PLAIN = [name for name, row in Dtype.TABLE.items() if row.plain is not None]
+MARKED = [name for name in Dtype.TABLE if name not in PLAIN]
 MARKED += "S1 S3 U1 U2 datetime64[M] datetime64[D] timedelta64[ps]".split()
 TIMES = ["datetime64[s]", "datetime64[ns]", "timedelta64[ms]", "timedelta64[us]"]
 NAMES = PLAIN + MARKED + TIMES  # all rows of the table
@@ -34,7 +34,7 @@ NAMES = PLAIN + MARKED + TIMES  # all rows of the table
 
 def dtype_of(name: str) -> np.dtype[Any]:
     """The dtype of a name of the table."""
-    return element(name).dtype
+    return Dtype.of_name(name).dtype
 
 
 def values_of(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
@@ -112,14 +112,14 @@ class TensorEncodingSuite(ABC):
     def test_decodes_what_it_encodes(self, shape: tuple[int, ...]) -> None:
         for dtype in self.dtypes:
             array = self.values(dtype, (4, *shape))
-            field = Column.of_tensors("x", element(dtype), shape).field
+            field = Column.of_tensors("x", Dtype.of_name(dtype), shape).field
             column, _ = tensor_column(list(array))
             tensors = Column(field).tensors(column)
             values, offsets = self.encoding.encode(tensors)
             assert len(offsets) == 5
             if not self.encoding.one_value_per_cell:
                 values = values.astype("f4" if values.dtype.kind == "f" else "i8")
-            cells = self.encoding.decode(values, offsets, element(dtype), shape)
+            cells = self.encoding.decode(values, offsets, Dtype.of_name(dtype), shape)
             assert cells.data.tobytes() == array.tobytes()
             assert cells.sizes.tolist() == [array[0].nbytes] * 4
             if cells.shapes is not None:
@@ -128,7 +128,7 @@ class TensorEncodingSuite(ABC):
     def test_decodes_tensors_whose_shapes_vary(self) -> None:
         arrays = [np.arange(2 * n, dtype="i4").reshape(2, n) for n in (3, 0, 1, 3)]
         tensors = TensorValues(
-            element("int32"),
+            Dtype.of_name("int32"),
             np.concatenate([a.reshape(-1) for a in arrays]).view(np.uint8),
             np.cumsum([0, *(a.nbytes for a in arrays)]),
             np.array([a.shape for a in arrays]),
@@ -136,21 +136,21 @@ class TensorEncodingSuite(ABC):
         values, offsets = self.encoding.encode(tensors)
         if not self.encoding.one_value_per_cell:
             values = values.astype("i8")
-        cells = self.encoding.decode(values, offsets, element("int32"), (2, None))
+        cells = self.encoding.decode(values, offsets, Dtype.of_name("int32"), (2, None))
         assert cells.sizes.tolist() == [a.nbytes for a in arrays]
         shapes = np.array([(2, size // 8) for size in cells.sizes]) if cells.shapes is None else cells.shapes
-        decoded = TensorValues(element("int32"), cells.data, np.cumsum([0, *cells.sizes]), shapes)
+        decoded = TensorValues(Dtype.of_name("int32"), cells.data, np.cumsum([0, *cells.sizes]), shapes)
         for cell, array in zip(decoded.cells(), arrays, strict=True):
             np.testing.assert_array_equal(cell, array)
 
     def test_no_cells(self) -> None:
         dtype = np.uint8 if self.encoding.one_value_per_cell else np.int64
-        cells = self.encoding.decode(np.empty(0, dtype), np.zeros(1, np.int64), element("int32"), (3,))
+        cells = self.encoding.decode(np.empty(0, dtype), np.zeros(1, np.int64), Dtype.of_name("int32"), (3,))
         assert (len(cells.data), len(cells.sizes)) == (0, 0)
 
     def test_a_dtype_that_it_does_not_store_is_refused(self, tmp_path: Path) -> None:
         for dtype in sorted(set(NAMES) - set(self.dtypes)):
-            assert not self.encoding.stores(element(dtype))
+            assert not self.encoding.stores(Dtype.of_name(dtype))
             table = _table(list(values_of(dtype, (2, 2), 1)), (2,))
             with pytest.raises(EncodeError, match=f'"{self.name}" does not store {dtype}'.replace("[", r"\[")):
                 self.written(tmp_path / "a", table)
@@ -269,7 +269,7 @@ class BytesEncodingSuite(TensorEncodingSuite):
         for size in range(len(values)):
             offsets = np.array([0, size])
             with suppress(RowFault):
-                cells = self.encoding.decode(values[:size], offsets, element("int32"), (3,))
+                cells = self.encoding.decode(values[:size], offsets, Dtype.of_name("int32"), (3,))
                 assert cells.data.tobytes() != np.arange(3, dtype="i4").tobytes()
 
     def test_a_bool_is_0_or_1(self) -> None:
@@ -278,5 +278,5 @@ class BytesEncodingSuite(TensorEncodingSuite):
         bad = values.copy()
         bad[-1] = 2
         with pytest.raises(RowFault) as caught:
-            self.encoding.decode(bad, offsets, element("bool"), (2,))
+            self.encoding.decode(bad, offsets, Dtype.of_name("bool"), (2,))
         assert caught.value.row == 1

@@ -10,10 +10,9 @@ from functools import partial
 
 import pyarrow as pa
 
-from tfrecord_io.base import ProgressMeter, ScanOptions, ordered
+from tfrecord_io.base import ProgressMeter, ScanOptions, ordered, printable, secret_url
 from tfrecord_io.bytes import CODECS, crc32c
 from tfrecord_io.columns import EmbeddedSchema
-from tfrecord_io.errors import printable, secret_url
 from tfrecord_io.read import PartitionColumns, records_of_files, schema_for_manifest
 from tfrecord_io.store import (
     ColumnFolder,

@@ -10,9 +10,8 @@ from collections.abc import Container, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from tfrecord_io.base import CopyOptions, check_integer, counted
+from tfrecord_io.base import CopyOptions, check_integer, counted, printable
 from tfrecord_io.bytes import CODECS
-from tfrecord_io.errors import printable
 from tfrecord_io.read import ColumnIndexes
 from tfrecord_io.store import (
     Manifest,

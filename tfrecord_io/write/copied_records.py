@@ -12,20 +12,19 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ALL, MIB, CopyOptions, ProgressMeter, ScanOptions, WriteOptions, too_large
-from tfrecord_io.bytes import (
-    FOOTER_BYTES,
-    FRAME_BYTES,
-    HEADER_BYTES,
+from tfrecord_io.base import (
     MAX_RECORD_BYTES,
-    Array,
-    Plan,
-    RecordCounts,
-    RecordType,
-    Text,
-    get_engine,
-    not_examples,
+    MIB,
+    CopyOptions,
+    ProgressMeter,
+    ScanOptions,
+    Selection,
+    WriteOptions,
+    printable,
+    too_large,
+    warn,
 )
+from tfrecord_io.bytes import Array, FrameHeader, Plan, RecordCounts, RecordType, Text, get_engine
 from tfrecord_io.bytes import Frames as Extents
 from tfrecord_io.columns import (
     Column,
@@ -38,7 +37,7 @@ from tfrecord_io.columns import (
     apply_overrides,
     merge_embedded,
 )
-from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read import (
     BlockWalker,
     CallSource,
@@ -133,7 +132,7 @@ class CopiedRecords:
                 self._note_schema(walker, frames)
                 if self._features is not None:
                     self._features.check(data, walker, source)
-                copied = self._strip_schemas(data, frames.lengths + FRAME_BYTES)
+                copied = self._strip_schemas(data, frames.lengths + FrameHeader.FRAME_BYTES)
                 if self._features is not None:
                     copied = self._features.add_to(copied, source)
                 yield self._folder_of[id(source)], copied
@@ -144,7 +143,7 @@ class CopiedRecords:
         """Note the schema in the first record of a shard that embeds another schema than its manifest's."""
         shard = self.sources[walker.number].shard
         if walker.record == 0 and shard is not None and shard.manifest.schema is not None:
-            content = EmbeddedSchema.content_of(walker.data[: int(frames.lengths[0]) + FRAME_BYTES])
+            content = EmbeddedSchema.content_of(walker.data[: int(frames.lengths[0]) + FrameHeader.FRAME_BYTES])
             if content is not None and _is_readable(content) and EmbeddedSchema.field_of(content) not in self._fields:
                 self._fields = (*self._fields, EmbeddedSchema.field_of(content))
 
@@ -163,7 +162,7 @@ class CopiedRecords:
         begin, sizes = 0, sizes.copy()
         for index, field in self._find_schemas(data, ends - sizes, sizes):
             start, end = int(ends[index] - sizes[index]), int(ends[index])
-            payload = data[start + HEADER_BYTES + len(field) : end - FOOTER_BYTES]
+            payload = data[start + FrameHeader.BYTES + len(field) : end - FrameHeader.FOOTER_BYTES]
             bare = np.frombuffer(get_engine().frame([payload]), np.uint8)
             parts += [data[begin:start], bare]
             begin, sizes[index] = end, len(bare)
@@ -179,12 +178,12 @@ class CopiedRecords:
         )  # have the longest common beginning of all: at least the tag
         size = next((i for i, (a, b) in enumerate(zip(smallest, largest, strict=False)) if a != b), len(smallest))
         tag = np.frombuffer(smallest[: min(size, 16)], np.uint8)
-        candidates = np.flatnonzero(sizes >= FRAME_BYTES + len(tag))
+        candidates = np.flatnonzero(sizes >= FrameHeader.FRAME_BYTES + len(tag))
         for i, byte in enumerate(tag):
-            candidates = candidates[data[starts[candidates] + HEADER_BYTES + i] == byte]
+            candidates = candidates[data[starts[candidates] + FrameHeader.BYTES + i] == byte]
         for index in candidates.tolist():
-            payload = int(starts[index]) + HEADER_BYTES
-            length = int(sizes[index]) - FRAME_BYTES
+            payload = int(starts[index]) + FrameHeader.BYTES
+            length = int(sizes[index]) - FrameHeader.FRAME_BYTES
             for field in self._fields:
                 if length >= len(field) and data[payload : payload + len(field)].tobytes() == field:
                     yield index, field
@@ -298,7 +297,7 @@ def _check_described(embedded: EmbeddedSchema, sources: Sequence[Source], readin
     resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # has to name all features
     options = ScanOptions(schema=schema, compression=reading.compression, limits=reading.limits)
     # Schemas embedded in the files do not count.
-    scan = Scan(tuple(sources), options, ALL, resolved, partitions=PartitionColumns())
+    scan = Scan(tuple(sources), options, Selection.ALL, resolved, partitions=PartitionColumns())
     try:
         with open_as_it_is(scan) as batches:
             for _ in batches:
@@ -383,7 +382,7 @@ class FolderFeatures:
         """Raise DecodeError if the records so far are another message; the first verdict stands."""
         if not self._is_decided:
             self._is_decided = True
-            error = not_examples(self._counts, self._sources[0].path)
+            error = self._counts.not_examples(self._sources[0].path)
             if error is not None:
                 raise _no_example(error)
 
@@ -399,7 +398,7 @@ class FolderFeatures:
         if not len(entries):
             return frames
         data, sizes = frames
-        starts, lengths = np.cumsum(sizes) - sizes + HEADER_BYTES, sizes - FRAME_BYTES
+        starts, lengths = np.cumsum(sizes) - sizes + FrameHeader.BYTES, sizes - FrameHeader.FRAME_BYTES
         begins, feature_lengths = _features(data, starts, lengths)
         has_features = begins >= 0
         tags, tag_sizes = _tagged_lengths(feature_lengths + len(entries))
@@ -420,7 +419,7 @@ class FolderFeatures:
         ]
         where, how_many = (np.stack(column, axis=1).astype(np.int64).ravel() for column in zip(*extents, strict=True))
         framed = get_engine().frame_extents(memory, where, how_many, len(extents))
-        return framed, how_many.reshape(-1, len(extents)).sum(axis=1) + FRAME_BYTES
+        return framed, how_many.reshape(-1, len(extents)).sum(axis=1) + FrameHeader.FRAME_BYTES
 
 
 def _no_example(error: TFRecordError) -> TFRecordError:

@@ -28,10 +28,10 @@ from tfrecord_io.base import (
     counted,
     logger,
     ordered,
+    printable,
 )
-from tfrecord_io.bytes import FRAME_BYTES, Array
+from tfrecord_io.bytes import Array, FrameHeader
 from tfrecord_io.columns import EmbeddedSchema
-from tfrecord_io.errors import printable
 from tfrecord_io.read import (
     BlockWalker,
     CallSource,
@@ -335,7 +335,7 @@ class _Deletion:
             closing(BlockWalker.from_options(prefetched, self._options, progress=self._meter)) as walker,
         ):
             for frames in walker.intact_frames():
-                data, sizes = walker.data[: frames.consumed], frames.lengths + FRAME_BYTES
+                data, sizes = walker.data[: frames.consumed], frames.lengths + FrameHeader.FRAME_BYTES
                 rows, stay = self._rewritten[walker.number].rows, np.ones(len(sizes), bool)
                 begin, end = rows.searchsorted([walker.record, walker.record + len(sizes)])
                 stay[rows[begin:end] - walker.record] = False

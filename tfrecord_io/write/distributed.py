@@ -17,8 +17,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.base import WriteOptions
-from tfrecord_io.bytes import check_level, get_codec
+from tfrecord_io.base import WriteOptions, printable, undo_after
+from tfrecord_io.bytes import CODECS
 from tfrecord_io.columns import (
     Column,
     EmbeddedSchema,
@@ -31,7 +31,7 @@ from tfrecord_io.columns import (
     stored_index,
     table_of_rows,
 )
-from tfrecord_io.errors import SchemaError, TFRecordError, printable, undo_after
+from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.store import (
     Attempt,
     DistributedTarget,
@@ -137,7 +137,7 @@ class DistributedWriter:
             grows=options.grows,
             stated=options.any_suffix,
         )
-        check_level(get_codec(output.compression), options.compression_level)
+        CODECS.check_level(CODECS.named(output.compression), options.compression_level)
         columns, unite = tuple(options.partition_by or ()), SchemaUnion(options.evolve)
         change = change_of(options.effective_mode, unite, columns, grows=output.grows)
         target = DistributedTarget.begin(output, options.storage, change)

@@ -17,21 +17,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import DEFAULT_STORAGE, Closing, NotCopied, Shared, StorageOptions, counted, logger, too_large
-from tfrecord_io.bytes import (
-    CODECS,
-    FOOTER_BYTES,
-    FRAME_BYTES,
-    HEADER_BYTES,
+from tfrecord_io.base import (
     MAX_RECORD_BYTES,
-    Array,
-    Checks,
-    check_level,
-    get_codec,
-    get_engine,
+    Closing,
+    NotCopied,
+    Published,
+    Shared,
+    StorageOptions,
+    add_remark,
+    caller_line,
+    counted,
+    logger,
+    printable,
+    too_large,
+    undo_after,
 )
+from tfrecord_io.bytes import CODECS, Array, Checks, FrameHeader, get_engine
 from tfrecord_io.columns import BatchSource, EmbeddedSchema
-from tfrecord_io.errors import EncodeError, Published, TFRecordError, add_remark, caller_line, printable, undo_after
+from tfrecord_io.errors import EncodeError, TFRecordError
 from tfrecord_io.store import FileName, Output, OutputFile, is_url, locate, open_output
 from tfrecord_io.typing import IndexLike
 
@@ -219,7 +222,7 @@ class FrameSink(Sink):
     def __init__(
         self,
         path: Any,
-        storage: StorageOptions = DEFAULT_STORAGE,
+        storage: StorageOptions = StorageOptions.DEFAULT,
         *,
         compression: str | None = "infer",
         compression_level: int | None = None,
@@ -233,10 +236,10 @@ class FrameSink(Sink):
         if compression == "infer":
             codec = CODECS.of_path(os.fspath(path)) if is_path else None
         else:
-            codec = get_codec(compression)
+            codec = CODECS.named(compression)
         self.path = str(os.fspath(path)) if is_path else repr(path)
         self.compression = None if codec is None else codec.name
-        check_level(codec, compression_level)
+        CODECS.check_level(codec, compression_level)
         self._compressor = None if codec is None else codec.compressor(compression_level, threads=threads)
         self._is_handed_over = output is not None
         self._index = None
@@ -343,7 +346,7 @@ def add_prefix(prefix: bytes, frame: Any, path: str) -> bytes:
 
 def try_add_prefix(prefix: bytes, frame: Any) -> bytes | None:
     """A framed record with fields in front of its payload; None if it would be too large."""
-    payload = prefix + frame[HEADER_BYTES:-FOOTER_BYTES].tobytes()
+    payload = prefix + frame[FrameHeader.BYTES : -FrameHeader.FOOTER_BYTES].tobytes()
     return None if len(payload) > MAX_RECORD_BYTES else get_engine().frame([payload])
 
 
@@ -362,7 +365,7 @@ def frame_sizes(data: Any) -> Array:
     """The bytes of each frame of `data`, which has complete frames only."""
     frames, fault = get_engine().scan(data, checks=Checks.LENGTHS)
     assert fault is None, "only whole frames are written"
-    sizes: Array = frames.lengths + FRAME_BYTES
+    sizes: Array = frames.lengths + FrameHeader.FRAME_BYTES
     return sizes
 
 

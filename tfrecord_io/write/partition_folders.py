@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema, plain_layout
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.store import ColumnFolder
 
 _MOST_NAME_BYTES = 255  # of a folder, in common filesystems

@@ -10,9 +10,8 @@ from contextlib import ExitStack, contextmanager
 from operator import attrgetter
 from typing import Any
 
-from tfrecord_io.base import CopyOptions, and_more
+from tfrecord_io.base import CopyOptions, add_remark, and_more, printable
 from tfrecord_io.columns import EmbeddedSchema
-from tfrecord_io.errors import add_remark, printable
 from tfrecord_io.read import ColumnIndexes
 from tfrecord_io.store import Output, locate
 from tfrecord_io.write.copied_records import CopiedRecords, CopiedSchema, Frames

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import WriteOptions, check_keywords
-from tfrecord_io.bytes import MAX_RECORD_BYTES, get_engine
+from tfrecord_io.base import MAX_RECORD_BYTES, WriteOptions, check_keywords
+from tfrecord_io.bytes import get_engine
 from tfrecord_io.store import OtherSuffix, Output, ShardSpec, path_text
 from tfrecord_io.typing import BytesLike, Compression, FileMode, OutputPath, StorageLike
 from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter, make_absolute

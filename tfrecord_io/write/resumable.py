@@ -19,10 +19,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import WriteOptions, and_more, cached_property, takes_payloads
-from tfrecord_io.bytes import FOOTER_BYTES, HEADER_BYTES, Checks, crc32c, get_engine
+from tfrecord_io.base import WriteOptions, and_more, cached_property, for_cli, printable, takes_payloads, warn
+from tfrecord_io.bytes import Checks, FrameHeader, crc32c, get_engine
 from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable, Rounding, stored_index
-from tfrecord_io.errors import TFRecordError, for_cli, printable, warn
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.store import (
     BlockReader,
     DistributedTarget,
@@ -205,7 +205,7 @@ class ResumableWriter:
                     if embeds and not records and len(frames.starts):
                         begin, size = int(frames.starts[0]), int(frames.lengths[0])
                         schema = EmbeddedSchema.content_of(
-                            block.data[begin - HEADER_BYTES : begin + size + FOOTER_BYTES]
+                            block.data[begin - FrameHeader.BYTES : begin + size + FrameHeader.FOOTER_BYTES]
                         )
                     records += len(frames.starts)
                     blocks.consume(frames.consumed)

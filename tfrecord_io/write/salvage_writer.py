@@ -15,15 +15,16 @@ from itertools import groupby
 from typing import Any
 
 from tfrecord_io.base import (
-    ALL,
-    RECORD_SUFFIXES,
     FrameOptions,
     ProgressMeter,
+    Registry,
     SalvageOptions,
     ScanOptions,
+    Selection,
     StorageOptions,
+    printable,
 )
-from tfrecord_io.bytes import CODECS, FRAME_BYTES, Plan, RecordType, get_engine, is_other_format
+from tfrecord_io.bytes import CODECS, Fault, FrameHeader, Plan, RecordType, get_engine
 from tfrecord_io.columns import Column, EmbeddedSchema, EmbeddedSchemaUnreadable, Schema
 from tfrecord_io.errors import (
     CompressionError,
@@ -32,7 +33,6 @@ from tfrecord_io.errors import (
     DecodeError,
     SchemaError,
     TFRecordError,
-    printable,
 )
 from tfrecord_io.read import (
     BlockWalker,
@@ -126,13 +126,13 @@ class IntactRecords:
                     data = walker.data[: frames.consumed]
                     if not self._options.check_crc:  # what is stored may be anything
                         data = engine.frame_extents(data, frames.starts, frames.lengths, 1)
-                    yield data, frames.lengths + FRAME_BYTES
+                    yield data, frames.lengths + FrameHeader.FRAME_BYTES
                 error = None if fault is None else walker.fault_error(fault)
                 walker.advance(len(frames.starts), frames.consumed)
                 if error is None:
                     walker.read_on()
                     continue
-                if is_other_format(error):
+                if Fault.is_other_format(error):
                     other_format = error
                     error = CorruptRecordError(error.reason, path=error.path, record=0, offset=0)
                 if not walker.recover(error):
@@ -442,7 +442,7 @@ class SalvageWriter:
             return Publication.start(output, change_of(mode, SchemaUnion(), grows=False), storage)
         assert first.source.shard is not None
         codec = CODECS.of_path(first.path)
-        suffix = RECORD_SUFFIXES[0] + ("" if codec is None else codec.suffixes[0])
+        suffix = Registry.RECORD_SUFFIXES[0] + ("" if codec is None else codec.suffixes[0])
         compression = None if codec is None else codec.name
         output = Output(base, True, None, compression=compression, base=base, suffix=suffix, grows=True)
         columns = tuple(name for name, _ in first.source.partitions)
@@ -534,7 +534,9 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedDataWarning)  # the report of the call has it
         try:
-            with open_as_it_is(Scan((source,), reading, ALL, resolved, partitions=PartitionColumns())) as batches:
+            with open_as_it_is(
+                Scan((source,), reading, Selection.ALL, resolved, partitions=PartitionColumns())
+            ) as batches:
                 for _ in batches:
                     pass
         except (SchemaError, DecodeError):

@@ -17,11 +17,13 @@ from tfrecord_io.base import (
     SalvageOptions,
     StorageOptions,
     Summary,
+    add_remark,
     byte_size,
     check_keywords,
     counted,
+    printable,
 )
-from tfrecord_io.errors import CorruptRecordError, add_remark, printable
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read import CallSource, SkippedRegion, SkippedRegions, options_from_call
 from tfrecord_io.store import Output, Source, open_output, resolve_inputs, total
 from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset

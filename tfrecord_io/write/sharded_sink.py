@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, Task, WriteOptions, start_in_background
-from tfrecord_io.bytes import HEADER_BYTES, Array, Frames, check_level, frame_size, get_codec, get_engine
+from tfrecord_io.bytes import CODECS, Array, FrameHeader, Frames, get_engine
 from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema, merge_embedded, stored_index
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import Manifest, Publication, PublishedDataset, WrittenShard, named_temporary_folder
@@ -52,7 +52,7 @@ class ShardedSink(Sink):
         self._dataset, self._output = dataset, dataset.output
         self.path, self.compression = self._output.path, self._output.compression
         self._compression_level = options.compression_level
-        check_level(get_codec(self.compression), self._compression_level)
+        CODECS.check_level(CODECS.named(self.compression), self._compression_level)
         if options.write_index:
             from tfrecord_io.read import IndexWriter
 
@@ -181,7 +181,7 @@ class ShardedSink(Sink):
     def _append(self, shard: FrameSink, piece: Piece) -> None:
         """Append frames to a shard, whose first record gets the embedded schema."""
         if self._prefix and not shard.records:
-            size = frame_size(piece.data[:HEADER_BYTES])
+            size = FrameHeader(piece.data[: FrameHeader.BYTES]).frame_size
             first = add_prefix(self._prefix, piece.data[:size], self.path)
             shard.write(Piece(first, 1, np.array([len(first)])))
             sizes = None if piece.sizes is None else piece.sizes[1:]

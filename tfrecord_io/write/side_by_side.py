@@ -15,7 +15,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from tfrecord_io.base import AHEAD, Task, WorkerPool, raise_error
+from tfrecord_io.base import Task, WorkerPool, raise_error
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ def side_by_side(
     """
     used: SimpleQueue[T | None] = SimpleQueue()
     waiting = deque(_Sequence(source, use, partial(end, number), used) for number, source in enumerate(sources))
-    most_open, most_ahead = open_at_a_time(len(sources), threads), AHEAD * threads
+    most_open, most_ahead = open_at_a_time(len(sources), threads), WorkerPool.AHEAD * threads
     opened: list[_Sequence[T]] = []
     submitted: deque[Task[None]] = deque()
     failure: BaseException | None = None

@@ -27,8 +27,11 @@ from tfrecord_io.base import (
     column_list,
     counted,
     cpu_count,
+    for_cli,
     ordered,
+    printable,
     takes_payloads,
+    warn,
 )
 from tfrecord_io.bytes import get_engine
 from tfrecord_io.columns import (
@@ -46,7 +49,7 @@ from tfrecord_io.columns import (
     open_input,
     stored_index,
 )
-from tfrecord_io.errors import SchemaWarning, for_cli, printable, warn
+from tfrecord_io.errors import SchemaWarning
 from tfrecord_io.store import Output, Publication, change_of, is_url
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute

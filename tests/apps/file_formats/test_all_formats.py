@@ -20,7 +20,7 @@ from pyarrow import csv, orc
 import tfrecord_io as tfr
 from installed import install
 from rounds import COMPLETE
-from tfrecord_io.bytes.format.format_registry import FOLDERS, FORMATS, only_one_way
+from tfrecord_io.bytes.format.format_registry import FORMATS
 from tfrecord_io.testing import FormatSuite
 
 COLUMNS = pa.table(
@@ -254,7 +254,7 @@ SUITES = [suite for name, suite in globals().items() if name.startswith("Test")]
 def test_every_format_of_files_has_a_suite() -> None:
     tested = {suite.name for suite in SUITES}
     elsewhere = {"tfrecord", "elwc", "array_record", "coco", "voc", "yolo", "zarr", "tfds", "lerobot"}
-    elsewhere |= {*FOLDERS.values()}
+    elsewhere |= {*FORMATS.FOLDERS.values()}
     rows = {row.name for row in FORMATS.own}
     assert not rows - tested - elsewhere, f"add here, for each of them, a suite: {rows - tested - elsewhere}"
     assert rows == tested | elsewhere
@@ -275,11 +275,11 @@ def test_the_documentation_has_every_format() -> None:
     page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text("utf-8")
     text = " ".join((tfr.convert.__doc__ or "").split()).replace("`tfrecord_io.", "`")
     folders = {"coco", "voc", "yolo", "images", "files"}  # whose calls are referred to together
-    of_all = FORMATS["tfrecord"].reads | FORMATS["tfrecord"].writes
+    of_all = FORMATS.tfrecord.reads | FORMATS.tfrecord.writes
     for row in FORMATS.own:
         names, suffixes = (", ".join(f"`{each}`" for each in some) for some in (row.keys, row.suffixes))
         help = re.sub("``|`tfrecord_io\\.", "`", row.help)
-        line = f"| {names} | {suffixes} | {only_one_way(row)} | {help} |"
+        line = f"| {names} | {suffixes} | {row.one_way} | {help} |"
         assert line in page, f"docs/cli.md: add to the table of formats {line}"
         assert any(word.lower() in tasks for word in (*row.keys, *row.suffixes)), f"docs/howto/: a page for {row.name}"
         assert row.help.replace("`tfrecord_io.", "`") in text or row.name in folders, row.name

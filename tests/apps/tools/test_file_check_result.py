@@ -6,7 +6,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.apps.tools.file_check_result import MOST_PROBLEMS, FileCheck, Problem, ProblemList
-from tfrecord_io.bytes.engine.fault_messages import no_examples
+from tfrecord_io.bytes.engine.contract import RecordCounts
 
 
 def damage(record: int, offset: int) -> tfr.errors.CorruptRecordError:
@@ -40,7 +40,7 @@ def test_problems_of_records_become_one() -> None:
         problems.add("records", damage(record, 10 * record))
     problems.add("index", damage(0, 0))
     assert problems.first_of_records().record == 0
-    problems.join_records(no_examples("a", "no messages"), 3)
+    problems.join_records(RecordCounts.no_examples("a", "no messages"), 3)
     assert [problem.part for problem in problems.listed()] == ["records", "index"]
     assert problems.count == 2
 
@@ -51,7 +51,7 @@ def test_problems_of_records_become_one() -> None:
         ([], "good"),
         ([Problem("images", damage(0, 0))], "bad images"),
         ([Problem("records", tfr.errors.FeatureTypeError("x"))], "mixed types"),
-        ([Problem("records", no_examples("a", "no messages"))], "not Examples"),
+        ([Problem("records", RecordCounts.no_examples("a", "no messages"))], "not Examples"),
         ([Problem("storage", OSError("gone"))], "unreadable"),
         ([Problem("images", damage(0, 0)), Problem("frames", damage(1, 10))], "damaged"),
     ],

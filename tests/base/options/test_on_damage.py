@@ -27,11 +27,7 @@ from tfrecord_io.base.options.on_damage import (
     Skip,
     Takes,
     by_number,
-    checked_on_error,
-    names_of,
     of_files,
-    on_damage,
-    receive_in_reader,
     reports_all,
     takes_all,
     without_report,
@@ -41,7 +37,7 @@ from tfrecord_io.base.public_names import SHOWN_IN, public_names
 
 def listed(takes: Takes) -> str:
     """The words of an error for what a call takes, as a regular expression."""
-    return re.escape(f"expected one of {', '.join(map(repr, names_of(takes)))} or a function")
+    return re.escape(f"expected one of {', '.join(map(repr, OnDamage.names(takes)))} or a function")
 
 
 FACTS = ("is_strict", "counts_all", "goes_on", "ends_quietly", "hands_over")
@@ -52,14 +48,14 @@ FACTS = ("is_strict", "counts_all", "goes_on", "ends_quietly", "hands_over")
     [("OnErrorName", without_report), ("OnErrorNameCollecting", takes_all), ("OnFileError", of_files)],
 )
 def test_types_of_keywords_have_the_names_of_the_classes(literal: str, takes: Takes) -> None:
-    names = ", ".join(f'"{name}"' for name in names_of(takes))
-    assert get_args(getattr(typing, literal)) == names_of(takes), f"typing.py needs: {literal} = Literal[{names}]"
+    names = ", ".join(f'"{name}"' for name in OnDamage.names(takes))
+    assert get_args(getattr(typing, literal)) == OnDamage.names(takes), f"typing.py needs: {literal} = Literal[{names}]"
 
 
 def test_each_class_states_each_fact() -> None:
     """And has its row, unless the value of ``on_error`` is not a name."""
     classes = {value for value in vars(module).values() if isinstance(value, type) and issubclass(value, OnDamage)}
-    named = {type(on_damage(name)) for name in NAMES}
+    named = {type(OnDamage.of(name)) for name in NAMES}
     assert classes - {OnDamage, Ask, Inspect} == named, "each class but those of callables has its row of _BY_NAME"
     assert OnDamage.__abstractmethods__ == {*FACTS, "accept"}
     for cls in classes - {OnDamage}:
@@ -83,21 +79,21 @@ def test_a_class_without_a_fact_cannot_be_made(missing: str) -> None:
 @pytest.mark.parametrize("value", ["", "ignore", None, 1, "Skip", ["skip"], Raise])
 def test_a_value_that_does_not_exist_is_refused(value: Any) -> None:
     if value is Raise:
-        assert isinstance(checked_on_error(value), Ask)  # any callable is asked
+        assert isinstance(OnDamage.checked(value), Ask)  # any callable is asked
         return
     with pytest.raises(ValueError, match=listed(takes_all)):
-        checked_on_error(value)
+        OnDamage.checked(value)
 
 
 @pytest.mark.parametrize("takes", [takes_all, without_report, reports_all, by_number, of_files])
 def test_what_is_refused_names_what_is_taken(takes: Takes) -> None:
     for value in [*NAMES, bool]:
-        if takes(Ask(bool) if value is bool else on_damage(value)):
-            assert on_damage(checked_on_error(value, takes)) is not None
+        if takes(Ask(bool) if value is bool else OnDamage.of(value)):
+            assert OnDamage.of(OnDamage.checked(value, takes)) is not None
             continue
         with pytest.raises(ValueError, match="expected one of ") as raised:
-            checked_on_error(value, takes)
-        listed = ", ".join(map(repr, names_of(takes)))
+            OnDamage.checked(value, takes)
+        listed = ", ".join(map(repr, OnDamage.names(takes)))
         assert f"expected one of {listed}" in str(raised.value)
         assert (" or a function" in str(raised.value)) == takes(Ask(bool))
 
@@ -108,8 +104,8 @@ def test_a_new_class_is_in_each_list_that_its_facts_allow(monkeypatch: pytest.Mo
 
     monkeypatch.setitem(module._BY_NAME, "note", Note())
     for takes in (takes_all, without_report, by_number, of_files):
-        assert "note" in names_of(takes)
-    assert "note" not in names_of(reports_all)
+        assert "note" in OnDamage.names(takes)
+    assert "note" not in OnDamage.names(reports_all)
 
 
 def test_answers_stay_in_their_process() -> None:
@@ -128,7 +124,7 @@ def test_answers_stay_in_their_process() -> None:
 
 
 def test_a_report_stays_in_its_process() -> None:
-    collect = Collect(receive_in_reader)
+    collect = Collect(Collect.receive_in_reader)
     assert not collect.hands_over
     assert collect == "collect"
     again = pickle.loads(pickle.dumps(collect))
@@ -222,7 +218,7 @@ def test_a_call_with_a_report_takes_a_dataset_that_collects(damaged: Path, name:
 
 def test_the_command_refuses_what_a_call_does_not_take() -> None:
     with pytest.raises(ValueError, match="collect") as raised:
-        checked_on_error("collect", without_report)
+        OnDamage.checked("collect", without_report)
     message: str = raised.value.message_cli  # type: ignore[attr-defined]
     assert re.match(f"--on-error collect: {listed(without_report)}", message)
 

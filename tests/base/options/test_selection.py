@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tfrecord_io.base.options import ALL, ReadOptions, ScanOptions, Selection
+from tfrecord_io.base.options import ReadOptions, ScanOptions
+from tfrecord_io.base.options.selection import Selection
 
 FILTERS = ReadOptions(filters=[("n", ">", 1)]).selection.filters
 
@@ -20,10 +21,10 @@ def test_options_of_a_scan_have_no_selection() -> None:
 @pytest.mark.parametrize(
     ("first", "later", "both"),
     [
-        (ALL, ALL, ALL),
-        (ALL, Selection(("a",), FILTERS, 1, 2), Selection(("a",), FILTERS, 1, 2)),
+        (Selection.ALL, Selection.ALL, Selection.ALL),
+        (Selection.ALL, Selection(("a",), FILTERS, 1, 2), Selection(("a",), FILTERS, 1, 2)),
         (Selection(offset=1), Selection(filters=FILTERS, limit=2), Selection(None, FILTERS, 1, 2)),
-        (Selection(("a",), limit=2), ALL, Selection(("a",), limit=2)),
+        (Selection(("a",), limit=2), Selection.ALL, Selection(("a",), limit=2)),
         (Selection(limit=2), Selection(("a",)), Selection(("a",), limit=2)),
         (Selection(filters=FILTERS), Selection(limit=0), Selection(filters=FILTERS, limit=0)),
         (Selection(limit=2), Selection(filters=FILTERS), None),

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records import framed, header
-from tfrecord_io.bytes.compression import CODECS, SNIFF_BYTES, deflate, get_codec, infer, open_decompressed, sniff
+from tfrecord_io.bytes.compression import CODECS, deflate, open_decompressed
 from tfrecord_io.bytes.compression.deflate import GzipTrailer
-from tfrecord_io.bytes.format.framing import is_record_header
+from tfrecord_io.bytes.format.framing import FrameHeader
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.testing.codec_suite import CodecSuite, Unseekable, read, records, write
 
@@ -92,12 +92,12 @@ class TestZlib(CodecSuite):
         compressor = zlib.compressobj(wbits=wbits)
         content = framed(*[records(5, seed) for seed in range(200)])
         made = compressor.compress(content) + compressor.flush()
-        assert sniff(made[:SNIFF_BYTES]) is self.codec
+        assert CODECS.sniff(made[: CODECS.SNIFF_BYTES]) is self.codec
         assert read(made, self.codec)[:2] == (content, None)
 
     @given(st.sampled_from("8HXhx("), st.text("0 4CEGHJKSXbfhjr,(^2\n"))
     def test_text_with_a_small_window_in_its_first_bytes_is_not_detected(self, first, rest):
-        assert first == "x" or sniff((first + rest).encode()) is None
+        assert first == "x" or CODECS.sniff((first + rest).encode()) is None
 
     def test_a_preset_dictionary_is_named(self):
         compressor = zlib.compressobj(zdict=b"abc")
@@ -131,7 +131,7 @@ class TestZlibByStdlib(Stdlib, TestZlib):
     st.one_of(st.none(), st.integers(0, 1 << 20)),
 )
 def test_isal_and_zlib_return_the_same_bytes_and_errors(name, level, cut, flip):
-    made = bytearray(write(get_codec(name), [records(200)], level))
+    made = bytearray(write(CODECS.named(name), [records(200)], level))
     del made[len(made) - cut % len(made) :]
     if flip is not None:
         made[flip % len(made)] ^= 1 << flip % 8
@@ -139,7 +139,7 @@ def test_isal_and_zlib_return_the_same_bytes_and_errors(name, level, cut, flip):
     for library in (deflate.fast, zlib):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(deflate, "fast", library)
-            out, error, _ = read(bytes(made), get_codec(name), 1000)
+            out, error, _ = read(bytes(made), CODECS.named(name), 1000)
             results.append((out, None if error is None else str(error)))
     (out, error), (other, other_error) = results
     if flip is None:
@@ -160,7 +160,7 @@ class Frames(CodecSuite):
             b"".join(struct.pack("<II", 0x184D2A50 + size % 16, size) + bytes(size) for size in row) for row in sizes
         )
         made = before + self.elsewhere(b"one") + between + self.elsewhere(b"two") + after
-        assert sniff(made) is self.codec
+        assert CODECS.sniff(made) is self.codec
         assert read(made, self.codec)[:2] == (b"onetwo", None)
         assert read(Unseekable(made), self.codec)[:2] == (b"onetwo", None)
 
@@ -238,10 +238,10 @@ class TestStdlibInPlaceOfIsal:
         code = (
             "import sys; sys.modules['isal'] = None\n"
             "import io, gzip, zlib\n"
-            "from tfrecord_io.bytes.compression import deflate, get_codec, open_decompressed\n"
+            "from tfrecord_io.bytes.compression import CODECS, deflate, open_decompressed\n"
             "assert deflate.fast is zlib\n"
             "for name in ('gzip', 'zlib'):\n"
-            "    codec = get_codec(name)\n"
+            "    codec = CODECS.named(name)\n"
             "    for level in (None, 1, 9):\n"
             "        c = codec.compressor(level, threads=2)\n"
             "        made = b''.join([*c.compress(b'abc' * 1000), *c.flush()])\n"
@@ -258,51 +258,51 @@ class TestStdlibInPlaceOfIsal:
 def test_a_plain_file_whose_first_length_looks_like_a_magic_is_plain(magic):
     begin = header(int.from_bytes(magic, "little"))
     assert begin.startswith(magic)
-    assert is_record_header(begin)
-    assert sniff(begin + b"payload") is None
-    assert infer(begin + b"payload", "a.tfrecord.gz") is None
+    assert FrameHeader(begin).is_intact
+    assert CODECS.sniff(begin + b"payload") is None
+    assert CODECS.infer(begin + b"payload", "a.tfrecord.gz") is None
 
 
 @pytest.mark.parametrize("bit", range(96))
 def test_a_plain_file_with_a_damaged_header_is_not_taken_for_zlib(bit):
     head = bytearray(header(0x9C78) + b"payload")
     head[bit // 8] ^= 1 << bit % 8
-    assert sniff(bytes(head)) is None
+    assert CODECS.sniff(bytes(head)) is None
 
 
 def test_text_is_not_taken_for_zlib():
-    assert sniff(b"x^2 + y^2 = z^2, as everybody knows") is None
+    assert CODECS.sniff(b"x^2 + y^2 = z^2, as everybody knows") is None
 
 
 @given(st.binary(max_size=64))
 def test_sniffing_takes_any_bytes(head):
-    sniff(head)
-    infer(head, "a.gz")
+    CODECS.sniff(head)
+    CODECS.infer(head, "a.gz")
 
 
 def test_content_takes_precedence_over_the_suffix():
-    assert infer(gzip.compress(b"x"), "a.zlib") is get_codec("gzip")
-    assert infer(header(5), "a.gz") is None
-    assert infer(b"nothing of the kind", "a.gz") is None
+    assert CODECS.infer(gzip.compress(b"x"), "a.zlib") is CODECS.named("gzip")
+    assert CODECS.infer(header(5), "a.gz") is None
+    assert CODECS.infer(b"nothing of the kind", "a.gz") is None
 
 
 @pytest.mark.fault(26)
 @pytest.mark.fault(33)
 def test_suffix_is_used_for_short_content():
-    assert infer(b"\x1f", "a.tfrecord.gz") is get_codec("gzip")
-    assert infer(b"\x78", "a.tfrecord.zlib") is get_codec("zlib")
-    assert infer(b"", "a.tfrecord.gz") is get_codec("gzip")
-    assert infer(b"\x1f", "a.tfrecord") is None
+    assert CODECS.infer(b"\x1f", "a.tfrecord.gz") is CODECS.named("gzip")
+    assert CODECS.infer(b"\x78", "a.tfrecord.zlib") is CODECS.named("zlib")
+    assert CODECS.infer(b"", "a.tfrecord.gz") is CODECS.named("gzip")
+    assert CODECS.infer(b"\x1f", "a.tfrecord") is None
 
 
 def test_names():
     for plain in (None, "", "none", "NONE"):
-        assert get_codec(plain) is None
+        assert CODECS.named(plain) is None
     names = ", ".join(map(repr, ("infer", *CODECS.names())))
     with pytest.raises(ValueError, match=f"unknown compression 'zip'; expected {names}, or 'none' for"):
-        get_codec("zip")
+        CODECS.named("zip")
     with pytest.raises(TypeError):
-        get_codec(3)
+        CODECS.named(3)
     assert CODECS.of_path("gz") is None
     assert CODECS.of_path("a.tfrecord") is None
 
@@ -311,9 +311,9 @@ def test_golden_files_of_tensorflow(data):
     plain = (data / "tutorial.tfrecord").read_bytes()
     for name, codec in (("tutorial_gzip.tfrecord.gz", "gzip"), ("tutorial_zlib.tfrecord.zlib", "zlib")):
         made = (data / name).read_bytes()
-        assert sniff(made) is get_codec(codec)
-        assert read(made, get_codec(codec))[:2] == (plain, None)
-    assert sniff(plain) is None
+        assert CODECS.sniff(made) is CODECS.named(codec)
+        assert read(made, CODECS.named(codec))[:2] == (plain, None)
+    assert CODECS.sniff(plain) is None
 
 
 class Failing(io.RawIOBase):
@@ -340,7 +340,7 @@ def test_a_failing_disk_is_an_error_with_the_offset_and_not_the_end(codec):
     data = records(3000)
     made = gzip.compress(data) if codec else data
     stream = open_decompressed(
-        Failing(made, 5000, OSError(errno.EIO, "Input/output error")), get_codec(codec), "a.tfrecord"
+        Failing(made, 5000, OSError(errno.EIO, "Input/output error")), CODECS.named(codec), "a.tfrecord"
     )
     out, buffer = b"", memoryview(bytearray(700))
     with pytest.raises(OSError, match=r"Input/output error, at byte 5000.*a\.tfrecord") as caught:  # noqa: PT012
@@ -366,7 +366,7 @@ def test_a_file_that_ends_before_its_size_is_an_error(codec):
     with pytest.raises(
         OSError, match=rf"ended at byte {len(made)}, before byte {len(made) + 6}: it was truncated while being read"
     ):
-        read(made, get_codec(codec), size=len(made) + 6)
+        read(made, CODECS.named(codec), size=len(made) + 6)
 
 
 def test_a_head_that_was_read_before_comes_first():
@@ -377,7 +377,7 @@ def test_a_head_that_was_read_before_comes_first():
     raw = io.BytesIO(b"before" + made)
     raw.seek(6)
     bad = made[:5000] + b"\xff" * 30 + made[5030:]
-    whole, _, _ = read(bad, get_codec("gzip"))
+    whole, _, _ = read(bad, CODECS.named("gzip"))
     raw = io.BytesIO(b"before" + bad)
     raw.seek(6)
-    assert read(raw, get_codec("gzip"), head=raw.read(100))[0] == whole
+    assert read(raw, CODECS.named("gzip"), head=raw.read(100))[0] == whole

@@ -13,7 +13,7 @@ import pytest
 from packed import packed
 from records import common_prefix
 from tfrecord_io.base.options import LIMITS
-from tfrecord_io.bytes.compression import CODECS, get_codec
+from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.compression.codec import CERTAIN_BYTES
 from tfrecord_io.bytes.compression.recovering_stream import Gap, RecoveringStream
 from tfrecord_io.bytes.compression.stream import PlainStream
@@ -26,7 +26,7 @@ DATA = b"".join(b"line %d " % i + RNG.randbytes(60).hex().encode() + b"\n" for i
 def read(
     content: bytes, name: str = "gzip", step: int = 100_000, raw: Any = None, max_ratio: float | None = None
 ) -> tuple[bytes, list[Gap]]:
-    codec = get_codec(name)
+    codec = CODECS.named(name)
     assert codec is not None
     stream = RecoveringStream(PlainStream(raw or io.BytesIO(content), "a", b"", len(content)), codec, max_ratio)
     out, buffer = bytearray(), memoryview(bytearray(step))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from records import blobs, entry, example, field, framed, int64s
 from strategies import sequence_example
-from tfrecord_io.bytes.engine.contract import LIST_MARK, Engine, Fact, Plan, facts_of
+from tfrecord_io.bytes.engine.contract import Engine, Fact, FeatureColumns, Plan
 from tfrecord_io.bytes.format.feature_types import RecordType
 
 
@@ -17,7 +17,7 @@ def test_a_name_in_both_parts_is_the_context_feature(engine: Engine) -> None:
         "x": False,
         "y": False,
         "z": True,
-        f"x{LIST_MARK}": True,
+        f"x{FeatureColumns.LIST_MARK}": True,
     }
     assert "w" not in columns
     assert columns.get("w") is None
@@ -28,11 +28,11 @@ def test_facts_are_the_fields_of_the_columns(engine: Engine) -> None:
     decoder = engine.decoder(Plan(record_type=RecordType.SEQUENCE_EXAMPLE, names_in_both=True))
     decoder.feed(framed(record, example(), record))
     columns = decoder.take_columns()
-    facts = facts_of(columns)
+    facts = FeatureColumns.facts_of(columns)
     for column, own in zip(columns.values(), facts.tolist(), strict=True):
         for fact in Fact:
             assert own[fact] == getattr(column, fact.name.lower())
-    assert facts_of({}).shape == (0, len(Fact))
+    assert FeatureColumns.facts_of({}).shape == (0, len(Fact))
 
 
 def test_columns_found_later_and_those_of_faulty_records(engine: Engine) -> None:

@@ -11,7 +11,7 @@ from tfrecord_io.bytes._native import _kernel
 from tfrecord_io.bytes.engine.contract import ColumnBuffers
 from tfrecord_io.bytes.engine.native import ENGINE
 from tfrecord_io.bytes.engine.numpy_output import NUMPY_API
-from tfrecord_io.bytes.format.dtypes import text_dtype
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.bytes.format.feature_types import Kind, Layout
 
 REFUSED = "another dtype than expected, or is not contiguous"
@@ -44,7 +44,7 @@ def test_an_encoder_refuses_validity_that_it_would_convert() -> None:
 def test_masks_are_refused_that_would_be_converted(valid: Any) -> None:
     data, offsets = np.frombuffer(b"abcdefgh", np.uint8), np.arange(0, 10, 2)
     objects = np.empty(4, object)
-    strings = np.empty(4, text_dtype(missing=True))
+    strings = np.empty(4, Dtype.text(missing=True))
     with pytest.raises(TypeError, match=REFUSED):
         _kernel.make_bytes(objects.ctypes.data, valid, offsets, data)
     with pytest.raises(TypeError, match=REFUSED):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limited import set_limits
-from tfrecord_io.bytes.engine.numpy_output import NumberColumn, join_numbers
+from tfrecord_io.bytes.engine.numpy_output import NumberColumn
 
 DTYPES = ["int8", "uint16", "int32", "float32", "int64", "uint64", "float64"]
 
@@ -42,7 +42,7 @@ def test_columns_are_joined(batches: list[pa.RecordBatch], threads: int, with_ma
         columns.append(NumberColumn(index, np.full(rows, 9).astype(dtype), missing))
     with pytest.MonkeyPatch.context() as patch:
         set_limits(patch, joined_bytes=0)
-        join_numbers(batches, columns, threads)
+        NumberColumn.join(batches, columns, threads)
     for column, dtype in zip(columns, DTYPES, strict=True):
         expected = [value for batch in batches for value in batch[dtype].to_pylist()]
         assert column.values.tolist() == [0 if value is None else value for value in expected]
@@ -59,7 +59,7 @@ def test_nulls_of_one_batch_become_zeros_in_its_memory(nulls: str) -> None:
     bits = None if nulls == "none" else pa.py_buffer(np.packbits(valid, bitorder="little"))
     batch = pa.record_batch([pa.Array.from_buffers(pa.int64(), 200, [bits, pa.py_buffer(values)])], names=["x"])
     missing = np.empty(200, np.bool_)
-    join_numbers([batch], [NumberColumn(0, values, missing)])
+    NumberColumn.join([batch], [NumberColumn(0, values, missing)])
     assert values.tolist() == np.where(valid, np.arange(1, 201), 0).tolist()
     assert (missing == ~valid).all()
     assert batch.column(0).null_count == np.count_nonzero(~valid)

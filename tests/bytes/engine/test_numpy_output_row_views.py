@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.bytes.engine.numpy_output import row_views
+from tfrecord_io.bytes.engine.numpy_output import Runs
 
 
 @given(
@@ -24,7 +24,7 @@ def test_views_are_slices(lengths: list[int], dtype: str, begin: int, present: i
     values = np.arange(offsets[-1] + 2).astype(dtype)
     values.flags.writeable = writable
     valid = None if present is None else np.array([present >> i & 1 for i in range(len(lengths))], np.bool_)
-    rows = row_views(values, offsets, valid)
+    rows = Runs(values, offsets).views(valid)
     assert rows.dtype == object
     assert rows.shape == (len(lengths),)
     for i, row in enumerate(rows):
@@ -43,7 +43,7 @@ def test_views_are_slices(lengths: list[int], dtype: str, begin: int, present: i
 def test_views_keep_the_memory_and_release_it() -> None:
     values = np.arange(1000)
     alive, references = weakref.ref(values), sys.getrefcount(values.dtype)
-    rows = row_views(values, np.arange(0, 1001, 10), None)
+    rows = Runs(values, np.arange(0, 1001, 10)).views(None)
     del values
     assert alive() is not None
     assert [row[0] for row in rows] == list(range(0, 1000, 10))

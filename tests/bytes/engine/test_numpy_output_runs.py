@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.bytes.engine.numpy_output import chosen_offsets, copy_runs, first_fit, gather_runs, padded_rows
+from tfrecord_io.bytes.engine.numpy_output import Runs, first_fit
 
 TEXT = ["T"] if hasattr(np.dtypes, "StringDType") else []
 
@@ -30,7 +30,7 @@ def test_runs_are_slices(lengths: list[int], dtype: str, inner: tuple[int, ...],
     expected = out.copy()
     for begin, length, target in zip(begins, lengths, targets, strict=True):
         expected[target : target + length] = values[begin : begin + length]
-    copy_runs(values, np.array(begins, np.int64), np.array(lengths, np.int64), out, targets)
+    Runs.copy(values, np.array(begins, np.int64), np.array(lengths, np.int64), out, targets)
     assert out.tolist() == expected.tolist()
 
 
@@ -40,7 +40,7 @@ def test_runs_are_slices(lengths: list[int], dtype: str, inner: tuple[int, ...],
 def test_a_run_outside_of_the_arrays_is_refused(begin: int, length: int, target: int) -> None:
     out = np.zeros(5, np.int64)
     with pytest.raises(IndexError, match="not within"):
-        copy_runs(np.arange(3), *(np.array([n]) for n in (begin, length)), out, np.array([target]))
+        Runs.copy(np.arange(3), *(np.array([n]) for n in (begin, length)), out, np.array([target]))
     assert not out.any()
 
 
@@ -60,10 +60,10 @@ def test_gathered_runs_are_rows_one_after_the_other(arrays: list[list[int]], dty
     owners, rows = np.array(chosen, np.int64).reshape(-1, 2).T.copy()
     expected = [runs[at][0][runs[at][1][row] : runs[at][1][row + 1]].tolist() for at, row in chosen]
     given_owners = None if len(runs) == 1 else owners
-    offsets = chosen_offsets(runs, given_owners, rows)
+    offsets = Runs.chosen_offsets(runs, given_owners, rows)
     assert offsets.tolist() == np.cumsum([0, *map(len, expected)]).tolist()
     out = np.zeros(offsets[-1], dtype)
-    gather_runs(runs, given_owners, rows, offsets, out)
+    Runs.gather(runs, given_owners, rows, offsets, out)
     assert out.tolist() == [value for row in expected for value in row]
 
 
@@ -75,9 +75,9 @@ def test_a_gathered_row_outside_of_the_arrays_is_refused(owner: int, row: int, o
     runs = [(np.ones(3, np.int64), np.array(own)) for own in ([0, 1], offsets)]
     owners, rows, out = np.array([owner]), np.array([row]), np.zeros(2, np.int64)
     with pytest.raises(IndexError, match="not within"):
-        chosen_offsets(runs, owners, rows)
+        Runs.chosen_offsets(runs, owners, rows)
     with pytest.raises(IndexError, match="not within"):
-        gather_runs(runs, owners, rows, np.array([0, 1]), out)
+        Runs.gather(runs, owners, rows, np.array([0, 1]), out)
     assert not out.any()
 
 
@@ -85,7 +85,7 @@ def test_a_gathered_row_outside_of_the_arrays_is_refused(owner: int, row: int, o
 def test_a_row_is_copied_only_to_where_it_has_room(offsets: list[int]) -> None:
     out = np.zeros(2, np.int64)
     with pytest.raises(IndexError, match="not within"):
-        gather_runs([(np.ones(3, np.int64), np.array([0, 1]))], None, np.array([0]), np.array(offsets), out)
+        Runs.gather([Runs(np.ones(3, np.int64), np.array([0, 1]))], None, np.array([0]), np.array(offsets), out)
     assert not out.any()
 
 
@@ -109,7 +109,7 @@ def test_padded_rows_are_slices_and_then_the_fill(
     expected = np.full((len(lengths), length, *inner), item, values.dtype)
     for row, (begin, own) in enumerate(zip(offsets[:-1], lengths, strict=True)):
         expected[row, :own] = values[begin : begin + own]
-    padded = padded_rows(values, offsets, length, item)
+    padded = Runs(values, offsets).padded(length, item)
     assert padded.dtype == values.dtype
     assert padded.tolist() == expected.tolist()
 
@@ -117,7 +117,7 @@ def test_padded_rows_are_slices_and_then_the_fill(
 @pytest.mark.parametrize("offsets", [[0, 3], [0, 1, 0], [-1, 1], [3, 5]], ids=str)
 def test_a_row_that_is_longer_or_outside_of_the_values_is_refused(offsets: list[int]) -> None:
     with pytest.raises(IndexError, match="not within"):
-        padded_rows(np.arange(4), np.array(offsets), 2, 0)
+        Runs(np.arange(4), np.array(offsets)).padded(2, 0)
 
 
 @given(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.bytes.engine.numpy_output import text
-from tfrecord_io.bytes.format.dtypes import text_dtype
+from tfrecord_io.bytes.engine.numpy_output import BytesSlots
+from tfrecord_io.bytes.format.dtypes import Dtype
 
 VALUES = st.lists(st.none() | st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(["ß" * 300, "\x00"]))
 
@@ -17,18 +17,18 @@ def texts(values: list[str | None], dtype: type, valid: bool) -> np.ndarray:
     encoded = [b"hidden" if value is None else value.encode() for value in values]
     offsets = np.cumsum([3, *map(len, encoded)]).astype(dtype)
     mask = np.array([value is not None for value in values], np.bool_) if valid else None
-    return text(np.frombuffer(b"abc" + b"".join(encoded), np.uint8), offsets, mask)
+    return BytesSlots(np.frombuffer(b"abc" + b"".join(encoded), np.uint8), offsets, mask).text()
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @given(values=VALUES)
 def test_text_is_that_of_the_slots(values: list[str | None], dtype: type) -> None:
     array = texts(values, dtype, valid=True)
-    assert array.dtype == text_dtype(missing=True)
+    assert array.dtype == Dtype.text(missing=True)
     assert array.tolist() == values
     present = [value for value in values if value is not None]
     array = texts(present, dtype, valid=False)
-    assert array.dtype == text_dtype(missing=False)
+    assert array.dtype == Dtype.text(missing=False)
     assert array.tolist() == present
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from protos import BFLOAT16
-from tfrecord_io.bytes.format.dtypes import declared_name
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.errors import SchemaError
 
 
@@ -44,7 +44,7 @@ class DType:
     ],
 )
 def test_name_of_a_declared_dtype(dtype: Any, name: str) -> None:
-    assert declared_name(dtype) == name
+    assert Dtype.declared_name(dtype) == name
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_name_of_a_declared_dtype(dtype: Any, name: str) -> None:
 )
 def test_unsupported_dtype_is_a_schema_error(dtype: Any) -> None:
     with pytest.raises(SchemaError):
-        declared_name(dtype)
+        Dtype.declared_name(dtype)

@@ -8,16 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.bytes.format.framing import (
-    FOOTER_BYTES,
-    FRAME_BYTES,
-    HEADER_BYTES,
-    crc32c,
-    frame_size,
-    is_record_header,
-    mask_crc,
-    payload_length,
-)
+from tfrecord_io.bytes.format.framing import FrameHeader, crc32c
 
 
 def plain_crc32c(data: bytes) -> int:
@@ -40,38 +31,38 @@ def header(length: int) -> bytes:
 
 
 def test_sizes() -> None:
-    assert (HEADER_BYTES, FOOTER_BYTES, FRAME_BYTES) == (12, 4, 16)
+    assert (FrameHeader.BYTES, FrameHeader.FOOTER_BYTES, FrameHeader.FRAME_BYTES) == (12, 4, 16)
 
 
 @given(st.integers(0, 2**32 - 1), st.binary(max_size=40))
 def test_checksums_are_masked_by_a_rotation_and_a_sum(crc: int, data: bytes) -> None:
-    assert mask_crc(crc) == plain_mask(crc)
-    assert mask_crc(crc32c(data)) == plain_mask(plain_crc32c(data))
+    assert FrameHeader.mask_crc(crc) == plain_mask(crc)
+    assert FrameHeader.mask_crc(crc32c(data)) == plain_mask(plain_crc32c(data))
 
 
 @pytest.mark.parametrize("length", [0, 1, 0x0102030405060708, 2**63, 2**64 - 1])
 def test_a_header_is_a_length_and_its_checksum(length: int) -> None:
     good = header(length)
     for data in (good, good + b"payload", memoryview(good)):
-        assert payload_length(data) == length
-        assert frame_size(data) == length + 16
-    assert is_record_header(good)
-    assert is_record_header(good + b"payload")
-    assert not is_record_header(good[:-1])
-    assert not is_record_header(b"")
+        assert FrameHeader(data).payload_length == length
+        assert FrameHeader(data).frame_size == length + 16
+    assert FrameHeader(good).is_intact
+    assert FrameHeader(good + b"payload").is_intact
+    assert not FrameHeader(good[:-1]).is_intact
+    assert not FrameHeader(b"").is_intact
     for byte in range(12):
-        assert not is_record_header(good[:byte] + bytes([good[byte] ^ 1]) + good[byte + 1 :])
+        assert not FrameHeader(good[:byte] + bytes([good[byte] ^ 1]) + good[byte + 1 :]).is_intact
 
 
 def test_zeros_are_no_header() -> None:
-    assert not is_record_header(bytes(12))
-    assert not is_record_header(bytes(100))
+    assert not FrameHeader(bytes(12)).is_intact
+    assert not FrameHeader(bytes(100)).is_intact
 
 
 def test_a_header_without_its_checksum_is_none_even_if_that_is_zero() -> None:
     content = struct.pack("<Q", length_with_checksum(0))
-    assert is_record_header(content + bytes(4))
-    assert not is_record_header(content)
+    assert FrameHeader(content + bytes(4)).is_intact
+    assert not FrameHeader(content).is_intact
 
 
 def length_with_checksum(masked: int) -> int:

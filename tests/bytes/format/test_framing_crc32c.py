@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from engine_comparison import ENGINES
 from tfrecord_io.bytes.engine.contract import Engine
-from tfrecord_io.bytes.format.framing import crc32c, is_record_header, mask_crc
+from tfrecord_io.bytes.format.framing import FrameHeader, crc32c
 
 SIZES = [*range(70), 127, 128, 129, 255, 256, 1023, 4097, 65_537, (1 << 20) + 3]
 
@@ -45,10 +45,10 @@ def test_anything_with_a_buffer_is_read(data: Any) -> None:
 @given(st.integers(0, 2**64 - 1))
 def test_headers_are_recognised_by_their_checksum(length: int) -> None:
     content = length.to_bytes(8, "little")
-    header = content + mask_crc(package.crc32c(content)).to_bytes(4, "little")
-    assert is_record_header(header + b"more")
-    assert not is_record_header(header[:11])
-    assert not is_record_header(content + header[8:11] + bytes([header[11] ^ 1]))
+    header = content + FrameHeader.mask_crc(package.crc32c(content)).to_bytes(4, "little")
+    assert FrameHeader(header + b"more").is_intact
+    assert not FrameHeader(header[:11]).is_intact
+    assert not FrameHeader(content + header[8:11] + bytes([header[11] ^ 1])).is_intact
 
 
 def test_reading_a_file_does_not_wait_for_the_package(tmp_path: Any) -> None:

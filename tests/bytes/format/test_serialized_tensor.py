@@ -15,7 +15,7 @@ import tfrecord_io as tfr
 from protos import BFLOAT16, NUMBERS, STRING, arrays, axis, bits, content, dtype, number, proto, texts
 from records import field, group, tag, varint
 from tfrecord_io.bytes.format import serialized_tensor
-from tfrecord_io.bytes.format.dtypes import MAX_AXES
+from tfrecord_io.bytes.format.dtypes import Dtype
 
 ONE = struct.pack("<f", 1)
 
@@ -244,7 +244,7 @@ def test_strings_are_counted_by_their_references() -> None:
 
 
 def test_as_many_axes_as_numpy_has_are_accepted() -> None:
-    assert tfr.io.parse_tensor(proto(1, (1,) * MAX_AXES, content(ONE))).ndim == MAX_AXES
+    assert tfr.io.parse_tensor(proto(1, (1,) * Dtype.MAX_AXES, content(ONE))).ndim == Dtype.MAX_AXES
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import tfrecord_io as tfr
 from protos import NUMBERS, STRING, arrays, content, dtype, proto, texts
 from records import field
 from tfrecord_io.bytes.format import serialized_tensor
-from tfrecord_io.bytes.format.dtypes import text_dtype
-from tfrecord_io.bytes.format.serialized_tensor import proto_prefix
+from tfrecord_io.bytes.format.dtypes import Dtype
+from tfrecord_io.bytes.format.serialized_tensor import ParsedTensor
 
 
 @given(arrays())
@@ -38,13 +38,13 @@ def test_order_and_endianness_do_not_matter(array: np.ndarray) -> None:
 
 @given(arrays())
 def test_prefix_and_raw_bytes_make_the_tensor(array: np.ndarray) -> None:
-    assert proto_prefix(array.dtype.name, array.shape) + array.tobytes() == tfr.io.serialize_tensor(array)
+    assert ParsedTensor.prefix(array.dtype.name, array.shape) + array.tobytes() == tfr.io.serialize_tensor(array)
 
 
 @pytest.mark.parametrize("name", ["string", "S3", "datetime64[ns]", "object", "qint8"])
 def test_no_prefix_without_raw_values(name: str) -> None:
     with pytest.raises(ValueError, match="no raw values"):
-        proto_prefix(name, (2,))
+        ParsedTensor.prefix(name, (2,))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_python_numbers_get_tensorflows_dtypes(value: Any, name: str) -> None:
         ([["a"], ["bc"]], [[b"a"], [b"bc"]]),
         (np.array(["é", ""]), ["é".encode(), b""]),
         (np.array([b"ab", b""]), [b"ab", b""]),
-        (np.array(["é", "x" * 40], text_dtype(missing=False)), ["é".encode(), b"x" * 40]),
+        (np.array(["é", "x" * 40], Dtype.text(missing=False)), ["é".encode(), b"x" * 40]),
     ],
 )
 def test_text_and_bytes(value: Any, expected: Any) -> None:

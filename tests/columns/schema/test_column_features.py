@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.bytes.format.dtypes import element
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.bytes.format.feature_types import Kind, Layout
 from tfrecord_io.columns.schema.column_features import leaves, set_encoding, step_field
 from tfrecord_io.columns.schema.tensor_types import tensor_field
@@ -129,14 +129,14 @@ def test_unsupported_type_says_what_to_do(type_: pa.DataType, message: str) -> N
     [("bool", (2, 2), Kind.INT64), ("float16", (), Kind.FLOAT), ("datetime64[M]", (None,), Kind.INT64)],
 )
 def test_tensors_are_one_value_or_a_list(dtype: str, shape: tuple[int | None, ...], kind: Kind) -> None:
-    field = tensor_field("x", element(dtype), shape)
+    field = tensor_field("x", Dtype.of_name(dtype), shape)
     (leaf,) = leaves(field)
     assert (leaf.kind, leaf.layout, leaf.encoding, leaf.companions, leaf.element) == (
         kind,
         Layout.LIST,
         "list",
         (),
-        element(dtype),
+        Dtype.of_name(dtype),
     )
     (leaf,) = leaves(set_encoding(field, "raw"))
     assert (leaf.kind, leaf.layout, leaf.companions) == (Kind.BYTES, Layout.SCALAR, ("x/shape", "x/dtype"))
@@ -156,7 +156,7 @@ def test_tensors_that_an_encoding_cannot_hold(
     dtype: str, shape: tuple[int | None, ...], encoding: str, message: str
 ) -> None:
     with pytest.raises(UnsupportedType, match=message):
-        leaves(set_encoding(tensor_field("x", element(dtype), shape), encoding))
+        leaves(set_encoding(tensor_field("x", Dtype.of_name(dtype), shape), encoding))
 
 
 def test_list_of_tensors_is_a_feature_list_only() -> None:

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from arrow_tables import batches
 from rounds import rounds
-from tfrecord_io.bytes.engine.contract import EMBEDDED_FIELD
-from tfrecord_io.bytes.format.dtypes import element
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.arrow.encode.encode_columns import dictionaries
 from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.columns.schema import embedded
@@ -80,7 +79,7 @@ def test_any_written_schema_round_trips(batch: pa.RecordBatch) -> None:
 
 
 def test_layout_of_the_field() -> None:
-    assert embedded.FIELD == EMBEDDED_FIELD
+    assert embedded.FIELD == 21574
     content = pack(pa.schema([("a", pa.int8())]))
     assert content[:6] == b"TFRA\x01\x00"
     assert field_bytes(content) == b"\xb2\xc4\x0a" + bytes([len(content) & 127 | 128, len(content) >> 7]) + content
@@ -141,7 +140,7 @@ def test_equal_types_compares_names_and_types_only() -> None:
 @pytest.mark.parametrize("shape", [(), (2, 3), (0, 2), (None,), (None, 3), (None, None)], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_tensors_of_every_dtype_round_trip(name: str, shape: tuple[int | None, ...]) -> None:
-    tensor = tensor_field("x", element(name), shape)
+    tensor = tensor_field("x", Dtype.of_name(name), shape)
     schema = pa.schema([tensor, ("s", pa.struct([tensor]))])
     written = embedded_schema(plan_writing(schema).schema)
     assert written.field("x").metadata[b"tfrecord_io.encoding"] == b"raw"
@@ -160,7 +159,10 @@ def test_tensors_are_restored_in_c_order_with_their_dtype() -> None:
 
 
 def test_tensors_of_two_dtypes_in_one_arrow_type_differ() -> None:
-    complex_, floats = tensor_field("x", element("complex64"), (3,)), tensor_field("x", element("float32"), (3, 2))
+    complex_, floats = (
+        tensor_field("x", Dtype.of_name("complex64"), (3,)),
+        tensor_field("x", Dtype.of_name("float32"), (3, 2)),
+    )
     assert complex_.type == floats.type
     for wrap in (
         pa.schema,

@@ -11,7 +11,7 @@ from itertools import chain
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.bytes.format.dtypes import element
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.schema.embedded import EmbeddedSchemaUnreadable, embedded_schema, pack, unpack
 from tfrecord_io.columns.schema.field import FEATURE_KEY
 from tfrecord_io.columns.schema.tensor_types import tensor_field
@@ -72,11 +72,11 @@ def test_what_a_field_says_about_reading_is_removed() -> None:
 
 
 def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = element("bfloat16")
+    row = Dtype.of_name("bfloat16")
     content = pack(embedded_schema(pa.schema([tensor_field("x", row, (2,))])))
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     monkeypatch.delitem(row.__dict__, "dtype")  # as in a process that has not loaded it
-    element.cache_clear()
+    Dtype.of_name.cache_clear()
     with pytest.raises(EmbeddedSchemaUnreadable, match="cannot be used"):
         unpack(content)
 

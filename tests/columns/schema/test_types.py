@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.bytes.format.dtypes import element
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.bytes.format.feature_types import Kind
 from tfrecord_io.columns.schema.tensor_types import tensor_field
 from tfrecord_io.columns.schema.types import UnsupportedType, kind_of, restored_field, restored_type
@@ -48,7 +48,9 @@ def test_tensor_without_a_dtype_is_unsupported() -> None:
     with pytest.raises(UnsupportedType, match="no dtype"):
         restored_field(pa.field("x", pa.fixed_shape_tensor(pa.binary(3), (2,))))
     with pytest.raises(UnsupportedType, match="metadata says"):
-        restored_field(tensor_field("x", element("int8"), (2,)).with_metadata({b"tfrecord_io.dtype": b"complex64"}))
+        restored_field(
+            tensor_field("x", Dtype.of_name("int8"), (2,)).with_metadata({b"tfrecord_io.dtype": b"complex64"})
+        )
 
 
 def test_an_extension_type_has_the_kind_of_its_storage() -> None:

@@ -17,7 +17,7 @@ from reading_modes import blocks_of
 from records import framed, written
 from tfrecord_io.bytes.engine.contract import Checks
 from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import frame_size
+from tfrecord_io.bytes.format.framing import FrameHeader
 from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.segments import SegmentWork, segment_pool
@@ -75,7 +75,7 @@ def test_segments_are_used_again_behind_damage(engine: str, numbers: Path) -> No
             if fault is None:
                 walker.read_on()
             else:
-                walker.discard(frame_size(walker.data))
+                walker.discard(FrameHeader(walker.data).frame_size)
     assert sum(steps) > ROWS // 2
     assert walker.record == ROWS - 1
 

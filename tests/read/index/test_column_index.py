@@ -29,8 +29,9 @@ from arrow_tables import assert_equal
 from limited import set_limits
 from reading_modes import matching_records_only, opened_scans, small_index_groups
 from rounds import rounds
+from tfrecord_io.base.options.limits import Expansion
 from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
+from tfrecord_io.bytes.format.framing import FrameHeader
 from tfrecord_io.read.index import column_index
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, ColumnIndex, write_columns
 from tfrecord_io.read.index.find_index import open_columns
@@ -132,7 +133,7 @@ def test_records_are_counted_without_their_offsets_where_none_can_be_too_long(in
     dataset = tfr.dataset(in_groups, limits=tfr.Limits(record_bytes=limit))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ColumnIndex, "records", lambda index: read(index))
-        if limit < sizes.max() - FRAME_BYTES:
+        if limit < sizes.max() - FrameHeader.FRAME_BYTES:
             with pytest.raises(tfr.errors.CorruptRecordError, match="limits"):
                 tfr.count(dataset)
         else:
@@ -345,7 +346,7 @@ def built(path: Path, **values: pa.Array) -> None:
 
 
 def test_texts_larger_than_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfrecord_io.read.index.column_index.MAX_EXPANSION", 1000)
+    monkeypatch.setattr(Expansion, "DEFAULT_BYTES", 1000)
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": ["a"] * 3000}, path)
     tfr.build_index(path, columns=["x"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import framed
-from tfrecord_io.base.options import DEFAULT_STORAGE
+from tfrecord_io.base.options.options_base import StorageOptions
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.index import record_index
@@ -180,5 +180,5 @@ def test_memory_of_reading_an_index_is_twice_that_of_its_offsets(tmp_path: Path)
 
 def test_memory_of_writing_an_index_is_that_of_its_offsets(tmp_path: Path) -> None:
     path, index = str(tmp_path / "a.index"), RecordIndex.from_sizes(np.full(1_000_000, 40))
-    assert peak(lambda: write_index(path, index, DEFAULT_STORAGE).commit()) < 8 << 20
+    assert peak(lambda: write_index(path, index, StorageOptions.DEFAULT).commit()) < 8 << 20
     assert Path(path).read_bytes() == b"".join(index.texts())

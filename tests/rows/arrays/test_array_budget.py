@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.base.options.limits import RATIO
+from tfrecord_io.base.options.limits import Expansion
 from tfrecord_io.columns.arrow.output.to_numpy import Ragged
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
@@ -27,7 +27,7 @@ def first_excess(columns: list[Ragged], row_bytes: np.ndarray, limit: int, size:
 
     def is_too_much(begin: int, end: int) -> bool:
         taken = sum(excess(rows, begin, end) for rows in columns)
-        return taken > limit + RATIO * row_bytes[begin:end].sum()
+        return taken > limit + Expansion.RATIO * row_bytes[begin:end].sum()
 
     for begin in range(0, count, size):
         end = min(begin + size, count)

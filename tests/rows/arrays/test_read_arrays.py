@@ -19,7 +19,7 @@ from reading import read_by
 from reading_modes import engine_of
 from records import blobs, example, floats, framed, int64s, written
 from strategies import sequence_example
-from tfrecord_io.bytes.format.dtypes import element, text_dtype
+from tfrecord_io.bytes.format.dtypes import Dtype
 
 TABLE = pa.table(
     {
@@ -58,13 +58,13 @@ def test_each_column_has_its_dtype_and_values(path: Path, engine: str) -> None:
         "when": np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[us]"),
         "day": np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]"),
         "lasts": np.array([1, 2, 3], "m8[ms]"),
-        "text": np.array(["ä", "", "c"], text_dtype(missing=False)),
+        "text": np.array(["ä", "", "c"], Dtype.text(missing=False)),
         "blob": np.array([b"a\0", b"", b"\xff\0\0"], object),
-        "kind": np.array(["u", "v", "u"], text_dtype(missing=False)),
+        "kind": np.array(["u", "v", "u"], Dtype.text(missing=False)),
         "pair": np.array([[1, 2], [3, 4], [5, 6]], np.int16),
         "box": np.array([[1, 2], [3, 4], [5, 6]], np.float32),
         "at/x": np.array([1, 2, 3]),
-        "at/in/y": np.array(["p", "q", "r"], text_dtype(missing=False)),
+        "at/in/y": np.array(["p", "q", "r"], Dtype.text(missing=False)),
     }
     assert list(arrays) == [*TABLE.column_names[:-1], "at/x", "at/in/y"]
     for name, array in expected.items():
@@ -174,7 +174,7 @@ def test_missing_text_bytes_and_objects_are_none(tmp_path: Path) -> None:
     )
     arrays = tfr.read_arrays(path)
     assert arrays["t"].tolist() == ["x", None, None]
-    assert arrays["t"].dtype == text_dtype(missing=True)
+    assert arrays["t"].dtype == Dtype.text(missing=True)
     assert arrays["b"].tolist() == [b"\xff", None, None]
     assert [None if row is None else row.tolist() for row in arrays["r"]] == [[1], None, [1, 2]]
     with pytest.raises(tfr.errors.DecodeError, match=r'record 1.*ragged=.offsets..*ragged="object"'):
@@ -183,7 +183,7 @@ def test_missing_text_bytes_and_objects_are_none(tmp_path: Path) -> None:
     assert padded.tolist() == [[1, 0], [None, None], [1, 2]]
 
 
-@pytest.mark.parametrize(("values", "kind"), [([b"x", b"y"], text_dtype(missing=True).kind), ([b"\xff", b""], "O")])
+@pytest.mark.parametrize(("values", "kind"), [([b"x", b"y"], Dtype.text(missing=True).kind), ([b"\xff", b""], "O")])
 def test_missing_lists_of_equal_length_are_rows_of_none(tmp_path: Path, values: list[bytes], kind: str) -> None:
     path = written(tmp_path / "a.tfrecord", [example(t=blobs(*values)), example(), example(t=blobs(*values))])
     at_once = tfr.read_arrays(path)["t"]
@@ -215,7 +215,7 @@ def test_feature_lists(data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bool", "complex64", "bfloat16", "U2", "S3", "datetime64[s]", "float16", "uint8"])
 def test_feature_lists_of_tensors_keep_their_dtype(tmp_path: Path, engine: str, name: str) -> None:
-    dtype = element(name).dtype
+    dtype = Dtype.of_name(name).dtype
     steps = np.array([[1, 0], [1, 1], [0, 1]]).astype(dtype)
     payloads = [sequence_example({}, {"x": [blobs(step.tobytes()) for step in row]}) for row in (steps, steps[::-1])]
     schema = {"x": tfr.sequence(tfr.tensor(name, (2,)))}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.base.options import DEFAULT_STORAGE
+from tfrecord_io.base.options.options_base import StorageOptions
 from tfrecord_io.store.copies.copied_files import Found
 from tfrecord_io.store.copies.copy_files import FileCopyOptions, _list_target, _place, _Target
 from tfrecord_io.store.filesystem.locate import locate
@@ -18,7 +18,7 @@ from tfrecord_io.store.read.source import Source
 
 def target_of(folder: Path, found: Found, written: set[str] | None = None, **keywords: Any) -> _Target:
     path = f"{folder}/"
-    fs, name = locate(path, DEFAULT_STORAGE)
+    fs, name = locate(path, StorageOptions.DEFAULT)
     directory, found = _place(path, fs, name, found)
     listing = _list_target(fs, directory, found, all_files=False)
     options, written = FileCopyOptions(**keywords), set() if written is None else written

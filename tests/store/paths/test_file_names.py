@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.base.registry import WRITTEN_SUFFIXES
+from tfrecord_io.base.registry import Registry
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName
 from tfrecord_io.store.write.leftovers import LEFT
@@ -156,7 +156,7 @@ def test_no_name_is_of_two_kinds(id: str, number: int, stem: str) -> None:
 BASES = ["train", "_x", ".x", "part", "a-b", "model.data", "_MANIFEST", "_SCHEMA", "_RESUME-a"]
 BASES += ["_0123456789abcdef", "a.gz"]
 NUMBERS_IN_NAMES = ["", "-00000", "-00000-of-00001", "-00000-0123456789abcdef", "-1"]
-ENDS = ["", *FileName.SIDECAR_SUFFIXES, *WRITTEN_SUFFIXES, ".tfrecord.gz"]
+ENDS = ["", *FileName.SIDECAR_SUFFIXES, *Registry.WRITTEN_SUFFIXES, ".tfrecord.gz"]
 ENDS += [".staged", ".claim", ".condition", ".tmp", ".INDEX"]
 
 

@@ -13,7 +13,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from rounds import COMPLETE
 from tfrecord_io.base.options import StorageOptions
-from tfrecord_io.base.registry import WRITTEN_SUFFIXES
+from tfrecord_io.base.registry import Registry
 from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.format.format_registry import FORMATS
 from tfrecord_io.store.paths.file_names import ShardName
@@ -159,7 +159,7 @@ def test_what_an_existing_directory_is_written_with_it_reads(tmp_path, split):
     round_trip(tmp_path / "d", {}, **split)
 
 
-@pytest.mark.parametrize("suffix", WRITTEN_SUFFIXES)
+@pytest.mark.parametrize("suffix", Registry.WRITTEN_SUFFIXES)
 def test_each_suffix_that_is_written_is_read_in_all_forms(tmp_path, suffix):
     """A file, shards, and a whole directory of either, by `write_tfrecord`, `open_writer` and `merge`."""
     for number, (form, split) in enumerate(FORMS):
@@ -249,13 +249,13 @@ letters = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=9)
 
 @given(
     stem=st.sampled_from(["a", "a-00001", "a.v2", "a.b"]),
-    suffix=letters | st.sampled_from([suffix[1:] for suffix in (*WRITTEN_SUFFIXES, *FORMATS.suffixes())]),
+    suffix=letters | st.sampled_from([suffix[1:] for suffix in (*Registry.WRITTEN_SUFFIXES, *FORMATS.suffixes())]),
     compression=st.sampled_from(["", ".gz", ".zst"]),
     end=st.sampled_from(["", "@2", "-00000-of-00002"]),
 )
 def test_a_name_is_written_only_if_no_suffix_contradicts_tfrecord(stem, suffix, compression, end):
     """Wherever the suffix is, and before that of a compression."""
-    is_record, path = f".{suffix}" in WRITTEN_SUFFIXES, f"memory://{stem}.{suffix}{compression}{end}"
+    is_record, path = f".{suffix}" in Registry.WRITTEN_SUFFIXES, f"memory://{stem}.{suffix}{compression}{end}"
     if f".{suffix}" in CODECS.suffixes():
         return
     is_known = FORMATS.of_path(f"x.{suffix}") is not None

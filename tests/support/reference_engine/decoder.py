@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from reference_engine.column_builder import Column
 from reference_engine.frames import byte_view, check_payload, check_whole, is_truncated, read_header
 from reference_engine.record_parser import Record, read_embedded, read_record
-from tfrecord_io.base.options.limits import BYTES_PER_CELL, RATIO
+from tfrecord_io.base.options.limits import Expansion
 from tfrecord_io.bytes.engine.contract import (
     Array,
     ColumnBuffers,
@@ -26,7 +26,7 @@ from tfrecord_io.bytes.engine.contract import (
     RecordCounts,
 )
 from tfrecord_io.bytes.format.feature_types import Kind, RecordType
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
+from tfrecord_io.bytes.format.framing import FrameHeader
 
 _OFFSET_LIMIT = 2**31 - 1  # a column has fewer values than its records have bytes, so its int32 offsets fit below this
 
@@ -102,7 +102,7 @@ class ReferenceDecoder:
         limit = self.plan.max_expansion
         if not self.rows or not columns or limit is None:
             return False
-        return self.rows >= (limit + RATIO * self.value_bytes) // (BYTES_PER_CELL * columns)
+        return self.rows >= (limit + Expansion.RATIO * self.value_bytes) // (Expansion.BYTES_PER_CELL * columns)
 
     def know(self, names: Iterable[FeatureName]) -> None:
         """See `contract.Decoder.know`."""
@@ -127,7 +127,7 @@ class ReferenceDecoder:
                 if not progress.records:
                     fault = progress.fault and progress.fault._replace(record=records)
                     return Progress(records, at - begin, fault, progress.embedded, progress.full)
-            records, at = records + 1, at + FRAME_BYTES + length
+            records, at = records + 1, at + FrameHeader.FRAME_BYTES + length
         return Progress(records, at - begin)
 
     def feed_file(
@@ -169,7 +169,7 @@ class ReferenceDecoder:
             return False
         limit = self.plan.max_expansion
         cells = (self.rows + end - begin) * len(self._columns)
-        if limit is not None and cells * BYTES_PER_CELL > limit + RATIO * self.value_bytes:
+        if limit is not None and cells * Expansion.BYTES_PER_CELL > limit + Expansion.RATIO * self.value_bytes:
             return False
         pairs = [(column, part._columns[key]) for key, column in self._columns.items()]
         if not all(column.kind in (Kind.NONE, other.kind) or other.kind is Kind.NONE for column, other in pairs):

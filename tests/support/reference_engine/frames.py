@@ -14,7 +14,7 @@ import numpy as np
 from crc32c import crc32c as of_package
 
 from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array, Checks, Fault, FaultCode, Frames
-from tfrecord_io.bytes.format.framing import FOOTER_BYTES, HEADER_BYTES, mask_crc
+from tfrecord_io.bytes.format.framing import FrameHeader
 
 
 def byte_view(data: Any) -> memoryview:
@@ -30,7 +30,7 @@ def crc32c(data: Any, value: int = 0) -> int:
 
 def masked_crc32c(data: Any) -> int:
     """Masked CRC-32C as TFRecord stores it; not computed by the kernel, with which this engine is compared."""
-    return mask_crc(crc32c(data))
+    return FrameHeader.mask_crc(crc32c(data))
 
 
 def crc32c_combine(first: int, second: int, second_bytes: int) -> int:
@@ -66,22 +66,22 @@ class Framed:
 
     @property
     def end(self) -> int:
-        return self.start + self.length + FOOTER_BYTES
+        return self.start + self.length + FrameHeader.FOOTER_BYTES
 
 
 def read_header(
     data: memoryview, offset: int, record: int, max_record_bytes: int, *, check_length: bool = True
 ) -> Framed | Fault:
     """Read the header at `offset`; the fault is TRUNCATED_HEADER, LENGTH_CRC or LENGTH_TOO_LARGE."""
-    if len(data) - offset < HEADER_BYTES:
-        return Fault(FaultCode.TRUNCATED_HEADER, record, offset, expected=HEADER_BYTES, got=len(data) - offset)
+    if len(data) - offset < FrameHeader.BYTES:
+        return Fault(FaultCode.TRUNCATED_HEADER, record, offset, expected=FrameHeader.BYTES, got=len(data) - offset)
     length, stored = struct.unpack_from("<QI", data, offset)
     computed = masked_crc32c(data[offset : offset + 8])
     if check_length and stored != computed:
         return Fault(FaultCode.LENGTH_CRC, record, offset, expected=computed, got=stored)
     if length > max_record_bytes:
         return Fault(FaultCode.LENGTH_TOO_LARGE, record, offset, expected=max_record_bytes, got=length)
-    return Framed(offset, offset + HEADER_BYTES, length)
+    return Framed(offset, offset + FrameHeader.BYTES, length)
 
 
 def check_whole(data: memoryview, framed: Framed, record: int) -> Fault | None:
@@ -90,15 +90,15 @@ def check_whole(data: memoryview, framed: Framed, record: int) -> Fault | None:
     if left < framed.length:
         return Fault(FaultCode.TRUNCATED_PAYLOAD, record, framed.offset, expected=framed.length, got=left)
     left -= framed.length
-    if left < FOOTER_BYTES:
-        return Fault(FaultCode.TRUNCATED_FOOTER, record, framed.offset, expected=FOOTER_BYTES, got=left)
+    if left < FrameHeader.FOOTER_BYTES:
+        return Fault(FaultCode.TRUNCATED_FOOTER, record, framed.offset, expected=FrameHeader.FOOTER_BYTES, got=left)
     return None
 
 
 def check_payload(data: memoryview, framed: Framed, record: int) -> Fault | None:
     """Check the payload of a complete record; the fault is PAYLOAD_CRC."""
-    (stored,) = struct.unpack_from("<I", data, framed.end - FOOTER_BYTES)
-    computed = masked_crc32c(data[framed.start : framed.end - FOOTER_BYTES])
+    (stored,) = struct.unpack_from("<I", data, framed.end - FrameHeader.FOOTER_BYTES)
+    computed = masked_crc32c(data[framed.start : framed.end - FrameHeader.FOOTER_BYTES])
     if stored == computed:
         return None
     return Fault(FaultCode.PAYLOAD_CRC, record, framed.offset, framed.length, expected=computed, got=stored)
@@ -146,9 +146,9 @@ def find_header(data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD
     """The offset of the first record header from `begin` on, or −1; see `contract.Engine.find_header`."""
     view = byte_view(data)
     at = begin
-    while at + HEADER_BYTES <= len(view) and isinstance(read_header(view, at, 0, max_record_bytes), Fault):
+    while at + FrameHeader.BYTES <= len(view) and isinstance(read_header(view, at, 0, max_record_bytes), Fault):
         at += 1
-    return at if at + HEADER_BYTES <= len(view) else -1
+    return at if at + FrameHeader.BYTES <= len(view) else -1
 
 
 def payloads(data: Any, frames: Frames) -> Array:
@@ -173,7 +173,12 @@ def frame_window(data: Any, starts: Array, lengths: Array, skip: int, out: Array
     view, framed = byte_view(data), bytearray()
     for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
         header = struct.pack("<Q", length)
-        framed += header + struct.pack("<I", masked_crc32c(header)) + view[start : start + length] + bytes(FOOTER_BYTES)
+        framed += (
+            header
+            + struct.pack("<I", masked_crc32c(header))
+            + view[start : start + length]
+            + bytes(FrameHeader.FOOTER_BYTES)
+        )
     window = framed[skip : skip + len(out)]
     out[: len(window)] = window
     return len(window)

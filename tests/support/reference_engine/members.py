@@ -22,7 +22,7 @@ from tfrecord_io.bytes.engine.contract import (
     Members,
     MessageFields,
 )
-from tfrecord_io.bytes.format.framing import HEADER_BYTES
+from tfrecord_io.bytes.format.framing import FrameHeader
 
 
 def members(data: Any, frames: Frames, most: int) -> tuple[Members, Fault | None]:
@@ -40,7 +40,7 @@ def members(data: Any, frames: Frames, most: int) -> tuple[Members, Fault | None
                 if wire_type == LEN and groups == 0 and number <= most
             ]
         except DecodeError:
-            fault = Fault(FaultCode.WIRE, record, start - HEADER_BYTES)
+            fault = Fault(FaultCode.WIRE, record, start - FrameHeader.BYTES)
             break
         found += own
     columns = np.array(found, np.int64).reshape(-1, 4).T

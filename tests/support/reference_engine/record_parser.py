@@ -12,9 +12,9 @@ from google.protobuf.message import DecodeError
 
 from reference_engine import shells
 from reference_engine import wire_tags as tags
-from tfrecord_io.bytes.engine.contract import EMBEDDED_FIELD
 from tfrecord_io.bytes.format.feature_types import Kind, RecordType
 from tfrecord_io.bytes.format.varint import varint
+from tfrecord_io.columns.schema.embedded import FIELD
 
 _LIST_FIELDS = {"bytes_list": Kind.BYTES, "float_list": Kind.FLOAT, "int64_list": Kind.INT64}
 
@@ -45,7 +45,7 @@ class Record:
 
 def read_embedded(payload: bytes) -> list[bytes]:
     """Contents of the fields 21574 at the top level of `payload`; protobuf's DecodeError if that is malformed."""
-    return [content for number, content in _top_level(payload) if number == EMBEDDED_FIELD]
+    return [content for number, content in _top_level(payload) if number == FIELD]
 
 
 def read_record(payload: bytes, record_type: RecordType, wanted: Wanted) -> Record:

@@ -8,15 +8,15 @@ out is never parsed.
 from __future__ import annotations
 
 from tfrecord_io.bytes.format.example_messages import MESSAGES
-from tfrecord_io.bytes.format.feature_types import EMBEDDED_FIELD
 from tfrecord_io.bytes.format.protobuf import message_classes
+from tfrecord_io.columns.schema.embedded import FIELD
 
 # A value is parsed inside as many messages as in a record, since those count towards protobuf's nesting limit.
 _SHELLS = {
     "EntryShell": "key 1 *string, value 2 *bytes",
     "MapShell": "entry 1 *EntryShell",
-    "ExampleShell": f"features 1 *MapShell, embedded {EMBEDDED_FIELD} *bytes",
-    "SequenceShell": f"features 1 *MapShell, lists 2 *MapShell, embedded {EMBEDDED_FIELD} *bytes",
+    "ExampleShell": f"features 1 *MapShell, embedded {FIELD} *bytes",
+    "SequenceShell": f"features 1 *MapShell, lists 2 *MapShell, embedded {FIELD} *bytes",
     "MembersShell": "",
     "FeatureDepth2": "value 1 Feature",
     "FeatureDepth1": "inner 1 FeatureDepth2",

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.apps.adapters.model_inputs import ModelInputs
-from tfrecord_io.base import LateTypes, check_keywords
-from tfrecord_io.errors import needs
+from tfrecord_io.base import LateTypes, check_keywords, needs
 from tfrecord_io.read import ScanHolder
 from tfrecord_io.rows import BatchesByNumber, RowSource, open_by_number
 from tfrecord_io.typing import CacheFolder, Lengths, Missing

@@ -13,7 +13,6 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.kit import (
-    OPERATORS,
     Column,
     Condition,
     LateTypes,
@@ -232,7 +231,7 @@ def _function(content: dict[str, Any], schema: pa.Schema) -> Condition:
 
 def _operator(called: Any) -> Operator:
     """The operator that polars calls so."""
-    operator = next((operator for operator in OPERATORS if called in operator.polars), None)
+    operator = next((operator for operator in Operator.ALL if called in operator.polars), None)
     if operator is None:
         raise _Untranslated
     return operator

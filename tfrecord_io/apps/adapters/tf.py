@@ -278,7 +278,7 @@ def _padded_shape(array: Array, field: pa.Field, layout: ColumnLayout) -> tuple[
 def _dtype(name: str, array: Array) -> Any:
     import tensorflow as tf
 
-    row = Dtype.find_extension(array.dtype)
+    row = Dtype.extension_of(array.dtype)
     if row is not None and not row.is_in_tf_data:
         raise SchemaError(f"tf.data has no {row.name}", feature=name, got=row.name, hint="leave it out by select")
     return tf.as_dtype(_numbers(array[:0]).dtype)

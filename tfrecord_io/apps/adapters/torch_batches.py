@@ -55,7 +55,7 @@ def tensor_of(array: Array) -> torch.Tensor | list[Any]:
         array = array.copy()
     if kind in "mM":
         return torch.from_numpy(array.view(np.int64))
-    if (row := Dtype.find_extension(array.dtype)) is None:
+    if (row := Dtype.extension_of(array.dtype)) is None:
         return torch.from_numpy(array)
     if row.torch != row.name:  # the wider dtype, which torch has
         return torch.from_numpy(array.astype(row.wide))

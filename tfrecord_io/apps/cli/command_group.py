@@ -17,17 +17,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tfrecord_io.apps.cli.process import echo, interruption, swallowed_interrupt
-from tfrecord_io.base import COMMANDS, logger, meant_keywords, other_points, own_points
-from tfrecord_io.errors import (
-    FeatureNotFoundError,
-    MissingDependencyError,
-    TFRecordError,
-    printable,
-    within_message_limit,
-)
+from tfrecord_io.base import Point, logger, meant_keywords, printable, within_message_limit
+from tfrecord_io.errors import FeatureNotFoundError, MissingDependencyError, TFRecordError
 
 if TYPE_CHECKING:
     from tfrecord_io.apps.tools.file_check_result import FileCheck
+
+_COMMANDS = "tfrecord_io.commands"  # entry points
 
 INVALID_DATA = 1
 USAGE_ERROR = 2
@@ -190,7 +186,7 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Get a command of this package, or else of another package."""
         if cmd_name not in self.commands:
-            for point in own_points(COMMANDS):
+            for point in Point.own(_COMMANDS):
                 if point.name == cmd_name:
                     point.load()  # raises an error that names the library which the plugin lacks
             self._declare_others()
@@ -212,7 +208,7 @@ class CommandGroup(click.Group):
 
     def _declare_others(self) -> None:
         """Import the modules of other packages that declare commands."""
-        for point in () if self._has_others else other_points(COMMANDS):
+        for point in () if self._has_others else Point.others(_COMMANDS):
             try:
                 point.load()
             except Exception as error:  # a module may raise anything: the commands of this package go on without it
@@ -330,7 +326,7 @@ def all_commands() -> CommandGroup:
     for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
         if module.name.endswith("commands"):
             importlib.import_module(f"tfrecord_io.apps.cli.{module.name}")
-    for point in own_points(COMMANDS):
+    for point in Point.own(_COMMANDS):
         with suppress(MissingDependencyError):  # raised when the command is called
             point.load()
     return tfr

@@ -26,8 +26,7 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import echo, output_path
-from tfrecord_io.base import Inspect, counted, on_damage
-from tfrecord_io.errors import printable
+from tfrecord_io.base import Inspect, OnDamage, counted, printable
 from tfrecord_io.typing import FileMode
 
 _OF_RECORDS = ("columns", "record_type", "compression", "on_error", "filters")
@@ -40,7 +39,7 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     from tfrecord_io.apps.cli import output
     from tfrecord_io.columns import record_dicts
 
-    if on_damage(keywords["on_error"]).is_strict:
+    if OnDamage.of(keywords["on_error"]).is_strict:
         keywords["on_error"] = Inspect()
     records = read_table(read_from(path, keywords, read_table), **keywords)
     value = record_dicts(records) if as_json else None
@@ -57,7 +56,7 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
     from tfrecord_io.columns import record_dicts
     from tfrecord_io.read import count as number_of_records
 
-    is_read_twice = not keywords["filters"] and on_damage(keywords["on_error"]).is_strict and STDIN not in path
+    is_read_twice = not keywords["filters"] and OnDamage.of(keywords["on_error"]).is_strict and STDIN not in path
     if is_read_twice:
         names = ("compression", "split", "allow_missing_shards", "storage_options")
         counting = {name: keywords[name] for name in names}

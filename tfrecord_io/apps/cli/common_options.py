@@ -18,7 +18,7 @@ import click
 
 from tfrecord_io.apps.cli.command_group import tfr
 from tfrecord_io.base import CopyOptions, Limits, ReadOptions, listed, parse_filters
-from tfrecord_io.bytes import CODECS, INFER, PLAIN
+from tfrecord_io.bytes import CODECS
 from tfrecord_io.typing import FileMode, RecordTypeName, WriteMode
 
 
@@ -178,7 +178,7 @@ class ListingOption(click.Option):
 
 
 def compression_option(**keywords: Any) -> Callable[[Any], Any]:
-    names = lambda: (PLAIN, *CODECS.names())  # noqa: E731
+    names = lambda: (CODECS.PLAIN, *CODECS.names())  # noqa: E731
     return click.option("--compression", cls=ListingOption, names=names, metavar="NAME", **keywords)
 
 
@@ -356,10 +356,10 @@ _SPECIAL_OPTIONS: dict[str, Callable[[Any], Any]] = {
         help="Names or globs, or !NAME to exclude a column; may be repeated.",
     ),
     "compression": compression_option(
-        default=INFER,
+        default=CODECS.INFER,
         show_default=True,
-        callback=lambda _ctx, _param, name: None if name == PLAIN else name,
-        help=f"{INFER}, NAMES.",
+        callback=lambda _ctx, _param, name: None if name == CODECS.PLAIN else name,
+        help=f"{CODECS.INFER}, NAMES.",
     ),
     "filters": where_option(f"Only rows that meet a condition, such as {EXAMPLES}"),
     "storage_options": storage("--storage-option", "storage_options", "remote storage"),

@@ -29,9 +29,8 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import output_path
-from tfrecord_io.base import counted, listed, names_of, plain_table, takes_all
-from tfrecord_io.bytes import FOLDERS, FORMATS, Format, keys, only_one_way, option_names, own_options
-from tfrecord_io.errors import printable
+from tfrecord_io.base import OnDamage, counted, listed, plain_table, printable
+from tfrecord_io.bytes import FORMATS, Format
 
 _SIDES = ("source", "target")
 
@@ -47,7 +46,7 @@ class _Convert(click.Command):
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        self._add(*own_options())
+        self._add(*FORMATS.own_options())
 
     def _add(self, *options: type[Any] | None) -> bool:
         """Add the options of fields, unless present; True if there were new ones."""
@@ -71,14 +70,14 @@ class _Convert(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self._add(*(row.options for row in FORMATS))
-        of_formats = {name for row in FORMATS for name in option_names(row)}
+        of_formats = {name for row in FORMATS for name in row.option_names}
         params = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]  # no arguments
         shared = [param.get_help_record(ctx) for param in params if param.name not in of_formats]
         with formatter.section("Options"):
             formatter.write_dl([record for record in shared if record is not None])
         formats: dict[str, list[tuple[str, str]]] = {}
         for param in params:
-            titles = dict.fromkeys(row.title for row in FORMATS if param.name in option_names(row))
+            titles = dict.fromkeys(row.title for row in FORMATS if param.name in row.option_names)
             if titles and (record := param.get_help_record(ctx)) is not None:
                 formats.setdefault(listed("and", *titles), []).append(record)
         for title, records in formats.items():
@@ -93,7 +92,7 @@ class _Convert(click.Command):
 def _format_help(format: Format) -> str:
     """Help text of a format: its suffixes, its description as plain text, and its direction if there is only one."""
     text = re.sub(r"`+(tfrecord_io\.)?([^`]*)`+", r"\2", format.help)
-    return "; ".join(filter(None, (" ".join(format.suffixes), text, only_one_way(format))))
+    return "; ".join(filter(None, (" ".join(format.suffixes), text, format.one_way)))
 
 
 @tfr.declare("Write", cls=_Convert)
@@ -103,14 +102,14 @@ def _format_help(format: Format) -> str:
     "--from",
     "source_format",
     metavar="FORMAT",
-    shell_complete=lambda _ctx, _param, text: [key for key in keys() if key.startswith(text)],
+    shell_complete=lambda _ctx, _param, text: [key for key in FORMATS.choices() if key.startswith(text)],
     help="Format of SOURCE, one of those below; by default, its name decides.",
 )
 @click.option(
     "--to",
     "target_format",
     metavar="FORMAT",
-    shell_complete=lambda _ctx, _param, text: [key for key in keys(written=True) if key.startswith(text)],
+    shell_complete=lambda _ctx, _param, text: [key for key in FORMATS.choices(written=True) if key.startswith(text)],
     help="Format of TARGET, one of those below; by default, its name decides.",
 )
 @options("columns")
@@ -149,7 +148,7 @@ def _format_help(format: Format) -> str:
     keyword(
         "on_error",
         default=None,
-        type=click.Choice(names_of(takes_all)),
+        type=click.Choice(OnDamage.names()),
         help="On damaged data: fail (the default), stop and keep the records before it, skip it, or skip it and list "
         "what was left out (collect).",
     ),
@@ -170,7 +169,7 @@ def _format_help(format: Format) -> str:
 @click.option(
     "--files",
     metavar="images|all|COLUMN",
-    shell_complete=lambda _ctx, _param, text: [key for key in FOLDERS if key.startswith(text)],
+    shell_complete=lambda _ctx, _param, text: [key for key in FORMATS.FOLDERS if key.startswith(text)],
     help="Write the images, all files, or the bytes of a column to the folder TARGET. With a folder as SOURCE: read "
     "images or all files.",
 )

@@ -12,7 +12,7 @@ from pyarrow import types as t
 from tfrecord_io.apps.api import infer_schema
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import ReadOptions
-from tfrecord_io.bytes import DTYPE_KEY, companions, element_of
+from tfrecord_io.bytes import Dtype, ShapeSource
 from tfrecord_io.columns import Column, Field, Schema, TensorEncoding, apply_overrides
 from tfrecord_io.read import CallSource, Reader, Suggestion, plan_scan, save_schema, suggest_types
 
@@ -77,7 +77,7 @@ def _arrow(schema: Schema) -> str:
     lines += ["", "schema = pa.schema(["]
     for f in schema.to_arrow():
         # What the type does not tell: how the values are stored, and the dtype of tensors.
-        kept = {key: value for key, value in (f.metadata or {}).items() if key in (DTYPE_KEY, Column.ENCODING_KEY)}
+        kept = {key: value for key, value in (f.metadata or {}).items() if key in (Dtype.KEY, Column.ENCODING_KEY)}
         metadata = f", metadata={kept}" if kept else ""
         lines.append(f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{metadata}),")
     return "\n".join([*lines, "])"])
@@ -135,11 +135,11 @@ def _decode_raw_hint(f: Field) -> str:
         type_, shape = f.type, ()
         while Column(type_).is_list:
             type_, shape = type_.value_type, (*shape, type_.list_size if t.is_fixed_size_list(type_) else None)
-        element = element_of(type_, f.metadata)
+        element = Dtype.of_arrow(type_, f.metadata)
     if not element.is_decoded_raw:
         return ""
     axes = [-1 if axis is None else axis for axis in shape]
-    to = f"parsed[{companions(f.feature)[0]!r}]" if shape.count(None) > 1 else str(axes)
+    to = f"parsed[{ShapeSource.companions(f.feature)[0]!r}]" if shape.count(None) > 1 else str(axes)
     content = f"parsed[{f.feature!r}]" if f.required else f"parsed[{f.feature!r}].values[0]"
     return f"# {f.column!r}: tf.reshape(tf.io.decode_raw({content}, tf.{element.name}), {to})"
 

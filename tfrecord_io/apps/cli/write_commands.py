@@ -27,8 +27,8 @@ from tfrecord_io.apps.cli.common_options import (
     where_option,
 )
 from tfrecord_io.apps.cli.process import output_path
-from tfrecord_io.base import counted
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.base import counted, printable
+from tfrecord_io.errors import SchemaError
 
 if TYPE_CHECKING:
     from tfrecord_io.write import WriteReport

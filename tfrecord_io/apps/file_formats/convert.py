@@ -21,23 +21,22 @@ from tfrecord_io.apps.file_formats.tables.table_folders import FOLDER_OPTIONS, w
 from tfrecord_io.base import (
     ADDING,
     Collect,
+    OnDamage,
     ProgressMeter,
     ReadOptions,
     StorageOptions,
     TransferOptions,
     WriteOptions,
     check_keywords,
-    checked_on_error,
     did_you_mean,
+    for_cli,
     listed,
-    on_damage,
     ordered,
+    printable,
     raise_error,
-    receive_in_reader,
 )
-from tfrecord_io.bytes import EMBEDDING, FOLDERS, FORMATS, IN_FOLDERS, TFRECORD, Format, load, own_options
+from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.columns import Projection, Schema
-from tfrecord_io.errors import for_cli, printable
 from tfrecord_io.read import CallSource, Reader, Scan, SkippedRegions, open_as_it_is, options_from_call, plan_scan
 from tfrecord_io.store import (
     Entry,
@@ -68,7 +67,11 @@ from tfrecord_io.typing import (
 )
 from tfrecord_io.write import ResumableWriter, WriteReport, WrittenPart, write
 
-_DEFAULTS = {f.name: f.default for options in (*own_options(), ReadOptions, WriteOptions) for f in fields(options)}
+_TFRECORD = FORMATS.tfrecord
+
+_DEFAULTS = {
+    f.name: f.default for options in (*FORMATS.own_options(), ReadOptions, WriteOptions) for f in fields(options)
+}
 _PLACES = frozenset({"storage_options", "filesystem"})
 _SHARED = {f.name for f in fields(SourceOptions)}
 _PARSING = {"record_type", "filters", "schema", "schema_overrides", "column_encoding", "float64", "partition_by"}
@@ -274,7 +277,7 @@ def convert_given(
     datasets = CallSource(source).datasets
     of_datasets = {"on_error": datasets[0].stated.on_error} if datasets else {}
     stated = {**of_datasets, **sides.source_options, **keywords}.get("on_error")
-    if stated is None or not on_damage(checked_on_error(stated)).hands_over:
+    if stated is None or not OnDamage.of(OnDamage.checked(stated)).hands_over:
         return run(sides=sides, keywords=keywords)
     if resume:
         reason = "files that an earlier call converted are not read again"
@@ -282,7 +285,7 @@ def convert_given(
         raise for_cli(
             ValueError(f"on_error='collect' {text}"), f"--on-error collect cannot be used with --resume: {reason}"
         )
-    regions = SkippedRegions(receive_in_reader)
+    regions = SkippedRegions(Collect.receive_in_reader)
     collecting = {"on_error": Collect(regions.unite)}
     if "on_error" in sides.source_options:
         sides = replace(sides, source_options={**sides.source_options, **collecting})
@@ -319,7 +322,7 @@ def _convert(
 
     source_format, has_split = sides.source_format, {**stated, **sides.source_options}.get("split") is not None
     if source_format is None and (has_datasets or has_split):  # a dataset of TFDS, whatever else its directory has
-        source_format = TFRECORD.name
+        source_format = _TFRECORD.name
     listings: dict[str, list[Entry]] = {}
     reads, writes = formats_of(
         paths,
@@ -345,13 +348,13 @@ def _convert(
     inputs = _Inputs(
         reads, parts if has_datasets else paths, storage=read_from, named=source_format is not None, keywords=reading
     )
-    if writes is not TFRECORD:
-        if files is not None and files not in FOLDERS:
+    if writes is not _TFRECORD:
+        if files is not None and files not in FORMATS.FOLDERS:
             writing["file"] = files
         is_apart = storage.source_storage is not None and not has_datasets
         writing |= storage.target.keywords
         return _write_other(inputs, target, writes, writing, is_apart=is_apart, is_folder=is_folder)
-    embed = _embedding_of({key: writing.pop(key) for key in EMBEDDING if key in writing}, storage.source)
+    embed = _embedding_of({key: writing.pop(key) for key in Format.EMBEDDING if key in writing}, storage.source)
     check_target = partial(Output.check_outside, paths, read_from, target, write_to)
     progress = writing.pop("progress", False) if "progress" in reads.reads else False  # reading counts the bytes
     options = WriteOptions.from_keywords({**write_to.keywords, **writing})
@@ -375,7 +378,7 @@ def _reading_keywords(
         reading["columns"] = columns
     if reads.plan and listings:
         reading["listings"] = listings
-    if writes is TFRECORD:
+    if writes is _TFRECORD:
         reading.pop("compression", None)  # the keyword is for the target; the source shows its own
     return reading
 
@@ -406,7 +409,7 @@ def _write_tfrecord(
 def _copies(reads: Format, writes: Format, keywords: Mapping[str, Any]) -> bool:
     """True if the records of a format are written as they are; the schema of a dataset that gets them is compared."""
     is_added = keywords.get("mode") == "append"
-    return reads.copied and writes is TFRECORD and not is_added and not _PARSING & keywords.keys()
+    return reads.copied and writes is _TFRECORD and not is_added and not _PARSING & keywords.keys()
 
 
 def _write_other(
@@ -424,7 +427,7 @@ def _write_other(
         raise IsADirectoryError(errno.EISDIR, f"a directory, and {writes.title} is written as one file", target)
     if writes.write is None:
         return write_table_file(source, target, writes, keywords)
-    report: WriteReport = load(writes.write)(source, target, **keywords)
+    report: WriteReport = Format.load(writes.write)(source, target, **keywords)
     return report
 
 
@@ -442,7 +445,9 @@ class _Inputs:
         """The sources with TFRecord, and the keywords to read them; datasets have their own storage."""
         assert self.format.records is not None
         storage_keywords = {} if CallSource(self.paths).datasets else self.storage.keywords
-        inputs, reading = load(self.format.records)(single_or_all(self.paths), {**storage_keywords, **self.keywords})
+        inputs, reading = Format.load(self.format.records)(
+            single_or_all(self.paths), {**storage_keywords, **self.keywords}
+        )
         return inputs, reading
 
     def scan(self) -> Scan:
@@ -458,7 +463,7 @@ class _Inputs:
         own_options = {**self.format.named, **own_options} if self.named else own_options
         assert self.format.plan is not None
         options = SourceOptions(self.storage, named=self.named, **shared)
-        planned: TableSource = load(self.format.plan)(self.paths, options, **own_options)
+        planned: TableSource = Format.load(self.format.plan)(self.paths, options, **own_options)
         return planned
 
     @contextmanager
@@ -484,7 +489,7 @@ class _Inputs:
             needed = _NeededColumns(columns, filters)
             keywords["project"] = needed
         path = single_or_all(self.paths) if format.several else single(self.paths)
-        stream = load(format.open)(path, **keywords, storage_options=self.storage.given)
+        stream = Format.load(format.open)(path, **keywords, storage_options=self.storage.given)
         columns = needed.names if format.projects and columns is not None else columns
         with stream if hasattr(stream, "__exit__") else nullcontext():
             if isinstance(stream, ArrayStream) and filters is None:
@@ -519,7 +524,7 @@ def _paths(source: Any) -> list[str]:
 
 def _is_folder_of_tables(path: str, writes: Format, keywords: Mapping[str, Any], storage: StorageOptions) -> bool:
     """True if a target is a folder of files of a format of tables: by its slash, its keywords, or on the disk."""
-    if not writes.writes >= IN_FOLDERS:
+    if not writes.writes >= Format.IN_FOLDERS:
         return False
     if path.endswith("/") or any(keywords.get(key) for key in FOLDER_OPTIONS):
         return True
@@ -531,10 +536,10 @@ def _check(
     keywords_of_call: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str, *, is_folder: bool
 ) -> None:
     """Raise TypeError for a keyword that neither the format of the source nor that of the target has."""
-    if not is_folder and writes.writes >= IN_FOLDERS and (mode := keywords_of_call.get("mode")) in ADDING:
+    if not is_folder and writes.writes >= Format.IN_FOLDERS and (mode := keywords_of_call.get("mode")) in ADDING:
         text = f"mode={mode!r} adds to a folder, and '{printable(target)}' is one file"
         raise TypeError(f"{text}; end the target in a slash")
-    if writes is not TFRECORD and not is_folder and (mode := keywords_of_call.get("mode")) in ADDING:
+    if writes is not _TFRECORD and not is_folder and (mode := keywords_of_call.get("mode")) in ADDING:
         reason = f"is only for TFRecord targets, and '{printable(target)}' is {writes.title}"
         error = TypeError(f"mode={mode!r} {reason}; target_format= names another format")
         raise for_cli(error, f"--mode {mode} {reason}; --to names another format")
@@ -563,7 +568,7 @@ def _embedding_of(keywords_of_embedding: Mapping[str, Any], storage: StorageOpti
     """The function that embeds files into a stream, made of ``embed``, ``embed_folder`` and ``missing_files``."""
     if keywords_of_embedding and "embed" not in keywords_of_embedding:
         raise TypeError(f"{next(iter(keywords_of_embedding))}= has no effect without embed=")
-    columns, folder, missing = (keywords_of_embedding.get(key) for key in EMBEDDING)
+    columns, folder, missing = (keywords_of_embedding.get(key) for key in Format.EMBEDDING)
     keywords: dict[str, Any] = {"folder": folder, "missing": missing or "raise", "storage_options": storage.given}
     return lambda stream: stream if columns is None else embed_files(stream, columns, **keywords)
 
@@ -655,8 +660,8 @@ def _settings(reads: Format, writes: Format, sides: Sides, keywords_of_parts: Ma
     TypeError, ValueError
         The formats do not go with ``resume=True``, or a keyword concerns all files together.
     """
-    can_resume = [row for row in FORMATS if row.plan or row is TFRECORD]
-    if writes is not TFRECORD or reads not in can_resume:
+    can_resume = [row for row in FORMATS if row.plan or row is _TFRECORD]
+    if writes is not _TFRECORD or reads not in can_resume:
         titles = ", ".join(row.title for row in can_resume)
         text = f"converts {titles} files to shards of TFRecord, a shard for each file"
         raise for_cli(ValueError(f"resume=True {text}"), f"--resume {text}")
@@ -666,7 +671,7 @@ def _settings(reads: Format, writes: Format, sides: Sides, keywords_of_parts: Ma
     for name in _OF_ALL_FILES:
         if keywords.get(name):
             raise TypeError(f"{name}= cannot be used with resume=True: it counts the rows of all files")
-    if on_damage(checked_on_error(keywords.get("on_error") or "raise")).ends_quietly:
+    if OnDamage.of(OnDamage.checked(keywords.get("on_error") or "raise")).ends_quietly:
         reason = "it would leave out all files after the first"
         raise ValueError(f"on_error='stop' cannot be used with resume=True: {reason}")
     names = keywords.keys() - _WITHOUT_EFFECT

@@ -7,12 +7,12 @@ import glob
 import re
 from collections.abc import Sequence
 
-from tfrecord_io.base import StorageOptions, TransferOptions, check_choice
-from tfrecord_io.bytes import FOLDERS, FORMATS, TFRECORD, Format, keys, load
-from tfrecord_io.bytes import format_of_name as registered_format
-from tfrecord_io.errors import for_cli, printable, secret_url, warn
+from tfrecord_io.base import StorageOptions, TransferOptions, check_choice, for_cli, printable, secret_url, warn
+from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.read import tfds_format
 from tfrecord_io.store import Entry, FileName, FileSystem, Folder, Kind, Listing, OtherSuffix, ShardName, locate
+
+_TFRECORD = FORMATS.tfrecord
 
 _SHARDS = re.compile(r"@(\*|[0-9]+)(?=\.|$)|\{[0-9]+\.\.[0-9]+\}")  # as in train@8.parquet, train-{00..07}.tar
 
@@ -37,8 +37,8 @@ def formats_of(
         else _format_of_keyword("source_format", source_format, *paths)
     )
     holds = None if source_format is not None else reads.holds_records
-    if holds is not None and load(holds)(paths[0], places.source):
-        reads = TFRECORD  # files of records in a file of another format
+    if holds is not None and Format.load(holds)(paths[0], places.source):
+        reads = _TFRECORD  # files of records in a file of another format
     writes = (
         format_of_target(target)
         if target_format is None
@@ -46,10 +46,11 @@ def formats_of(
     )
     if files is not None:
         if not reads.records:
-            check_choice("files", files, (None, *FOLDERS))
-        folder = FORMATS[FOLDERS.get(files, FOLDERS["all"])]  # or the name of a column
+            check_choice("files", files, (None, *FORMATS.FOLDERS))
+        folder = FORMATS[FORMATS.FOLDERS.get(files, FORMATS.FOLDERS["all"])]  # or the name of a column
         for keyword, key, format in (("source_format", source_format, reads), ("target_format", target_format, writes)):
-            if key is not None and format is not None and format.name in FOLDERS.values() and format is not folder:
+            is_folder = format is not None and format.name in FORMATS.FOLDERS.values()
+            if key is not None and is_folder and format is not folder:
                 raise TypeError(f"files={files!r} and {keyword}={key!r} contradict each other")
         if reads.records:
             if writes not in (None, folder):
@@ -62,11 +63,11 @@ def formats_of(
     other_format = OtherSuffix.of_path(target) if writes is None else None
     if other_format is not None and (other_format.is_known or not is_directory(target, places.target)):
         raise _unwritable(target, other_format.suffix)
-    writes = writes or TFRECORD
-    if writes is not TFRECORD and (match := _SHARDS.search(target.rstrip("/").rpartition("/")[2])):
+    writes = writes or _TFRECORD
+    if writes is not _TFRECORD and (match := _SHARDS.search(target.rstrip("/").rpartition("/")[2])):
         reason = f"'{match[0]}' asks for several files, and a conversion to {writes.title} writes one file or folder"
         raise ValueError(f"'{printable(target)}': {reason}; leave it out, or convert parts of the source one by one")
-    if not reads.records and writes is not TFRECORD:
+    if not reads.records and writes is not _TFRECORD:
         raise ValueError(f"{reads.title} to {writes.title}: source or target must be TFRecord")
     return reads, writes
 
@@ -86,7 +87,7 @@ def _format_of_keyword(keyword: str, key: str, *paths: str) -> Format:
     """The format that ``source_format=`` or ``target_format=`` names, for these paths."""
     format, is_target = FORMATS.get(str(key)), keyword == "target_format"
     if format is None or not (format.is_target if is_target else format.is_source):
-        names = keys(written=is_target)
+        names = FORMATS.choices(written=is_target)
         try:
             check_choice(keyword, key, (None, *names))
         except ValueError as error:
@@ -102,7 +103,7 @@ def format_of_target(path: str) -> Format | None:
     """The format of a target by its name; None for TFRecord."""
     format = _format_of_name(path)
     if format is None and path.endswith("/"):
-        of_folder = registered_format(path.lower().rstrip("/"))
+        of_folder = FORMATS.of_name(path.lower().rstrip("/"))
         format = None if of_folder is None or of_folder.writer is None else of_folder
     if format is not None and not format.is_target:
         raise _unwritable(path, format.title)
@@ -145,7 +146,7 @@ def _common_format(
 
 def _format_of_name(path: str) -> Format | None:
     plain = FileName.without_compression(path)
-    format = registered_format(plain) or registered_format(plain.rstrip("/"))
+    format = FORMATS.of_name(plain) or FORMATS.of_name(plain.rstrip("/"))
     if format is not None and plain.endswith("/") and not format.folders:
         return None
     if format is not None:
@@ -180,9 +181,9 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     if entry is None:
         matches = Listing.of_pattern(fs, name).without_descriptions().entries
         matched = {format_of_source(match.basename) for match in matches}
-        return (matched.pop() if len(matched) == 1 else None) or TFRECORD
+        return (matched.pop() if len(matched) == 1 else None) or _TFRECORD
     if not entry.directory:
-        return TFRECORD
+        return _TFRECORD
     everything = Listing.of_directory(fs, entry.name)
     listings[path] = everything.entries
     listing = everything.without_descriptions()
@@ -195,8 +196,8 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         and (of_tfds := tfds_format(fs, entry.name)) is not None
     ):
         return of_tfds
-    if files in FOLDERS and not has_named:
-        return FORMATS[FOLDERS[files]]
+    if files in FORMATS.FOLDERS and not has_named:
+        return FORMATS[FORMATS.FOLDERS[files]]
     of_folders = (
         row for row in FORMATS if row.folders and all(present & {*folder.split("|")} for folder in row.folders)
     )
@@ -206,16 +207,16 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         listings[path] = frames
         if "videos" in present:
             warn(f"{printable(path)}: the frames of a LeRobot dataset are converted, left out: 'videos'", UserWarning)
-        return _format_of_names(path, [frames[0].basename]) or TFRECORD
+        return _format_of_names(path, [frames[0].basename]) or _TFRECORD
     formats = [_format_of_name(name) for name in names]
     may_be_images = not has_named and not any(named is not None and named.typed for named in formats)
     if may_be_images and Folder.has_image(path, storage, by_content=False):
-        return FORMATS[FOLDERS["images"]]  # before the content of thousands of files is looked at
+        return FORMATS[FORMATS.FOLDERS["images"]]  # before the content of thousands of files is looked at
     if listing.has_records():
-        return TFRECORD
+        return _TFRECORD
     has_tables = any(named and not name.startswith("metadata.") for name, named in zip(names, formats, strict=True))
     if may_be_images and not has_tables and Folder.has_image(path, storage, by_content=True):
-        return FORMATS[FOLDERS["images"]]
+        return FORMATS[FORMATS.FOLDERS["images"]]
     format = _format_of_names(path, names)
     if format is None and not has_named:
         reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
@@ -224,7 +225,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         hint = advice or f'files="all" {embeds}'
         error = FileNotFoundError(errno.ENOENT, f"{reason}; {hint}", secret_url(path))
         raise for_cli(error, f"{reason}; {advice or f'--files all {embeds}'}")
-    return format or TFRECORD
+    return format or _TFRECORD
 
 
 def _is_of_a_format(name: str) -> bool:

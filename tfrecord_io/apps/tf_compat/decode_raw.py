@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.base import check_keywords
-from tfrecord_io.bytes import DTYPES, STRING, Array, declared_name, dtype_name, element
+from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.errors import DecodeError, SchemaError
 
 
@@ -48,11 +48,11 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixe
     ValueError
         `fixed_length` is not a positive multiple of the dtype's size.
     """
-    name = "object" if out_type is object or str(out_type) == "object" else declared_name(out_type)
-    if name in ("object", STRING) or name[0] in "SU":
+    name = "object" if out_type is object or str(out_type) == "object" else Dtype.declared_name(out_type)
+    if name in ("object", Dtype.STRING) or name[0] in "SU":
         advice = "use a dtype like 'uint8' or 'float32'"
         raise SchemaError(f"raw bytes hold numbers, not {name}", got=name, hint=advice)
-    numbers = element(name).dtype
+    numbers = Dtype.of_name(name).dtype
     if fixed_length is not None and (fixed_length <= 0 or fixed_length % numbers.itemsize):
         expected = f"a positive multiple of {numbers.itemsize}, for {out_type}"
         raise ValueError(f"fixed_length={fixed_length}: expected {expected}")
@@ -95,8 +95,8 @@ def _refuse_lengths(items: list[bytes], dtype: np.dtype) -> None:
             reason = f"item {i} has {len(item)} bytes, but the first one has {length}"
             raise DecodeError(reason, expected=length, got=len(item), hint="pass fixed_length= to truncate or pad")
     if length % dtype.itemsize:
-        rows = sorted((row for row in DTYPES.values() if row.is_likely), key=lambda row: -row.itemsize)
+        rows = sorted((row for row in Dtype.TABLE.values() if row.is_likely), key=lambda row: -row.itemsize)
         names = [row.name for row in rows if length % row.itemsize == 0]
-        reason = f"{length} bytes are not a multiple of the {dtype.itemsize} bytes of {dtype_name(dtype)}"
+        reason = f"{length} bytes are not a multiple of the {dtype.itemsize} bytes of {Dtype.name_of(dtype)}"
         expected, advice = f"a multiple of {dtype.itemsize}", f"dtypes that fit: {', '.join(names)}"
         raise DecodeError(reason, expected=expected, got=length, hint=advice)

@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import EncodeError as NotSerialized
 
-from tfrecord_io.base import too_large
+from tfrecord_io.base import MAX_RECORD_BYTES, too_large
 from tfrecord_io.bytes import (
-    FOOTER_BYTES,
-    MAX_RECORD_BYTES,
     ColumnBuffers,
     Dtype,
     Feature,
+    FrameHeader,
     Kind,
     Plan,
     Text,
@@ -25,9 +24,6 @@ from tfrecord_io.bytes import (
     delimited_field,
     get_engine,
     has_missing,
-    image_advice,
-    mask_crc,
-    not_examples,
 )
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.typing import BytesLike
@@ -206,13 +202,15 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
         raise TypeError(f"expected bytes, got {type(payload).__name__}{_hint(payload)}")
     decoder, record = get_engine().decoder(_ALL), _record_of(payload)
     length = len(record).to_bytes(8, "little")  # a frame with a checksum of its length only
-    frame = b"".join((length, mask_crc(crc32c(length)).to_bytes(4, "little"), record, bytes(FOOTER_BYTES)))
+    frame = b"".join(
+        (length, FrameHeader.mask_crc(crc32c(length)).to_bytes(4, "little"), record, bytes(FrameHeader.FOOTER_BYTES))
+    )
     decoder.expect(len(frame))
     if decoder.feed(frame).fault is not None:
         advice = 'read other messages and plain bytes with read_table(record_type="bytes")'
         raise DecodeError("the payload is not a valid Example", hint=advice)
     counts = decoder.counts
-    if counts.nested and (error := not_examples(counts, None)):
+    if counts.nested and (error := counts.not_examples(None)):
         raise error
     return {column.name: _as_array(column) for column in decoder.take()}
 
@@ -253,7 +251,7 @@ def _as_array(column: ColumnBuffers) -> Any:
 def _items(value: Any) -> Any:
     """Convert a scalar, a sequence or an array to a list or a one-dimensional array."""
     if not isinstance(value, np.ndarray | np.generic) and callable(getattr(value, "numpy", None)):
-        is_extension = hasattr(value, "float") and Dtype.find_extension(getattr(value, "dtype", "")) is not None
+        is_extension = hasattr(value, "float") and Dtype.extension_of(getattr(value, "dtype", "")) is not None
         value = (value.float() if is_extension else value).numpy()  # of PyTorch, whose extensions are floats
     if has_missing(value):
         kind = "masked" if isinstance(value, np.ma.MaskedArray | list | tuple) else "missing"
@@ -262,7 +260,7 @@ def _items(value: Any) -> Any:
             advice if isinstance(value, np.ma.MaskedArray) else "fill it, leave it out, or pass None for the feature"
         )
         raise EncodeError(f"a {kind} value: the values of a feature cannot be missing individually", hint=advice)
-    if (row := Dtype.find_extension(getattr(value, "dtype", None))) is not None:
+    if (row := Dtype.extension_of(getattr(value, "dtype", None))) is not None:
         value = value.astype(row.wide)
     if hasattr(value, "__array__") and not isinstance(value, np.generic):
         value = np.asarray(value)
@@ -372,4 +370,4 @@ def _advice(value: Any) -> str | None:
         return "name the inner features 'outer/inner', or write a list of dicts with tfr.write_tfrecord"
     if isinstance(value, list | tuple):
         return "flatten it, or write lists of lists with tfr.write_tfrecord(..., record_type='sequence_example')"
-    return image_advice(value) or "pass numbers, texts, bytes, or a list or an array of those"
+    return Kind.image_advice(value) or "pass numbers, texts, bytes, or a list or an array of those"

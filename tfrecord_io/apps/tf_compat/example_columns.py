@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import DEFAULT_LIMITS, Limits, ReadOptions, WriteOptions, check_keywords
-from tfrecord_io.bytes import FRAME_BYTES, MAX_RECORD_BYTES, OTHER_MESSAGE, Array, PlainStream, get_engine
+from tfrecord_io.base import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits, ReadOptions, WriteOptions, check_keywords
+from tfrecord_io.bytes import OTHER_MESSAGE, Array, FrameHeader, PlainStream, get_engine
 from tfrecord_io.columns import offset_view, typed_view, valid_mask
 from tfrecord_io.errors import DecodeError, TFRecordError
 from tfrecord_io.read import CallSource
@@ -203,7 +203,7 @@ class RecordColumn(OpenPlainFile):
                 reason = f"a record of {lengths[longest]} bytes is over protobuf's limit of {MAX_RECORD_BYTES}"
                 got, expected = int(lengths[longest]), MAX_RECORD_BYTES
                 raise DecodeError(reason, record=row + longest, expected=expected, got=got)
-            ends = self.size + np.cumsum(lengths + FRAME_BYTES)
+            ends = self.size + np.cumsum(lengths + FrameHeader.FRAME_BYTES)
             values = array.buffers()[2]
             data = typed_view(values, _BYTES, 0, 0 if values is None else values.size)
             self._chunks.append(_Chunk(data, bounds[:-1], lengths, ends))
@@ -229,7 +229,7 @@ class RecordColumn(OpenPlainFile):
             at = begin + done
             row = int(chunk.ends.searchsorted(at, side="right"))
             last = int(chunk.ends.searchsorted(begin + len(buffer))) + 1
-            skip = at - int(chunk.ends[row] - chunk.lengths[row] - FRAME_BYTES)
+            skip = at - int(chunk.ends[row] - chunk.lengths[row] - FrameHeader.FRAME_BYTES)
             starts, lengths = chunk.starts[row:last], chunk.lengths[row:last]
             done += self._engine.frame_window(chunk.data, starts, lengths=lengths, skip=skip, out=buffer[done:])
         return done

@@ -15,19 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.tf_compat.tf_features import KINDS
-from tfrecord_io.bytes import (
-    Array,
-    ColumnBuffers,
-    Kind,
-    Layout,
-    Plan,
-    PlanColumn,
-    RecordType,
-    Text,
-    get_engine,
-    not_examples,
-    to_error,
-)
+from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, Plan, PlanColumn, RecordType, Text, get_engine
 from tfrecord_io.columns import absent, column_mask, memory_errors, runs_within, variable_width, widen
 from tfrecord_io.errors import DecodeError, TFRecordError
 
@@ -118,11 +106,11 @@ def decode(
         progress = decoder.feed(engine.frame(payloads[begin:end]))
         parts.append(decoder.take())
         if progress.fault is not None:
-            fault = to_error(progress.fault, record=begin)
+            fault = progress.fault.to_error(record=begin)
             fault.offset = fault.records_intact = fault.advice = None  # they make sense for files only
             break
     if lists is None:
-        fault = fault or not_examples(decoder.counts, None, is_declared=True)
+        fault = fault or decoder.counts.not_examples(None, is_declared=True)
     chunks = dict(zip(columns, zip(*parts, strict=True), strict=True))
     return Batch(
         {c.name: _concat_values(c.name, part, c.kind) for c, part in chunks.items() if not c.steps},

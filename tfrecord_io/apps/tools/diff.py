@@ -22,11 +22,13 @@ from tfrecord_io.base import (
     check_keywords,
     check_names,
     counted,
+    for_cli,
+    printable,
     short,
 )
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, selectable
-from tfrecord_io.errors import FeatureNotFoundError, for_cli, printable
+from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.read import Files, Reader, open_scan, options_from_call
 from tfrecord_io.store import total
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
 from tfrecord_io.apps.tools.record_check import FileContents, RecordChecker, RecordPart
 from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter
-from tfrecord_io.bytes import HEADER_BYTES, Fault, crc32c, frame_size, is_wire_fault, no_examples, not_examples
+from tfrecord_io.bytes import Fault, FrameHeader, RecordCounts, crc32c
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, TFRecordError
 from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, compare_index, find_indexes
 from tfrecord_io.store import RandomAccessFile, Source, SummedFile
@@ -121,7 +121,7 @@ class FileChecker:
         if totals.before_problem is not None:
             records, end = totals.before_problem
         elif self.record_type != "bytes" and not problems.kept:
-            error = not_examples(self.contents.counts, source.path, is_declared=self.record_type is not None)
+            error = self.contents.counts.not_examples(source.path, is_declared=self.record_type is not None)
             if error is not None:
                 problems.add("records", error)
         if source.shard is not None:
@@ -212,7 +212,7 @@ class FileChecker:
                     self.problems.add("schema", problem)
         end = walker.offset if walker.block is not None else walker.bytes
         if error is not None:
-            self._handle(walker, error, is_other=fault is not None and is_wire_fault(fault))
+            self._handle(walker, error, is_other=fault is not None and fault.is_of_message)
         elif not progress.consumed and not progress.embedded:
             walker.read_on()
         return end
@@ -223,7 +223,7 @@ class FileChecker:
             raise error
         self.totals.begin_problem(walker.record, walker.offset, is_other=is_other)
         if not isinstance(error, CorruptRecordError):  # the frame is intact
-            size = frame_size(walker.data[:HEADER_BYTES])
+            size = FrameHeader(walker.data[: FrameHeader.BYTES]).frame_size
             self.problems.add("records", error, walker.offset + size)
             if is_other:
                 self.totals.add_other(size)
@@ -242,7 +242,7 @@ class FileChecker:
     def _join_problems_of_others(self) -> None:
         """Make the problems of records that are not Examples one problem, as their frames are intact."""
         first = self.problems.first_of_records()
-        error = no_examples(self.source.path, first.reason, record=first.record or 0)
+        error = RecordCounts.no_examples(self.source.path, first.reason, record=first.record or 0)
         self.problems.join_records(error, self.totals.others)
         self.totals.take_others_as_intact()
 

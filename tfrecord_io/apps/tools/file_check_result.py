@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tfrecord_io.base import error_dict
-from tfrecord_io.bytes import is_about_no_examples
+from tfrecord_io.bytes import RecordCounts
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
 from tfrecord_io.read import SkippedRegion
 
@@ -116,7 +116,7 @@ class FileCheck:
             return "bad images"
         if all(isinstance(problem.error, FeatureTypeError) for problem in self.problems):
             return "mixed types"
-        if all(is_about_no_examples(problem.error) for problem in self.problems):
+        if all(RecordCounts.is_no_examples(problem.error) for problem in self.problems):
             return "not Examples"
         return "unreadable" if any(problem.part == "storage" for problem in self.problems) else "damaged"
 

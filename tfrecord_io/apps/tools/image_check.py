@@ -18,17 +18,10 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
-from tfrecord_io.base import FrameOptions, ScanOptions, ordered
+from tfrecord_io.base import FrameOptions, ScanOptions, ordered, printable
 from tfrecord_io.bytes import IMAGES, looks_like
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RowFault, pillow
-from tfrecord_io.errors import (
-    DecodeError,
-    FeatureNotFoundError,
-    MissingDependencyError,
-    ReplacedError,
-    TFRecordError,
-    printable,
-)
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, MissingDependencyError, ReplacedError, TFRecordError
 from tfrecord_io.read import Scan, open_as_it_is, plan_scan
 from tfrecord_io.store import Source
 from tfrecord_io.typing import RecordTypeName

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.bytes import (
-    RECORD_TYPES,
     Decoder,
     Fault,
     FeatureName,
@@ -87,7 +86,7 @@ class RecordChecker:
             self._decode_by(
                 Plan(
                     text=Text.NO,
-                    record_type=RECORD_TYPES[record_type],
+                    record_type=RecordType.by_option()[record_type],
                     max_record_bytes=max_record_bytes,
                     max_expansion=_MAX_EXPANSION,
                     names_in_both=True,

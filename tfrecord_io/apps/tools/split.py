@@ -18,9 +18,8 @@ from tfrecord_io.apps.tools.split_assignment import (
     stratified_labels,
     value_labels,
 )
-from tfrecord_io.base import CopyOptions, check_integer, check_keywords, counted
-from tfrecord_io.bytes import Array, get_codec
-from tfrecord_io.errors import for_cli
+from tfrecord_io.base import CopyOptions, check_integer, check_keywords, counted, for_cli
+from tfrecord_io.bytes import CODECS, Array
 from tfrecord_io.read import options_from_call
 from tfrecord_io.store import FileName, ShardName, ShardSpec, locate
 from tfrecord_io.typing import (
@@ -385,7 +384,7 @@ def _part_name(value: Any) -> str:
 
 def _copy_parts(copied: CopiedRecords, dst: str, names: Sequence[str], labels: Array) -> dict[str, WriteReport]:
     """Write each part to a file or dataset of its name in the directory `dst`."""
-    codec = None if copied.options.compression in (None, "infer") else get_codec(copied.options.compression)
+    codec = None if copied.options.compression in (None, "infer") else CODECS.named(copied.options.compression)
     suffix = ".tfrecord" + (codec.suffixes[0] if codec is not None else "")
     locate(dst, copied.options.target).check_writable()
     directory = dst if dst.endswith("/") else f"{dst}/"

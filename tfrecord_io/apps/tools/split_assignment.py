@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import Selection, check_integer, listed
+from tfrecord_io.base import Selection, check_integer, listed, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column
-from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError, printable
+from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError
 from tfrecord_io.read import Reader, plan_scan
 from tfrecord_io.write import CopiedRecords, Frames, RecordOutput, WriteReport
 

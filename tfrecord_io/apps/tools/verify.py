@@ -30,19 +30,13 @@ from tfrecord_io.base import (
     check_choice,
     check_keywords,
     counted,
-    ordered,
-)
-from tfrecord_io.bytes import RECORD_TYPES, Kind
-from tfrecord_io.columns import EmbeddedSchema, merge_embedded
-from tfrecord_io.errors import (
-    CorruptRecordError,
-    FeatureTypeError,
-    ReplacedError,
-    SchemaError,
-    TFRecordError,
     hide_secrets,
+    ordered,
     printable,
 )
+from tfrecord_io.bytes import Kind, RecordType
+from tfrecord_io.columns import EmbeddedSchema, merge_embedded
+from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, ReplacedError, SchemaError, TFRecordError
 from tfrecord_io.read import CallSource, SkippedRegions, find_indexes, options_from_call
 from tfrecord_io.store import BlockReader, ShardName, Source, total
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, RecordTypeName, StorageLike, Unset
@@ -214,8 +208,8 @@ def verify(
     check_choice("images", images, (False, True, "full"))
     record_types = {dataset.stated.record_type for dataset in CallSource(source).datasets}
     record_type: Any = record_types.pop() if len(record_types) == 1 else None
-    if record_type not in (*RECORD_TYPES, "bytes"):
-        names = ", ".join(map(repr, RECORD_TYPES))
+    if record_type not in (*RecordType.by_option(), "bytes"):
+        names = ", ".join(map(repr, RecordType.by_option()))
         raise ValueError(f"record_type={record_type!r}: expected one of {names}, 'bytes'")
     options = options_from_call(CheckOptions, verify, source, storage_options=storage_options, progress=progress)
     return check_files(CallSource(source).whole_files("verify"), record_type, options, images=images)

@@ -6,8 +6,7 @@ import html
 import math
 from typing import Any
 
-from tfrecord_io.base import short
-from tfrecord_io.errors import printable
+from tfrecord_io.base import printable, short
 
 _LARGE, _SMALL = 1e7, 1e-4  # numbers beyond them have an exponent
 _SEPARATED = 10_000

@@ -5,9 +5,8 @@ are in `write`, `transfer`, `arrays` and `file_options`, which are imported wher
 """
 
 from tfrecord_io.base.options.did_you_mean import unknown_keyword
-from tfrecord_io.base.options.limits import DEFAULT_LIMITS, LIMITS, MAX_EXPANSION, MAX_RECORD_BYTES, Limits
+from tfrecord_io.base.options.limits import DEFAULT_LIMITS, LIMITS, MAX_RECORD_BYTES, Limits
 from tfrecord_io.base.options.options_base import (
-    DEFAULT_STORAGE,
     INT64_MAX,
     MIB,
     Options,
@@ -19,15 +18,12 @@ from tfrecord_io.base.options.options_base import (
     cpu_count,
 )
 from tfrecord_io.base.options.read import FrameOptions, ReadOptions, ScanOptions
-from tfrecord_io.base.options.selection import ALL, Selection
+from tfrecord_io.base.options.selection import Selection
 
 __all__ = [
-    "ALL",
     "DEFAULT_LIMITS",
-    "DEFAULT_STORAGE",
     "INT64_MAX",
     "LIMITS",
-    "MAX_EXPANSION",
     "MAX_RECORD_BYTES",
     "MIB",
     "FrameOptions",

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
+from tfrecord_io.base.display import secret_url
 from tfrecord_io.base.options.did_you_mean import meant_keywords, too_many_arguments, unknown_keyword
-from tfrecord_io.errors import secret_url
 
 F = TypeVar("F", bound=Callable[..., Any])
 Moved = Callable[[], Mapping[str, str]]

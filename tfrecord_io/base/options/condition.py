@@ -22,14 +22,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.options.operators import BY_FUNCTION, BY_SYMBOL, MIRRORED, OPERATORS, Operand, Operator
-from tfrecord_io.errors import printable
+from tfrecord_io.base.display import printable
+from tfrecord_io.base.options.operators import Operand, Operator
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 _AND, _OR, _NOT = "and_kleene", "or_kleene", "invert"
-_NEGATED = {BY_SYMBOL[operator.negates].function: operator for operator in OPERATORS if operator.negates is not None}
+_NEGATED = {
+    Operator.BY_SYMBOL[operator.negates].function: operator for operator in Operator.ALL if operator.negates is not None
+}
 _MOST_DEEP = 100  # parts of a chain of these that are nested in each other
 _MOST_NESTED = 300  # calls inside each other: what goes through them is recursive
 _MOST_KEY = 1000  # characters
@@ -44,7 +46,17 @@ class Condition:
     name: str = ""  # of the function that is called, as `Operator.function` or another one of `pyarrow.compute`
     path: tuple[str, ...] = ()  # of a field: the column, and the names of fields inside structs
     value: pa.Scalar | None = None  # of a literal; of a call its options
-    arguments: tuple[Condition, ...] = ()  # of a call
+    arguments: tuple[Condition, ...] = ()
+
+    @property
+    def operator(self) -> Operator | None:
+        """The operator that it applies; None for other calls, columns and literals."""
+        return Operator.BY_FUNCTION.get(self.name)
+
+    @property
+    def is_comparison(self) -> bool:
+        """True if it compares two values by ``==``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``."""
+        return self.name in Operator.MIRRORED
 
     @classmethod
     def parse(cls, expression: pc.Expression) -> Condition:
@@ -138,16 +150,6 @@ class Condition:
         """
         return _operands(self, _AND)
 
-    @property
-    def operator(self) -> Operator | None:
-        """The operator that it applies, as `OPERATORS` states it; None for other calls, columns and literals."""
-        return BY_FUNCTION.get(self.name)
-
-    @property
-    def is_comparison(self) -> bool:
-        """True if it compares two values by ``==``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``."""
-        return self.name in MIRRORED
-
     @cached_property
     def functions(self) -> frozenset[str]:
         """The names of the functions that are called in it; a field inside a struct is taken by one."""
@@ -234,8 +236,8 @@ def _operation(part: Condition, operator: Operator | None) -> str:
         if part.value is not None and part.value["nan_is_null"].as_py():
             return ""
         operand = ""
-    elif column.kind == "literal" and part.name in MIRRORED:
-        operator, operand, column = BY_FUNCTION[MIRRORED[part.name]], _words(column), operands[0]
+    elif column.kind == "literal" and part.name in Operator.MIRRORED:
+        operator, operand, column = Operator.BY_FUNCTION[Operator.MIRRORED[part.name]], _words(column), operands[0]
     else:
         operand = " and ".join(map(_words, operands))
     return f"{_words(column)} {operator.symbol} {operand}".rstrip()

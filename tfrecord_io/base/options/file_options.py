@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from tfrecord_io.base.options.on_damage import OnDamage, checked_on_error, of_files, on_damage
+from tfrecord_io.base.options.on_damage import OnDamage, of_files
 from tfrecord_io.base.options.options_base import Options, check_choice
 from tfrecord_io.typing import InvalidBoxes, OnFileError
 
@@ -34,11 +34,11 @@ class FolderOptions(FileOptions):
     @property
     def damage(self) -> OnDamage:
         """The treatment of damaged files."""
-        return on_damage(self.on_error)
+        return OnDamage.of(self.on_error)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checked_on_error(self.on_error, of_files, advice="")
+        OnDamage.checked(self.on_error, of_files, advice="")
         self._check_integer("shuffle_seed", 0, optional=True)
 
 

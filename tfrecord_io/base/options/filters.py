@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base.display import printable
 from tfrecord_io.base.options.condition import Condition
 from tfrecord_io.base.options.condition_text import Alternatives, Term, parse_alternatives
-from tfrecord_io.base.options.operators import BY_SYMBOL, NAMES, Operand, Operator
-from tfrecord_io.errors import printable
+from tfrecord_io.base.options.operators import NAMES, Operand, Operator
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -81,16 +81,16 @@ def _is_term(value: Any) -> bool:
 
 
 def _operand_of(symbol: str) -> Operand | None:
-    return BY_SYMBOL[symbol].operand if symbol in BY_SYMBOL else None
+    return Operator.BY_SYMBOL[symbol].operand if symbol in Operator.BY_SYMBOL else None
 
 
 def _condition(column: str, symbol: str, value: Any = None) -> Condition:
     """The condition of one tuple. ``==`` and ``!=`` with a missing value mean that the value is, or is not, missing."""
     import pyarrow.compute as pc
 
-    if symbol not in BY_SYMBOL:
+    if symbol not in Operator.BY_SYMBOL:
         raise ValueError(f"filters: {printable(repr(symbol))} is not an operator; use one of {NAMES}")
-    operator = BY_SYMBOL[symbol]
+    operator = Operator.BY_SYMBOL[symbol]
     if operator.operand is Operand.LIST:
         members = reduce(or_, [_is_in(pc.field(column), values) for values in _members(column, symbol, value)])
         return Condition.parse(members if operator.negates is None else ~members)

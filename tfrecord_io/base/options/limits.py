@@ -16,16 +16,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from tfrecord_io.base.options.did_you_mean import unknown_keyword
 from tfrecord_io.base.options.options_base import INT64_MAX, MIB, check_integer
 
 T = TypeVar("T")
 MAX_RECORD_BYTES = 2**31 - 1  # the limit of protobuf
-MAX_EXPANSION = 256 * MIB
-RATIO = 512  # plain values take at most 8 bytes for each that is read; sparse columns and tensors may take more
-BYTES_PER_CELL = 8  # of a column whose type is not known yet
+_EXPANSION_BYTES = 256 * MIB
 
 
 def too_large(what: str = "the record") -> str:
@@ -76,7 +74,7 @@ class Limits:
 
     record_bytes: int = MAX_RECORD_BYTES
     features: int = 100_000
-    expansion_bytes: int = MAX_EXPANSION
+    expansion_bytes: int = _EXPANSION_BYTES
     decompression_ratio: float | None = None
 
     def __post_init__(self) -> None:
@@ -96,14 +94,18 @@ DEFAULT_LIMITS: Limits = Limits()
 class Expansion:
     """The budget for memory of rows held at a time."""
 
-    def __init__(self, limit: int = MAX_EXPANSION, bytes_read: int = 0) -> None:
+    DEFAULT_BYTES: ClassVar = _EXPANSION_BYTES
+    RATIO: ClassVar = 512  # plain values take at most 8 bytes for each that is read; sparse columns, tensors may more
+    BYTES_PER_CELL: ClassVar = 8  # of a column whose type is not known yet
+
+    def __init__(self, limit: int = _EXPANSION_BYTES, bytes_read: int = 0) -> None:
         self.limit = limit  # the option `Limits.expansion_bytes`
         self.room = limit  # bytes left; never negative
         self.add(bytes_read)
 
     def add(self, bytes_read: int) -> None:
         """Extend the room by what these bytes account for."""
-        self.room += RATIO * bytes_read
+        self.room += self.RATIO * bytes_read
 
     def take(self, size: int) -> bool:
         """True if `size` bytes fit; they then count as taken."""
@@ -132,13 +134,13 @@ class Expansion:
         finally:
             _current.reset(token)
 
+    @staticmethod
+    def current() -> Expansion:
+        """The one that the values being decoded count towards."""
+        return _current.get() or Expansion()
+
 
 _current: ContextVar[Expansion | None] = ContextVar("expansion", default=None)
-
-
-def current() -> Expansion:
-    """The one that the values being decoded count towards."""
-    return _current.get() or Expansion()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,7 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from tfrecord_io.errors import FeatureTypeError, StoppedEarlyWarning, TFRecordError, for_cli, warn
+from tfrecord_io.base.display import for_cli, warn
+from tfrecord_io.errors import FeatureTypeError, StoppedEarlyWarning, TFRecordError
+
+# What to do about damage.
+SALVAGE = "keep the intact records with tfr.salvage(path, target)"
+SALVAGE_CLI = "keep the intact records with tfr salvage SOURCE TARGET"
+ON_ERROR = f"see on_error=, or {SALVAGE}"
+ON_ERROR_CLI = f"see --on-error, or {SALVAGE_CLI}"
 
 
 class OnDamage(ABC):
@@ -60,6 +67,38 @@ class OnDamage(ABC):
         text_cli = error.text_cli() if isinstance(error, TFRecordError) else str(error)
         warn(f"reading stopped early: {error}", StoppedEarlyWarning, f"reading stopped early: {text_cli}")
         return str(error)
+
+    @staticmethod
+    def of(on_error: object) -> OnDamage:
+        """The object for an ``on_error`` that was checked."""
+        return on_error if isinstance(on_error, OnDamage) else _BY_NAME[str(on_error)]
+
+    @staticmethod
+    def names(takes: Takes | None = None) -> tuple[str, ...]:
+        """The names of each ``on_error`` that a call takes, by default all.
+
+        >>> OnDamage.names(without_report)
+        ('raise', 'stop', 'skip')
+        """
+        return tuple(name for name, damage in _BY_NAME.items() if takes is None or takes(damage))
+
+    @staticmethod
+    def checked(value: object, takes: Takes | None = None, advice: str | None = None) -> Any:
+        """Return an ``on_error``, a callable as an `Ask`; ValueError for one that does not exist, or that is not taken.
+
+        `advice` is what to do instead; by default, which call takes an ``on_error`` that needs a report.
+        """
+        damage = Ask(value) if callable(value) else value if isinstance(value, OnDamage) else None
+        if isinstance(value, str):
+            damage = _BY_NAME.get(value)
+        if damage is None or (takes is not None and not takes(damage)):
+            functions = " or a function that takes the error" if takes is None or takes(Ask(bool)) else ""
+            text = f"expected one of {', '.join(map(repr, OnDamage.names(takes)))}{functions}"
+            needs_report = advice is None and damage is not None and damage.hands_over
+            hints = (_COLLECTING, _COLLECTING_CLI) if needs_report else (advice, advice)
+            own, own_cli = ("; ".join(filter(None, (text, hint))) for hint in hints)
+            raise for_cli(ValueError(f"on_error={value!r}: {own}"), f"--on-error {value}: {own_cli}")
+        return damage if isinstance(damage, Ask) else value
 
 
 Takes = Callable[[OnDamage], bool]
@@ -127,6 +166,10 @@ class Collect(OnDamage):
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process has no report."""
         return Collect, ()
+
+    @staticmethod
+    def receive_in_reader(regions: object) -> None:
+        """Receive the regions of a reader, which are in its own report."""
 
 
 class Ask(OnDamage):
@@ -208,39 +251,3 @@ def by_number(damage: OnDamage) -> bool:
 def of_files(damage: OnDamage) -> bool:
     """True for each ``on_error`` of calls that make rows of other files, which are left out as a whole."""
     return isinstance(damage, Raise | Skip)
-
-
-def names_of(takes: Takes) -> tuple[str, ...]:
-    """The names of each ``on_error`` that a call takes.
-
-    >>> names_of(without_report)
-    ('raise', 'stop', 'skip')
-    """
-    return tuple(name for name, damage in _BY_NAME.items() if takes(damage))
-
-
-def on_damage(on_error: object) -> OnDamage:
-    """The object for an ``on_error`` that was checked."""
-    return on_error if isinstance(on_error, OnDamage) else _BY_NAME[str(on_error)]
-
-
-def checked_on_error(value: object, takes: Takes = takes_all, advice: str | None = None) -> Any:
-    """Return an ``on_error``, a callable as an `Ask`; ValueError for one that does not exist, or that is not taken.
-
-    `advice` is what to do instead; by default, which call takes an ``on_error`` that needs a report.
-    """
-    damage = Ask(value) if callable(value) else value if isinstance(value, OnDamage) else None
-    if isinstance(value, str):
-        damage = _BY_NAME.get(value)
-    if damage is None or not takes(damage):
-        functions = " or a function that takes the error" if takes(Ask(bool)) else ""
-        text = f"expected one of {', '.join(map(repr, names_of(takes)))}{functions}"
-        needs_report = advice is None and damage is not None and damage.hands_over
-        hints = (_COLLECTING, _COLLECTING_CLI) if needs_report else (advice, advice)
-        own, own_cli = ("; ".join(filter(None, (text, hint))) for hint in hints)
-        raise for_cli(ValueError(f"on_error={value!r}: {own}"), f"--on-error {value}: {own_cli}")
-    return damage if isinstance(damage, Ask) else value
-
-
-def receive_in_reader(regions: object) -> None:
-    """Receive the regions of a reader, which are in its own report."""

@@ -1,6 +1,6 @@
 """The operators of conditions: a row each, from which text, tuples, messages and the pushdown of libraries are derived.
 
-A new operator is one row of `OPERATORS`. Parsing and printing follow from its symbol and operand. Tables, column
+A new operator is one row of `Operator.ALL`. Parsing and printing follow from its symbol and operand. Tables, column
 indexes, folders and random access evaluate its comparisons, or else its function.
 
 Tests: tests/laws/test_operator_rows.py and tests/base/options/test_condition_text.py.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,6 +43,11 @@ class ColumnTypes:
 class Operator:
     """An operator of a condition. No attribute has a default, so that a new operator answers every question."""
 
+    ALL: ClassVar[tuple[Operator, ...]]
+    BY_SYMBOL: ClassVar[Mapping[str, Operator]]
+    BY_FUNCTION: ClassVar[Mapping[str, Operator]]  # of Arrow
+    MIRRORED: ClassVar[Mapping[str, str]]  # functions with swapped sides, as < for >
+
     symbol: str  # in tuples and text
     aliases: tuple[str, ...]  # other symbols of the same meaning
     function: str  # of `pyarrow.compute`, as DuckDB and Ray pass it; the symbol where pyarrow has none
@@ -65,7 +70,7 @@ class Operator:
 
     def mirror(self) -> Operator | None:
         """Return the operator that means the same with column and value exchanged, as > for <; None if none does."""
-        return None if self.mirrored is None else BY_SYMBOL[self.mirrored]
+        return None if self.mirrored is None else Operator.BY_SYMBOL[self.mirrored]
 
 
 _OTHER_OPERATOR = "compare it by ==, in or another operator"
@@ -141,7 +146,7 @@ def _comparison(
     )
 
 
-OPERATORS = (
+Operator.ALL = (
     _comparison(
         "==", aliases=("=",), function="equal", mirrored="==", for_missing="is null", polars="Eq", daft="equal"
     ),
@@ -273,14 +278,12 @@ OPERATORS = (
         daft="not_null",
     ),
 )
-BY_SYMBOL: Mapping[str, Operator] = {
-    symbol: operator for operator in OPERATORS for symbol in (operator.symbol, *operator.aliases)
-}
-BY_FUNCTION: Mapping[str, Operator] = {
-    operator.function: operator for operator in OPERATORS if operator.negates is None
-}
+Operator.BY_SYMBOL = {symbol: operator for operator in Operator.ALL for symbol in (operator.symbol, *operator.aliases)}
+Operator.BY_FUNCTION = {operator.function: operator for operator in Operator.ALL if operator.negates is None}
 # Functions that compare a column with one value, by the function with both exchanged.
-MIRRORED: Mapping[str, str] = {
-    operator.function: BY_SYMBOL[operator.mirrored].function for operator in OPERATORS if operator.mirrored is not None
+Operator.MIRRORED = {
+    operator.function: Operator.BY_SYMBOL[operator.mirrored].function
+    for operator in Operator.ALL
+    if operator.mirrored is not None
 }
-NAMES = ", ".join(operator.symbol for operator in OPERATORS)  # for messages
+NAMES = ", ".join(operator.symbol for operator in Operator.ALL)  # for messages

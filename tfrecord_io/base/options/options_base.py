@@ -45,6 +45,8 @@ def check_integer(name: str, value: Any, least: int, most: int | None = None, *,
 class StorageOptions:
     """How paths are accessed: the keyword `storage_options` of a call, or its `filesystem`."""
 
+    DEFAULT: ClassVar[StorageOptions]
+
     storage_options: Mapping[str, Any] | None = None
     filesystem: Any = None
     of_both: bool = False  # of a source and a target, of which one may be local: options are for the other
@@ -60,7 +62,7 @@ class StorageOptions:
         return self.storage_options if self.filesystem is None else self.filesystem
 
 
-DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
+StorageOptions.DEFAULT = StorageOptions()  # local paths, and URLs without options
 
 
 def separate_filesystem(keywords: Mapping[str, Any]) -> dict[str, Any]:

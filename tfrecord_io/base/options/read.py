@@ -18,9 +18,6 @@ from tfrecord_io.base.options.on_damage import (
     Inspect,
     OnDamage,
     by_number,
-    checked_on_error,
-    on_damage,
-    receive_in_reader,
     reports_all,
     takes_all,
     without_report,
@@ -46,7 +43,7 @@ class FrameOptions(RecordOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "on_error", checked_on_error(self.on_error, type(self).takes))
+        object.__setattr__(self, "on_error", OnDamage.checked(self.on_error, type(self).takes))
         if self.split is not None:
             from tfrecord_io.base.options.split_slices import parse_split
 
@@ -58,9 +55,9 @@ class FrameOptions(RecordOptions):
     @property
     def damage(self) -> OnDamage:
         """The treatment of damaged data."""
-        return on_damage(self.on_error)
+        return OnDamage.of(self.on_error)
 
-    def with_report(self, receive: Callable[[Any], object] = receive_in_reader) -> Self:
+    def with_report(self, receive: Callable[[Any], object] = Collect.receive_in_reader) -> Self:
         """A copy for a call that has a report, in which `receive` puts the regions that are left out, if it is to."""
         return self.changed(on_error=Collect(receive)) if self.damage.hands_over else self
 

@@ -12,7 +12,8 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, get_args
 
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.base.display import printable
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.typing import RecordTypeName
 
 _WELL_KNOWN = ("any", "descriptor", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from tfrecord_io.base.options.condition import Condition
@@ -15,6 +15,8 @@ _OF_ROWS = ("offset", "filters", "limit")  # in the order in which a read applie
 class Selection:
     """The columns and rows that a read selects."""
 
+    ALL: ClassVar[Selection]  # of all columns and rows
+
     columns: tuple[str, ...] | None = None  # names, globs and !names
     filters: Condition | None = None
     offset: int = 0  # counts the records before the filter
@@ -24,7 +26,7 @@ class Selection:
     def choices(self) -> dict[str, Any]:
         """The fields by which something is left out."""
         names = ("columns", *_OF_ROWS)
-        return {name: value for name in names if (value := getattr(self, name)) != getattr(ALL, name)}
+        return {name: value for name in names if (value := getattr(self, name)) != getattr(Selection.ALL, name)}
 
     @property
     def is_range(self) -> bool:
@@ -39,4 +41,4 @@ class Selection:
         return Selection(**first, **second) if in_order and not first.keys() & second.keys() else None
 
 
-ALL = Selection()  # of all columns and rows
+Selection.ALL = Selection()

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
+from tfrecord_io.base.display import for_cli
 from tfrecord_io.base.options.options_base import RecordOptions, check_choice, check_mode
 from tfrecord_io.base.options.record_types import MessageType, checked_record_type, takes_payloads
-from tfrecord_io.errors import for_cli
 from tfrecord_io.typing import Float64, IndexLike, RecordTypeLike, SchemaLike, WriteMode
 
 ADDING = ("append", "overwrite_partitions")

@@ -63,7 +63,7 @@ T field(nb::handle object, const char* name) {
   return nb::cast<T>(object.attr(name));
 }
 
-// The fields of Fault (bytes/engine/contract.py) by name, or None.
+// The fields of Fault (bytes/engine/faults.py) by name, or None.
 nb::object fault_fields(const Fault& fault) {
   if (!fault) return nb::none();
   nb::dict fields;
@@ -235,7 +235,7 @@ nb::object lengths_of(const Decoder& decoder, size_t begin) {
   return vector_to_array(std::vector<uint32_t>(first, decoder.lengths.end()));
 }
 
-// `columns`: those of `Plan` (bytes/engine/contract.py).
+// `columns`: those of `Plan` (bytes/engine/faults.py).
 void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text, int record_type, bool check_crc,
                   int64_t max_record_bytes, int64_t max_features, int64_t max_expansion, bool names_in_both,
                   bool splits, bool keeps_lengths, bool typed_empties) {

@@ -85,7 +85,7 @@ class Decoder {
   int64_t rows = 0;
   int64_t value_bytes = 0;
   std::vector<uint32_t> lengths;  // payload bytes of each row, if the plan keeps them
-  int64_t seen = 0;               // this and the next two: see RecordCounts in bytes/engine/contract.py
+  int64_t seen = 0;               // this and the next two: see RecordCounts in bytes/engine/faults.py
   int64_t foreign = 0;
   int64_t nested = 0;
   RecordType record_type;

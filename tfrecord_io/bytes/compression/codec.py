@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, Protocol
 
-from tfrecord_io.errors import needs
+from tfrecord_io.base import needs
 
 CERTAIN_BYTES = 512 << 10  # the least of `Codec.certain_bytes`: deflate stores up to 64 KiB at a time, zstd 128 KiB
 

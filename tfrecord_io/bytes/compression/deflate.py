@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes.compression.block_compressor import BlockCompressor, Trailer
 from tfrecord_io.bytes.compression.codec import Codec, Compressor, Damage
-from tfrecord_io.bytes.format.framing import is_record_header
+from tfrecord_io.bytes.format.framing import FrameHeader
 
 try:
     from isal import isal_zlib
@@ -329,7 +329,7 @@ class Zlib(DeflateCodec):
                 data += member.decompress(b"", 1)
         except Damage:
             return False
-        if head[0] != _LARGEST_WINDOW and not is_record_header(data):
+        if head[0] != _LARGEST_WINDOW and not FrameHeader(data).is_intact:
             return member.eof and not data
         return member.eof or head[4:8].count(0) < 3
 

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from tfrecord_io.base import MIB
+from tfrecord_io.base import MIB, ON_ERROR, ON_ERROR_CLI, hide_secrets
 from tfrecord_io.bytes.compression.codec import Codec, Damage, Decompressor
-from tfrecord_io.errors import ON_ERROR, ON_ERROR_CLI, CompressionError, ReplacedError, hide_secrets
+from tfrecord_io.errors import CompressionError, ReplacedError
 
 _CHUNK = 256 << 10  # compressed bytes per read
 _STEP = 256 << 10  # decompressed bytes at a time: they stay in the processor's cache until copied

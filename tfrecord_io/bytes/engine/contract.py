@@ -8,53 +8,22 @@ engine (protobuf, in tests/support/reference_engine), which lacks what may be No
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from tfrecord_io.base import MAX_RECORD_BYTES as MAX_RECORD_BYTES
+from tfrecord_io.base import MAX_RECORD_BYTES
+from tfrecord_io.bytes.engine.faults import Fault as Fault
+from tfrecord_io.bytes.engine.faults import FaultCode as FaultCode
+from tfrecord_io.bytes.engine.faults import Plan as Plan
+from tfrecord_io.bytes.engine.faults import PlanColumn as PlanColumn
+from tfrecord_io.bytes.engine.faults import RecordCounts as RecordCounts
 from tfrecord_io.bytes.format.dtypes import Array as Array
-from tfrecord_io.bytes.format.feature_types import EMBEDDED_FIELD as EMBEDDED_FIELD
-from tfrecord_io.bytes.format.feature_types import Kind, Layout, RecordType, Text
-
-
-class FaultCode(IntEnum):
-    """The kind of a fault. Below 16: framing; 16 to 31: wire format; from 32 on: values against the plan."""
-
-    TRUNCATED_HEADER = 1
-    TRUNCATED_PAYLOAD = 2
-    TRUNCATED_FOOTER = 3
-    LENGTH_CRC = 4  # expected = computed CRC, got = stored CRC
-    PAYLOAD_CRC = 5  # the same; `byte` = length of the payload
-    LENGTH_TOO_LARGE = 6  # expected = limit, got = length; the length's CRC is right
-
-    VARINT_TRUNCATED = 16
-    VARINT_TOO_LONG = 17
-    LENGTH_PAST_END = 18  # expected = bytes left, got = length
-    BAD_WIRE_TYPE = 19  # got = wire type
-    FIELD_ZERO = 20
-    GROUP_END_UNEXPECTED = 21
-    GROUP_UNCLOSED = 22
-    GROUP_TOO_DEEP = 23
-    KEY_NOT_UTF8 = 24
-    PACKED_FLOAT_SIZE = 25  # got = length of the packed run
-    FIXED_TRUNCATED = 26
-    TAG_TOO_LONG = 27
-
-    WIRE = 31  # of the tests' reference engine: protobuf refuses without a reason
-
-    KIND = 32  # expected, got = Kind
-    VALUE_COUNT = 33  # `got` values for a scalar column
-    NOT_TEXT = 34  # bytes that are not text for a STRICT column
-    NOT_UTF8 = 35  # bytes that are not UTF-8 for a UTF8 column
-    UNKNOWN_FEATURE = 36  # a feature that the plan does not name
-    MISSING_FEATURE = 37  # a required feature is absent or has no values
-    TOO_MANY_FEATURES = 38  # expected = limit
-    NAME_IN_BOTH = 39  # one name in the context and in the feature lists
+from tfrecord_io.bytes.format.feature_types import Kind, Layout
 
 
 class Checks(IntEnum):
@@ -68,18 +37,6 @@ class Checks(IntEnum):
     def from_check_crc(cls, check_crc: bool, *, payloads: bool = False) -> Checks:
         """The checksums that a call with `check_crc` compares, as far as it reads payloads."""
         return cls.NONE if not check_crc else cls.ALL if payloads else cls.LENGTHS
-
-
-class Fault(NamedTuple):
-    """A problem with its record and byte; numbers are relative to the start of the call's data."""
-
-    code: FaultCode
-    record: int  # index among the records of this call
-    offset: int  # first byte of the record's header, in this call's data
-    byte: int = -1  # byte inside the payload, −1 if unknown
-    feature: str | None = None
-    expected: int = 0
-    got: int = 0
 
 
 class Frames(NamedTuple):
@@ -127,47 +84,6 @@ class MessageFields(NamedTuple):
 
     fields: Sequence[FieldValues]
     unknown: dict[int, int]  # by number
-
-
-class PlanColumn(NamedTuple):
-    """One column for a decoder to fill, and the checks of its values.
-
-    A column of ``layout`` NULL has no value in any row: values in a record are a KIND fault.
-    """
-
-    name: str
-    kind: Kind = Kind.NONE  # NONE: that of the first value; if all lists are empty, that of the first list
-    layout: Layout = Layout.ANY
-    text: Text = Text.TRACK
-    required: bool = False
-    steps: bool = False  # a feature list; kind, layout and text are those of its steps
-    splits: bool = False  # values of other kinds are not a fault, and make `ColumnBuffers.others`
-
-
-class Plan(NamedTuple):
-    """A schema compiled for a decoder.
-
-    ``unknown`` applies to features outside ``columns`` and ``ignored``: "skip" leaves them out; where ``select(name)``
-    is true, "discover" makes them columns of layout ANY and "fault" makes them a fault, else they are left out. A
-    feature that is left out is skipped by its length: its values are not parsed.
-    """
-
-    columns: tuple[PlanColumn, ...] = ()
-    unknown: str = "discover"
-    select: Callable[[str], bool] | None = None  # None: all
-    ignored: frozenset[str] = frozenset()  # known features that are left out
-    text: Text = Text.TRACK  # of discovered columns
-    record_type: RecordType = RecordType.EXAMPLE
-    check_crc: bool = True  # the checksums of lengths and payloads; False: none
-    max_record_bytes: int = MAX_RECORD_BYTES
-    max_features: int = 100_000
-    max_expansion: int | None = None  # see `Decoder.feed`; None: no limit
-    stop_at_embedded: bool = False  # see `Decoder.feed`
-    splits: bool = False  # of discovered columns: see `PlanColumn`
-    keep_lengths: bool = False  # see `Decoder.lengths`: 4 bytes a row, which cost 3 % of the time of small records
-    # An empty list of another kind than its column's is a KIND fault, as in TensorFlow's parsers; else it has no kind.
-    typed_empties: bool = False
-    names_in_both: bool = False  # whether the context and the feature lists may have a discovered name in common
 
 
 @dataclass(slots=True)
@@ -226,28 +142,11 @@ class Progress(NamedTuple):
     full: bool = False  # stopped because the rows held take as much memory as `Plan.max_expansion` allows
 
 
-@dataclass(frozen=True, slots=True)
-class RecordCounts:
-    """Numbers of records that tell whether these are Examples."""
-
-    seen: int = 0  # records with a feature or an unknown field
-    foreign: int = 0  # those of `seen` that are probably another message: with unknown fields but no feature, or nested
-    # Those of `foreign` in which no feature has a value and each name is itself a serialized map entry:
-    # ExampleListWithContext.
-    nested: int = 0
-
-    def __add__(self, other: RecordCounts) -> RecordCounts:
-        return RecordCounts(self.seen + other.seen, self.foreign + other.foreign, self.nested + other.nested)
-
-    def __sub__(self, other: RecordCounts) -> RecordCounts:
-        return RecordCounts(self.seen - other.seen, self.foreign - other.foreign, self.nested - other.nested)
-
-
 FeatureName = tuple[str, bool]
 """A name, and whether it is that of a feature list: the two maps of a SequenceExample have separate names."""
 
 
-PAGE = 4096  # of memory and files; the kernel's FileWindows have the same
+PAGE = 4096  # bytes, of memory and files; the kernel's FileWindows have the same
 
 
 class FileView(NamedTuple):
@@ -332,8 +231,9 @@ class Decoder(Protocol):
     def take_columns(self) -> Mapping[str, ColumnBuffers]:
         """Return the rows as columns, in the plan's order and then in that of discovery, and reset the decoder.
 
-        Where the context and the feature lists have the same name, it is that of the context feature; with `LIST_MARK`
-        it is that of the feature list. The columns may be made only when they are asked for: `FeatureColumns`.
+        Where the context and the feature lists have the same name, it is that of the context feature; with the
+        `LIST_MARK` of `FeatureColumns` it is that of the feature list. The columns may be made only when they are asked
+        for: `FeatureColumns`.
         """
 
     # A batch that several threads decode parts of: each part has a decoder with the same plan.
@@ -542,9 +442,6 @@ class Engine(Protocol):
         """Memory to reuse for the results of `Encoder.encode`, without new page faults."""
 
 
-LIST_MARK = "\udc80"  # not part of any name: names are UTF-8
-
-
 class Fact(IntEnum):
     """The properties of a column as numbers: fields of `ColumnBuffers`. The kernel has the same order."""
 
@@ -571,11 +468,27 @@ class ColumnNames:
         if len(self.index) < len(self.names):
             context = {name for name, is_list in features if not is_list}
             both = [is_list and name in context for name, is_list in features]
-            self.index = {name + LIST_MARK * both[at]: at for at, name in enumerate(self.names)}
+            self.index = {name + FeatureColumns.LIST_MARK * both[at]: at for at, name in enumerate(self.names)}
 
 
 class FeatureColumns(Mapping[str, ColumnBuffers]):
     """Decoded columns by feature, in an engine, to take one by one or as Arrow arrays."""
+
+    LIST_MARK: ClassVar = "\udc80"  # not part of any name: names are UTF-8
+
+    @staticmethod
+    def facts_of(columns: Mapping[str, ColumnBuffers]) -> Array:
+        """The facts of columns by feature: int64, a row for each column and a column for each `Fact`."""
+        if isinstance(columns, FeatureColumns):
+            return columns.facts()
+        facts = [
+            (
+                *(c.kind, c.layout, c.text, c.rows, c.null_count, c.first_row, c.list_row, c.binary_row),
+                *(c.is_list, c.has_others, c.value_row),
+            )
+            for c in columns.values()
+        ]
+        return np.array(facts, np.int64).reshape(-1, len(Fact))
 
     @abstractmethod
     def facts(self) -> Array:
@@ -594,17 +507,3 @@ class FeatureColumns(Mapping[str, ColumnBuffers]):
         data interface, which has all of them as its children and is freed as a whole. Else it is 0, and the addresses
         are those of the array of each column; 0 where the column is absent or its rows are not plainly of the form.
         """
-
-
-def facts_of(columns: Mapping[str, ColumnBuffers]) -> Array:
-    """The facts of columns by feature: int64, a row for each column and a column for each `Fact`."""
-    if isinstance(columns, FeatureColumns):
-        return columns.facts()
-    facts = [
-        (
-            *(c.kind, c.layout, c.text, c.rows, c.null_count, c.first_row, c.list_row, c.binary_row),
-            *(c.is_list, c.has_others, c.value_row),
-        )
-        for c in columns.values()
-    ]
-    return np.array(facts, np.int64).reshape(-1, len(Fact))

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrecord_io.base import BYTES_PER_CELL, RATIO
+from tfrecord_io.base import Expansion
 from tfrecord_io.bytes.engine.contract import (
     PAGE,
     Array,
@@ -38,7 +38,7 @@ from tfrecord_io.bytes.engine.contract import (
     RecordCounts,
 )
 from tfrecord_io.bytes.format.feature_types import RecordType
-from tfrecord_io.bytes.format.framing import FRAME_BYTES
+from tfrecord_io.bytes.format.framing import FrameHeader
 
 _MOST_BYTES = 2**31 - 1
 _LEAST_BYTES = 1 << 18  # of data that is worth a second step
@@ -249,7 +249,7 @@ class FilteringDecoder:
         limit, columns = self._plan.max_expansion, len(self._plan.columns)
         if limit is None or not columns:
             return None
-        return (limit + RATIO * self.value_bytes) // (BYTES_PER_CELL * columns) - self.rows
+        return (limit + Expansion.RATIO * self.value_bytes) // (Expansion.BYTES_PER_CELL * columns) - self.rows
 
     def _step(self, block: Array, at: int, most: int, limit: int, final: bool, *, must_filter: bool) -> _Step:
         """Decode records in one of the ways; at most so many, and up to so many payload bytes of all rows held."""
@@ -373,7 +373,7 @@ class FilteringDecoder:
             again.feed(block, at, max_records=rows)
         size = int(lengths.sum())
         self._count(rows, size, counts=again.counts, lengths=lengths, kept=kept[kept < rows])
-        consumed = size + rows * FRAME_BYTES
+        consumed = size + rows * FrameHeader.FRAME_BYTES
         return _Step(rows, consumed, fault._replace(offset=at + consumed))
 
     def _next_rows(self, rows: int) -> range:

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from tfrecord_io.base import MAX_RECORD_BYTES
 from tfrecord_io.bytes._native import _kernel
 from tfrecord_io.bytes.engine.contract import (
-    MAX_RECORD_BYTES,
     Array,
     ArrowColumns,
     Checks,

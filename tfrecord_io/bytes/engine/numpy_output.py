@@ -13,7 +13,7 @@ import numpy as np
 from tfrecord_io.base import LIMITS, MIB, cpu_count, ordered
 from tfrecord_io.bytes.engine.contract import Array
 from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.bytes.format.dtypes import text_dtype
+from tfrecord_io.bytes.format.dtypes import Dtype
 
 _ROOM_BYTES = 128 * MIB  # of memory that is prepared for several pieces; each time takes about a millisecond
 _OBJECT_PIECE_BYTES = 8 * MIB  # of objects that are made at a time
@@ -23,11 +23,116 @@ _POINTER_BYTES = 8
 # The C API, as NumPy's import_array() gets it.
 NUMPY_API: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
 
-RunArray = tuple[Array, Array]
-"""Rows of numbers: row i is ``values[offsets[i]:offsets[i + 1]]``; contiguous, of one dimension, and int64."""
 
-BytesSlots = tuple[Array, Array, Array | None]
-"""Bytes, int32 or int64 offsets, and valid: as for `text`."""
+class Runs(NamedTuple):
+    """Rows of numbers: row i is ``values[offsets[i]:offsets[i + 1]]``; contiguous, of one dimension, and int64."""
+
+    values: Array
+    offsets: Array
+
+    def views(self, valid: Array | None) -> Array:
+        """An object array: slot i is ``values[offsets[i]:offsets[i + 1]]``, None where `valid` has False."""
+        values, offsets = self
+        rows = np.full(len(offsets) - 1, None, object)
+        offsets = np.ascontiguousarray(offsets, np.int64)
+        place, data, dtype = rows.ctypes.data, values.ctypes.data, values.dtype
+        _kernel().row_views(
+            NUMPY_API,
+            items=place,
+            values=values,
+            dtype=dtype,
+            data=data,
+            item_size=dtype.itemsize,
+            writable=values.flags.writeable,
+            valid=valid,
+            offsets=offsets,
+        )
+        return rows
+
+    def padded(self, length: int, fill: Any) -> Array:
+        """Rows of `length` items: row i is ``values[offsets[i]:offsets[i + 1]]``, and then items of `fill`.
+
+        The offsets are int64; no row has more items.
+        """
+        values, offsets = self
+        rows, inner = len(offsets) - 1, values.shape[1:]
+        shape = (rows, length, *inner)
+        if values.dtype.kind in "OT":
+            out = np.full(shape, fill, values.dtype)
+            starts, lengths = offsets[:-1], np.diff(offsets)
+            Runs.copy(
+                values, starts, lengths=lengths, out=out.reshape(rows * length, *inner), places=np.arange(rows) * length
+            )
+            return out
+        out = np.empty(shape, values.dtype)
+        if out.size:
+            item = np.full((1, *inner), fill, values.dtype)
+            values, offsets = np.ascontiguousarray(values), np.ascontiguousarray(offsets)
+            _kernel().pad_rows(_bytes_of(values), offsets, _bytes_of(item), _bytes_of(out), length)
+        return out
+
+    @staticmethod
+    def copy(values: Array, begins: Array, lengths: Array, out: Array, places: Array) -> None:
+        """Copy runs of items: ``out[places[i]:places[i] + lengths[i]] = values[begins[i]:begins[i] + lengths[i]]``.
+
+        Both arrays have the same dtype and inner shape, and are contiguous; begins, lengths and places are int64. Runs
+        of `out` must not overlap.
+        """
+        inner: Any = np.prod(values.shape[1:], dtype=np.int64)
+        item_size = int(inner) * values.itemsize
+        if values.dtype.kind not in "OT" and item_size and out.size:
+            arguments = (np.ascontiguousarray(numbers, np.int64) for numbers in (begins, lengths, places))
+            begins, lengths, places = arguments
+            values = np.ascontiguousarray(values)
+            _kernel().copy_runs(_bytes_of(values), begins, lengths, item_size, _bytes_of(out), places)
+            return
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        out[np.repeat(places, lengths) + within] = values[np.repeat(begins, lengths) + within]
+
+    @staticmethod
+    def chosen_offsets(arrays: Sequence[Runs], owners: Array | None, rows: Array) -> Array:
+        """The offsets of chosen rows one after the other: ``rows[i]`` of ``arrays[owners[i]]``, or of the only array.
+
+        `owners` and `rows` are int64.
+        """
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        _kernel().chosen_offsets(*_parts(arrays), owners, rows, offsets)
+        return offsets
+
+    @staticmethod
+    def gather(arrays: Sequence[Runs], owners: Array | None, rows: Array, offsets: Array, out: Array) -> None:
+        """Copy chosen rows to where their `chosen_offsets` say."""
+        _kernel().gather_runs(*_parts(arrays), owners, rows, offsets, _bytes_of(out))
+
+
+class BytesSlots(NamedTuple):
+    """Slot i is ``data[offsets[i]:offsets[i + 1]]``; null where `valid` has False."""
+
+    data: Array
+    offsets: Array  # int32 or int64
+    valid: Array | None
+
+    def text(self, *, missing: bool = False) -> Array:
+        """An array of `Dtype.text`: slot i is the UTF-8 of ``data[offsets[i]:offsets[i + 1]]``.
+
+        `offsets` are int32 or int64. Where `valid` has False the slot is None; without `valid`, the dtype has None
+        only if `missing`.
+        """
+        data, offsets, valid = self
+        dtype = Dtype.text(missing=missing or valid is not None)
+        items = np.empty(len(offsets) - 1, dtype)
+        if len(items):
+            _kernel().fill_text(NUMPY_API, items.dtype, items.ctypes.data, valid, offsets, data)
+        return items
+
+    @staticmethod
+    def objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
+        """An array of ``bytes`` objects of the slots of all parts, None where one is not valid; made by `threads`."""
+        items = np.empty(sum(len(offsets) - 1 for _, offsets, _ in parts), object)
+        pieces = [piece for part in parts for piece in _pieces(*part)]
+        for _ in ordered(_filled_in(items, pieces), min(threads, cpu_count(), len(pieces)), "bytes"):
+            pass
+        return items
 
 
 class NumberColumn(NamedTuple):
@@ -37,100 +142,28 @@ class NumberColumn(NamedTuple):
     values: Array  # a null becomes 0; may be the memory of the only batch
     missing: Array | None  # True where there is a null; None only if there are none
 
+    @staticmethod
+    def join(batches: Sequence[Any], columns: Sequence[NumberColumn], threads: int = 1) -> None:
+        """Fill arrays with columns of ``pyarrow.RecordBatch``es: integers and floats of the array's dtype."""
+        arrays = [batch.__arrow_c_array__()[1] for batch in batches]
+        joined = [
+            (c.number, c.values.itemsize, _address(c.values), _address(c.missing)) for c in columns
+        ]  # JoinedNumbers
+        fields = np.array(joined, np.int64).reshape(-1, 4)
+        sizes = np.cumsum([column.values.nbytes for column in columns])
+        count = min(threads, cpu_count(), len(columns)) if len(columns) and sizes[-1] >= LIMITS.joined_bytes else 1
+        ends = np.searchsorted(sizes, sizes[-1] * np.arange(1, count) // count).tolist() if count > 1 else []
+        calls = (partial(_kernel().join_numbers, arrays, part) for part in np.split(fields, ends))
+        for _ in ordered(calls, count, "numbers"):
+            pass
+
 
 _kernel = cache(partial(import_module, "tfrecord_io.bytes._native._kernel"))
 
 
-def text(data: Array, offsets: Array, valid: Array | None, *, missing: bool = False) -> Array:
-    """An array of `text_dtype`: slot i is the UTF-8 of ``data[offsets[i]:offsets[i + 1]]``.
-
-    `offsets` are int32 or int64. Where `valid` has False the slot is None; without `valid`, the dtype has None only if
-    `missing`.
-    """
-    dtype = text_dtype(missing=missing or valid is not None)
-    items = np.empty(len(offsets) - 1, dtype)
-    if len(items):
-        _kernel().fill_text(NUMPY_API, items.dtype, items.ctypes.data, valid, offsets, data)
-    return items
-
-
-def row_views(values: Array, offsets: Array, valid: Array | None) -> Array:
-    """An object array: slot i is ``values[offsets[i]:offsets[i + 1]]``, None where `valid` has False."""
-    rows = np.full(len(offsets) - 1, None, object)
-    offsets = np.ascontiguousarray(offsets, np.int64)
-    place, data, dtype = rows.ctypes.data, values.ctypes.data, values.dtype
-    _kernel().row_views(
-        NUMPY_API,
-        items=place,
-        values=values,
-        dtype=dtype,
-        data=data,
-        item_size=dtype.itemsize,
-        writable=values.flags.writeable,
-        valid=valid,
-        offsets=offsets,
-    )
-    return rows
-
-
-def copy_runs(values: Array, begins: Array, lengths: Array, out: Array, places: Array) -> None:
-    """Copy runs of items: ``out[places[i]:places[i] + lengths[i]] = values[begins[i]:begins[i] + lengths[i]]``.
-
-    Both arrays have the same dtype and inner shape, and are contiguous; begins, lengths and places are int64. Runs of
-    `out` must not overlap.
-    """
-    inner: Any = np.prod(values.shape[1:], dtype=np.int64)
-    item_size = int(inner) * values.itemsize
-    if values.dtype.kind not in "OT" and item_size and out.size:
-        arguments = (np.ascontiguousarray(numbers, np.int64) for numbers in (begins, lengths, places))
-        begins, lengths, places = arguments
-        values = np.ascontiguousarray(values)
-        _kernel().copy_runs(_bytes_of(values), begins, lengths, item_size, _bytes_of(out), places)
-        return
-    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    out[np.repeat(places, lengths) + within] = values[np.repeat(begins, lengths) + within]
-
-
-def chosen_offsets(arrays: Sequence[RunArray], owners: Array | None, rows: Array) -> Array:
-    """The offsets of chosen rows one after the other: of ``rows[i]`` in ``arrays[owners[i]]``, or in the only array.
-
-    `owners` and `rows` are int64.
-    """
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    _kernel().chosen_offsets(*_parts(arrays), owners, rows, offsets)
-    return offsets
-
-
-def gather_runs(arrays: Sequence[RunArray], owners: Array | None, rows: Array, offsets: Array, out: Array) -> None:
-    """Copy chosen rows to where their `chosen_offsets` say."""
-    _kernel().gather_runs(*_parts(arrays), owners, rows, offsets, _bytes_of(out))
-
-
-def _parts(arrays: Sequence[RunArray]) -> tuple[list[Array], list[Array], int]:
+def _parts(arrays: Sequence[Runs]) -> tuple[list[Array], list[Array], int]:
     """The arguments of the kernel: the values and offsets of all, and the size of an item."""
     return [_bytes_of(values) for values, _ in arrays], [offsets for _, offsets in arrays], arrays[0][0].itemsize
-
-
-def padded_rows(values: Array, offsets: Array, length: int, fill: Any) -> Array:
-    """Rows of `length` items: row i is ``values[offsets[i]:offsets[i + 1]]``, and then items of `fill`.
-
-    The offsets are int64; no row has more items.
-    """
-    rows, inner = len(offsets) - 1, values.shape[1:]
-    shape = (rows, length, *inner)
-    if values.dtype.kind in "OT":
-        out = np.full(shape, fill, values.dtype)
-        starts, lengths = offsets[:-1], np.diff(offsets)
-        copy_runs(
-            values, starts, lengths=lengths, out=out.reshape(rows * length, *inner), places=np.arange(rows) * length
-        )
-        return out
-    out = np.empty(shape, values.dtype)
-    if out.size:
-        item = np.full((1, *inner), fill, values.dtype)
-        values, offsets = np.ascontiguousarray(values), np.ascontiguousarray(offsets)
-        _kernel().pad_rows(_bytes_of(values), offsets, _bytes_of(item), _bytes_of(out), length)
-    return out
 
 
 def _bytes_of(array: Array) -> Array:
@@ -152,37 +185,15 @@ def first_fit(lengths: Array, capacity: Array, bins: int) -> tuple[Array, list[i
     return bin_of_row, _kernel().first_fit(lengths, capacity, bins, bin_of_row)
 
 
-def join_numbers(batches: Sequence[Any], columns: Sequence[NumberColumn], threads: int = 1) -> None:
-    """Fill arrays with columns of ``pyarrow.RecordBatch``es: integers and floats of the array's dtype."""
-    arrays = [batch.__arrow_c_array__()[1] for batch in batches]
-    joined = [(c.number, c.values.itemsize, _address(c.values), _address(c.missing)) for c in columns]  # JoinedNumbers
-    fields = np.array(joined, np.int64).reshape(-1, 4)
-    sizes = np.cumsum([column.values.nbytes for column in columns])
-    count = min(threads, cpu_count(), len(columns)) if len(columns) and sizes[-1] >= LIMITS.joined_bytes else 1
-    ends = np.searchsorted(sizes, sizes[-1] * np.arange(1, count) // count).tolist() if count > 1 else []
-    calls = (partial(_kernel().join_numbers, arrays, part) for part in np.split(fields, ends))
-    for _ in ordered(calls, count, "numbers"):
-        pass
-
-
 def _address(array: Array | None) -> int:
     return 0 if array is None else array.__array_interface__["data"][0]
-
-
-def bytes_objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
-    """An array of ``bytes`` objects of the slots of all parts, None where one is not valid; made by `threads`."""
-    items = np.empty(sum(len(offsets) - 1 for _, offsets, _ in parts), object)
-    pieces = [piece for part in parts for piece in _pieces(*part)]
-    for _ in ordered(_filled_in(items, pieces), min(threads, cpu_count(), len(pieces)), "bytes"):
-        pass
-    return items
 
 
 def _filled_in(items: Array, pieces: Sequence[BytesSlots]) -> Iterator[Callable[[], None]]:
     """Make the objects, which needs the GIL; the calls, which do not, copy their bytes."""
     kernel, at, room = _kernel(), items.ctypes.data, _Room(sum(map(_heap_bytes, pieces)))
     for data, offsets, valid in pieces:
-        room.prepare(_heap_bytes((data, offsets, valid)))
+        room.prepare(_heap_bytes(BytesSlots(data, offsets, valid)))
         kernel.make_bytes(at, valid, offsets, data)
         yield partial(kernel.fill_bytes, at, valid, offsets, data)
         at += _POINTER_BYTES * (len(offsets) - 1)
@@ -217,7 +228,7 @@ def _pieces(data: Array, offsets: Array, valid: Array | None) -> Iterator[BytesS
     offsets = np.ascontiguousarray(offsets, np.int64)
     cuts = np.searchsorted(offsets, np.arange(offsets[0] + _OBJECT_PIECE_BYTES, offsets[-1], _OBJECT_PIECE_BYTES))
     for begin, end in pairwise([0, *cuts.tolist(), len(offsets) - 1]):
-        yield data, offsets[begin : end + 1], None if valid is None else valid[begin:end]
+        yield BytesSlots(data, offsets[begin : end + 1], None if valid is None else valid[begin:end])
 
 
 class GatheredValues(NamedTuple):
@@ -229,21 +240,21 @@ class GatheredValues(NamedTuple):
     values: Array  # uint8: the memory of all
     value_offsets: Array | None  # int32, of bytes
 
+    @staticmethod
+    def of_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool | None:
+        """The values of an array of objects, if all have one type; False if Python has to look at each cell.
 
-def gather_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool | None:
-    """The values of an array of objects, if all have one type; False if Python has to look at each cell.
+        None: the values, at any depth of lists and dicts, are exactly None, bool, int and float, and either str or
+        bytes. True: they are others, but no cell is, or holds, a masked array, and no cell is one of the values that
+        only tensors hold. A cell that is None, or NaN where `nan_is_missing`, is missing; a NaN inside an array or a
+        list is a value. The tests' reference engine leaves all to Python.
 
-    None: the values, at any depth of lists and dicts, are exactly None, bool, int and float, and either str or bytes.
-    True: they are others, but no cell is, or holds, a masked array, and no cell is one of the values that only tensors
-    hold. A cell that is None, or NaN where `nan_is_missing`, is missing; a NaN inside an array or a list is a value.
-    The tests' reference engine leaves all to Python.
-
-    >>> import numpy as np
-    >>> gather_objects(np.array([b"ab", None, b""], object), False).value_offsets
-    array([0, 2, 2, 2], dtype=int32)
-    """
-    if get_engine().name != "native":
-        return False
-    place = cells.__array_interface__["data"][0]
-    gathered = _kernel().gather_objects(NUMPY_API, place, cells.strides[0], len(cells), nan_is_missing)
-    return GatheredValues(*gathered) if isinstance(gathered, tuple) else gathered
+        >>> import numpy as np
+        >>> GatheredValues.of_objects(np.array([b"ab", None, b""], object), False).value_offsets
+        array([0, 2, 2, 2], dtype=int32)
+        """
+        if get_engine().name != "native":
+            return False
+        place = cells.__array_interface__["data"][0]
+        gathered = _kernel().gather_objects(NUMPY_API, place, cells.strides[0], len(cells), nan_is_missing)
+        return GatheredValues(*gathered) if isinstance(gathered, tuple) else gathered

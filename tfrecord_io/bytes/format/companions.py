@@ -15,24 +15,9 @@ from typing import NamedTuple
 
 from tfrecord_io.errors import SchemaError
 
-SHAPE_SOURCE_KEY = b"tfrecord_io.shape_source"  # field metadata
+SHAPE_SOURCE_KEY = b"tfrecord_io.shape_source"  # of the metadata of a field
 Axis = str | int | None
 """A dimension: the feature with its size, the size itself, or None where it follows from the number of values."""
-
-
-def companions(feature: str) -> tuple[str, str]:
-    """Names of the shape and the dtype companion of a raw feature."""
-    return f"{feature}/shape", f"{feature}/dtype"
-
-
-def feature_of_companion(name: str) -> str | None:
-    """The feature with the companion `name`, None if that has not the form of a companion.
-
-    >>> feature_of_companion("x/shape")
-    'x'
-    """
-    feature, slash, last = name.rpartition("/")
-    return feature if slash and last in ("shape", "dtype") else None
 
 
 class ShapeSource(NamedTuple):
@@ -106,12 +91,27 @@ class ShapeSource(NamedTuple):
         """The source of a column whose type is decided."""
         return self._replace(is_open=False, encoding=encoding, is_number=is_number, in_context=in_context)
 
+    @staticmethod
+    def companions(feature: str) -> tuple[str, str]:
+        """Names of the shape and the dtype companion of a raw feature."""
+        return f"{feature}/shape", f"{feature}/dtype"
 
-def stated_by(feature: str, metadata: Mapping[bytes, bytes] | None) -> tuple[str, ...]:
-    """The features that state shape and dtype of the arrays in `feature`: its companions, or those of its source.
+    @staticmethod
+    def of_companion(name: str) -> str | None:
+        """The feature with the companion `name`, None if that has not the form of a companion.
 
-    >>> stated_by("x", None)
-    ('x/shape', 'x/dtype')
-    """
-    source = ShapeSource.from_metadata(metadata, feature)
-    return companions(feature) if source is None else source.features
+        >>> ShapeSource.of_companion("x/shape")
+        'x'
+        """
+        feature, slash, last = name.rpartition("/")
+        return feature if slash and last in ("shape", "dtype") else None
+
+    @staticmethod
+    def stated_by(feature: str, metadata: Mapping[bytes, bytes] | None) -> tuple[str, ...]:
+        """The features that state shape and dtype of the arrays in `feature`: its companions, or those of its source.
+
+        >>> ShapeSource.stated_by("x", None)
+        ('x/shape', 'x/dtype')
+        """
+        source = ShapeSource.from_metadata(metadata, feature)
+        return ShapeSource.companions(feature) if source is None else source.features

@@ -1,7 +1,7 @@
 """The closed table of dtypes of tensors: a row answers all questions about its values.
 
 Arrow has no complex, no dtypes of ml_dtypes and no fixed-width text: another type holds such values, and the field's
-metadata (`DTYPE_KEY`) has the name of the dtype. A name that is not in the table is refused, never evaluated.
+metadata (`Dtype.KEY`) has the name of the dtype. A name that is not in the table is refused, never evaluated.
 
 The dtypes beyond NumPy's are those of ml_dtypes (https://github.com/jax-ml/ml_dtypes), which TensorFlow and JAX use,
 too. Their integers of four bits take a byte each, of which the upper four bits are ignored.
@@ -13,17 +13,16 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base import needs, printable
 from tfrecord_io.bytes.format.feature_types import Kind
-from tfrecord_io.errors import SchemaError, needs, printable
+from tfrecord_io.errors import SchemaError
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-DTYPE_KEY = b"tfrecord_io.dtype"  # metadata of a field: the dtype's name, where the Arrow type does not determine it
 
 _TEXT = re.compile(r"([SU])([1-9][0-9]{0,8})")
 _TIME = re.compile(r"(datetime64|timedelta64)\[(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
@@ -31,17 +30,6 @@ _ARROW_UNITS = ("s", "ms", "us", "ns")
 _UCS4 = 4  # bytes of a character of NumPy's text
 _OF_LIBRARY = 2  # `isbuiltin` of a dtype that another library added to NumPy
 _MAX_BYTES = 2**31 - 1  # of one value, as of one record
-MAX_AXES = 64  # of an array
-
-
-def text_dtype(*, missing: bool) -> np.dtype[Any]:
-    """Make a StringDType of NumPy, for the memory of one array; with `missing`, its values may be None."""
-    return np.dtypes.StringDType(na_object=None) if missing else np.dtypes.StringDType()
-
-
-def is_text_dtype(dtype: np.dtype[Any]) -> bool:
-    """True if `dtype` is a `text_dtype`."""
-    return dtype.kind == "T"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +88,12 @@ class Dtype:
         An error about raw bytes of an unknown dtype names it as one that they may have.
     """
 
+    KEY: ClassVar = b"tfrecord_io.dtype"  # metadata of a field: the name, where the Arrow type does not determine it
+    MAX_AXES: ClassVar = 64  # of an array
+    STRING: ClassVar = "string"  # what callers declare bytes and text as
+    TABLE: ClassVar[dict[str, Dtype]]  # by name; those of one width; text and times are made by their names
+    SUPPORTED: ClassVar[str]  # for messages
+
     name: str
     library: str
     itemsize: int
@@ -130,20 +124,6 @@ class Dtype:
                 raise ImportError(f"{self.library} {module.__version__} has no {self.name}", name=self.library)
         return np.dtype(getattr(module, self.name))
 
-    @staticmethod
-    def find_extension(dtype: Any) -> Dtype | None:
-        """Find the row of a dtype of ml_dtypes, of an array of any library; None for others.
-
-        NumPy says kind "V" for most of them and "f" for one, so kinds do not tell them apart.
-
-        >>> Dtype.find_extension(np.dtype("float32")), Dtype.find_extension("torch.bfloat16").wide
-        (None, dtype('float32'))
-        """
-        if isinstance(dtype, np.dtype) and dtype.isbuiltin != _OF_LIBRARY:
-            return None
-        row = DTYPES.get(str(dtype).rpartition(".")[2])
-        return row if row is not None and row.is_extension else None
-
     @property
     def is_extension(self) -> bool:
         """True if NumPy has the dtype by another library."""
@@ -165,6 +145,139 @@ class Dtype:
             kept = values.astype(self.wide)
             is_lost = (kept != numbers if self.wide.kind in "iu" else np.isnan(kept) & ~np.isnan(numbers)).reshape(-1)
         return values, int(is_lost.argmax()) if is_lost.any() else -1
+
+    @staticmethod
+    def text(*, missing: bool) -> np.dtype[Any]:
+        """Make a StringDType of NumPy, for the memory of one array; with `missing`, its values may be None."""
+        return np.dtypes.StringDType(na_object=None) if missing else np.dtypes.StringDType()
+
+    @staticmethod
+    def is_text(dtype: np.dtype[Any]) -> bool:
+        """True if `dtype` is a `text`."""
+        return dtype.kind == "T"
+
+    @staticmethod
+    def in_table(name: str) -> Dtype | None:
+        """The row of a dtype, also if its library is not installed; None if the table has no such name."""
+        if (row := Dtype.TABLE.get(name)) is not None:
+            return row
+        if text := _TEXT.fullmatch(name):
+            size = int(text[2]) * (_UCS4 if text[1] == "U" else 1)
+            return _text(name, size) if size <= _MAX_BYTES else None
+        if time := _TIME.fullmatch(name):
+            return _time(name, "M" if time[1] == "datetime64" else "m", time[2])
+        return None
+
+    @staticmethod
+    def usual_names(itemsize: int) -> tuple[str, ...]:
+        """Guess the dtype of raw values of so many bytes: the names of the usual ones, the most likely first.
+
+        >>> Dtype.usual_names(2), Dtype.usual_names(3)
+        (('uint16', 'int16', 'float16'), ())
+        """
+        return tuple(name for name in _USUAL if Dtype.TABLE[name].itemsize == itemsize)
+
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def of_name(name: str) -> Dtype:
+        """Look up a dtype by its name; ValueError if it is not in the table.
+
+        MissingDependencyError if it is one of ml_dtypes, which is not installed.
+
+        >>> Dtype.of_name("complex64").arrow, Dtype.of_name("complex64").inner
+        (DataType(float), (2,))
+        >>> Dtype.of_name("object")
+        Traceback (most recent call last):
+        ValueError: unsupported dtype 'object': use bool, int8 to int64, ..., S<n>, U<n>, datetime64[<unit>] or ...
+        """
+        row = Dtype.in_table(name)
+        if row is None:
+            raise ValueError(f"unsupported dtype '{printable(name, 60)}': use {Dtype.SUPPORTED}")
+        assert row.dtype.itemsize == row.itemsize  # loads the library
+        return row
+
+    @staticmethod
+    def extension_of(dtype: Any) -> Dtype | None:
+        """The row of a dtype of ml_dtypes, of an array of any library; None for others.
+
+        NumPy says kind "V" for most of them and "f" for one, so kinds do not tell them apart.
+
+        >>> Dtype.extension_of(np.dtype("float32")), Dtype.extension_of("torch.bfloat16").wide
+        (None, dtype('float32'))
+        """
+        if isinstance(dtype, np.dtype) and dtype.isbuiltin != _OF_LIBRARY:
+            return None
+        row = Dtype.TABLE.get(str(dtype).rpartition(".")[2])
+        return row if row is not None and row.is_extension else None
+
+    @staticmethod
+    def find(name: str) -> Dtype | None:
+        """Look up a dtype by its name, None if it is not in the table."""
+        try:
+            return Dtype.of_name(name)
+        except ValueError:
+            return None
+
+    @staticmethod
+    def name_of(dtype: Any) -> str:
+        """The table's name of a NumPy dtype, of either byte order.
+
+        ValueError if the dtype is not in the table: objects, records, void, dates without a unit.
+
+        >>> Dtype.name_of(np.dtype(">f4")), Dtype.name_of(np.dtype("U3")), Dtype.name_of(np.dtype("M8[D]"))
+        ('float32', 'U3', 'datetime64[D]')
+        """
+        dtype = np.dtype(dtype)
+        name: str = dtype.str[1:] if dtype.kind in "SU" else dtype.name
+        Dtype.of_name(name)  # raises if it is not in the table
+        return name
+
+    @staticmethod
+    def of_arrow(type_: pa.DataType, metadata: Any = None) -> Dtype:
+        """The element of a tensor column, from the Arrow type of its values and the metadata of its field.
+
+        ValueError if the dtype in the metadata does not fit the type, or a tensor cannot have values of this type.
+        """
+        name = (metadata or {}).get(Dtype.KEY)
+        if name is not None:
+            dtype = Dtype.of_name(name.decode("utf-8", "backslashreplace"))
+            if dtype.arrow != type_:
+                reason = f"the metadata says {dtype.name}, which Arrow holds as {dtype.arrow}, and the type is {type_}"
+                raise ValueError(reason)
+            return dtype
+        if pa.types.is_boolean(type_):
+            return Dtype.of_name("bool")
+        if pa.types.is_timestamp(type_):
+            return Dtype.of_name(f"datetime64[{type_.unit}]")
+        if pa.types.is_duration(type_):
+            return Dtype.of_name(f"timedelta64[{type_.unit}]")
+        if pa.types.is_integer(type_) or pa.types.is_floating(type_):
+            return Dtype.of_name(np.dtype(type_.to_pandas_dtype()).name)
+        raise ValueError(f"a tensor of {type_} has no dtype")
+
+    @staticmethod
+    def declared_name(dtype: Any) -> str:
+        """The name of a dtype of NumPy or TensorFlow, or of its name or scalar type; "string" for bytes and text.
+
+        SchemaError if a tensor cannot have this dtype.
+
+        >>> Dtype.declared_name(np.float32), Dtype.declared_name("half"), Dtype.declared_name(object)
+        ('float32', 'float16', 'string')
+        """
+        if isinstance(dtype, str):
+            name = _SYNONYMS.get(dtype, dtype)
+            if name != Dtype.STRING and Dtype.find(name) is None:
+                raise _dtype_error(f"a tensor cannot have the dtype {name!r}", name)
+            return name
+        if any(
+            dtype is type_ for type_ in (None, int, float, complex)
+        ):  # NumPy and TensorFlow disagree on their widths
+            raise _dtype_error(f"{getattr(dtype, '__name__', dtype)} does not determine a number of bits", dtype)
+        try:
+            declared = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))  # tf.DType
+            return Dtype.STRING if declared.kind in "OSU" else Dtype.name_of(declared)
+        except (TypeError, ValueError):
+            raise _dtype_error(f"a tensor cannot have the dtype {dtype!r}", dtype) from None
 
 
 def _tensor_field(number: int, field: str, unit: str) -> TensorField:
@@ -337,8 +450,8 @@ _ROWS = (  # a new dtype is a row here
     _complex("complex128", pa.float64(), (18, "dcomplex_val", "uint64")),
     _BOOL,
 )
-DTYPES = {row.name: row for row in _ROWS}  # those of one width; text and times are made by their names
-SUPPORTED_DTYPES = (
+Dtype.TABLE = {row.name: row for row in _ROWS}
+Dtype.SUPPORTED = (
     "bool, int8 to int64, uint8 to uint64, float16, float32, float64, "
     f"{', '.join(row.name for row in _ROWS if row.is_extension)}, complex64, complex128, S<n>, U<n>, "
     "datetime64[<unit>] or timedelta64[<unit>]"
@@ -391,122 +504,11 @@ def _time(name: str, kind: str, unit: str) -> Dtype:
     )
 
 
-def row_of_name(name: str) -> Dtype | None:
-    """The row of a dtype, also if its library is not installed; None if the table has no such name."""
-    if (row := DTYPES.get(name)) is not None:
-        return row
-    if text := _TEXT.fullmatch(name):
-        size = int(text[2]) * (_UCS4 if text[1] == "U" else 1)
-        return _text(name, size) if size <= _MAX_BYTES else None
-    if time := _TIME.fullmatch(name):
-        return _time(name, "M" if time[1] == "datetime64" else "m", time[2])
-    return None
-
-
 # Dtypes that raw bytes of an unknown dtype mostly have, the usual one of each width first.
 _USUAL = ("uint8", "uint16", "int16", "float16", "float32", "int32", "float64", "int64")
 
-
-def usual_dtypes(itemsize: int) -> tuple[str, ...]:
-    """Guess the dtype of raw values of so many bytes: the names of the usual ones, the most likely first.
-
-    >>> usual_dtypes(2), usual_dtypes(3)
-    (('uint16', 'int16', 'float16'), ())
-    """
-    return tuple(name for name in _USUAL if DTYPES[name].itemsize == itemsize)
-
-
-@lru_cache(maxsize=256)
-def element(name: str) -> Dtype:
-    """Look up a dtype by its name; ValueError if it is not in the table.
-
-    MissingDependencyError if it is one of ml_dtypes, which is not installed.
-
-    >>> element("complex64").arrow, element("complex64").inner
-    (DataType(float), (2,))
-    >>> element("object")
-    Traceback (most recent call last):
-    ValueError: unsupported dtype 'object': use bool, int8 to int64, ..., S<n>, U<n>, datetime64[<unit>] or ...
-    """
-    row = row_of_name(name)
-    if row is None:
-        raise ValueError(f"unsupported dtype '{printable(name, 60)}': use {SUPPORTED_DTYPES}")
-    assert row.dtype.itemsize == row.itemsize  # loads the library
-    return row
-
-
-def find_element(name: str) -> Dtype | None:
-    """Look up a dtype by its name, None if it is not in the table."""
-    try:
-        return element(name)
-    except ValueError:
-        return None
-
-
-def dtype_name(dtype: Any) -> str:
-    """The table's name of a NumPy dtype, of either byte order.
-
-    ValueError if the dtype is not in the table: objects, records, void, dates without a unit.
-
-    >>> dtype_name(np.dtype(">f4")), dtype_name(np.dtype("U3")), dtype_name(np.dtype("M8[D]"))
-    ('float32', 'U3', 'datetime64[D]')
-    """
-    dtype = np.dtype(dtype)
-    name: str = dtype.str[1:] if dtype.kind in "SU" else dtype.name
-    element(name)  # raises if it is not in the table
-    return name
-
-
-def element_of(type_: pa.DataType, metadata: Any = None) -> Dtype:
-    """The element of a tensor column, from the Arrow type of its values and the metadata of its field.
-
-    ValueError if the dtype in the metadata does not fit the type, or a tensor cannot have values of this type.
-    """
-    name = (metadata or {}).get(DTYPE_KEY)
-    if name is not None:
-        dtype = element(name.decode("utf-8", "backslashreplace"))
-        if dtype.arrow != type_:
-            reason = f"the metadata says {dtype.name}, which Arrow holds as {dtype.arrow}, and the type is {type_}"
-            raise ValueError(reason)
-        return dtype
-    if pa.types.is_boolean(type_):
-        return element("bool")
-    if pa.types.is_timestamp(type_):
-        return element(f"datetime64[{type_.unit}]")
-    if pa.types.is_duration(type_):
-        return element(f"timedelta64[{type_.unit}]")
-    if pa.types.is_integer(type_) or pa.types.is_floating(type_):
-        return element(np.dtype(type_.to_pandas_dtype()).name)
-    raise ValueError(f"a tensor of {type_} has no dtype")
-
-
-# ---- dtypes that callers declare
-
-STRING = "string"
 _SYNONYMS = {"half": "float16", "float": "float32", "double": "float64"}
-_SYNONYMS |= dict.fromkeys(("bytes", "str", "object"), STRING)
-
-
-def declared_name(dtype: Any) -> str:
-    """The name of a dtype of NumPy or TensorFlow, or of its name or scalar type; "string" for bytes and text.
-
-    SchemaError if a tensor cannot have this dtype.
-
-    >>> declared_name(np.float32), declared_name("half"), declared_name(object)
-    ('float32', 'float16', 'string')
-    """
-    if isinstance(dtype, str):
-        name = _SYNONYMS.get(dtype, dtype)
-        if name != STRING and find_element(name) is None:
-            raise _dtype_error(f"a tensor cannot have the dtype {name!r}", name)
-        return name
-    if any(dtype is type_ for type_ in (None, int, float, complex)):  # NumPy and TensorFlow disagree on their widths
-        raise _dtype_error(f"{getattr(dtype, '__name__', dtype)} does not determine a number of bits", dtype)
-    try:
-        declared = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))  # tf.DType
-        return STRING if declared.kind in "OSU" else dtype_name(declared)
-    except (TypeError, ValueError):
-        raise _dtype_error(f"a tensor cannot have the dtype {dtype!r}", dtype) from None
+_SYNONYMS |= dict.fromkeys(("bytes", "str", "object"), Dtype.STRING)
 
 
 def _dtype_error(reason: str, got: object) -> SchemaError:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-EMBEDDED_FIELD = 21574  # number of the unknown field that carries an embedded schema
-
 
 class Kind(IntEnum):
     """The feature type: the oneof of tf.train.Feature, numbered as its fields are (feature.proto)."""
@@ -27,13 +25,20 @@ class Kind(IntEnum):
         """
         return ("no values", "a BytesList", "a FloatList", "an Int64List")[self]
 
+    def hint_for(self, got: Kind, layout: Layout | None) -> tuple[str, str]:
+        """The hint, and that for the command, where a feature of a layout has another type than its column reads."""
+        text = "pass schema= with a type that fits, or exclude the feature with columns="
+        if got is Kind.BYTES and self in (Kind.INT64, Kind.FLOAT) and layout is Layout.LIST:
+            text = f"declare arrays that are stored as bytes with tfr.tensor(dtype, shape), or {text}"
+        return text, "pass --type with a type that fits, or exclude the feature with --columns"
 
-def image_advice(value: object) -> str | None:
-    """How to store an image of Pillow, which no feature type holds; None for other values."""
-    if type(value).__module__.partition(".")[0] != "PIL":
-        return None
-    encoded = "buffer = io.BytesIO(); image.save(buffer, 'PNG'); buffer.getvalue()"
-    return f"store its encoded file: {encoded}; or its pixels: np.asarray(image)"
+    @staticmethod
+    def image_advice(value: object) -> str | None:
+        """How to store an image of Pillow, which no feature type holds; None for other values."""
+        if type(value).__module__.partition(".")[0] != "PIL":
+            return None
+        encoded = "buffer = io.BytesIO(); image.save(buffer, 'PNG'); buffer.getvalue()"
+        return f"store its encoded file: {encoded}; or its pixels: np.asarray(image)"
 
 
 class Layout(IntEnum):
@@ -61,9 +66,7 @@ class RecordType(IntEnum):
     SEQUENCE_EXAMPLE = 2
     DETECT = 3  # Example until a feature list parses, SequenceExample from then on
 
-
-RECORD_TYPES: dict[object, RecordType] = {  # by the value of record_type=; "bytes" records are not parsed
-    None: RecordType.DETECT,
-    "example": RecordType.EXAMPLE,
-    "sequence_example": RecordType.SEQUENCE_EXAMPLE,
-}
+    @staticmethod
+    def by_option() -> dict[object, RecordType]:
+        """The types by the value of ``record_type=``; "bytes" records are not parsed."""
+        return {None: RecordType.DETECT, "example": RecordType.EXAMPLE, "sequence_example": RecordType.SEQUENCE_EXAMPLE}

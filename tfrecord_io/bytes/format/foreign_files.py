@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from tfrecord_io.bytes.format.format_registry import FORMATS, JSON, Format
+from tfrecord_io.bytes.format.format_registry import FORMATS, Format
+
+_JSONL = FORMATS.jsonl
 
 IMAGES = {  # the formats of images that are imported and decoded, by name, with their suffixes
     "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),
@@ -82,7 +84,7 @@ def _signs_of(rows: Iterable[Format]) -> Iterator[tuple[str, Predicate]]:
     return ((row.looks[0], _begins(*row.magic, at=row.magic_at)) for row in rows if row.magic and row.looks)
 
 
-_INEXACT = (JSON.looks[0], "plain text", "UTF-16 text", ZEROS)  # a format of a plugin or another package may be
+_INEXACT = (_JSONL.looks[0], "plain text", "UTF-16 text", ZEROS)  # a format of a plugin or another package may be
 # The first match wins, so exact tests are before inexact ones.
 SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("a PNG image", _begins(b"\x89PNG")),
@@ -129,7 +131,7 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
         _regex(rb"(\xef\xbb\xbf)?\s*<(\?xml|error>|[a-z][\w:.-]*[\s/>])"),
     ),
     (
-        JSON.looks[0],
+        _JSONL.looks[0],
         lambda h: _regex(rb'(\xef\xbb\xbf)?\s*(\{\s*(["}]|$)|\[\s*(["\[{\]\d-]|true|false|null|$))')(h) and _is_text(h),
     ),
     ("plain text", _is_text),

@@ -10,14 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
-from tfrecord_io.base import FORMATS as POINTS
-from tfrecord_io.base import RECORD_SUFFIXES, Options, ReadOptions, Registry, WriteOptions
+from tfrecord_io.base import Options, ReadOptions, Registry, WriteOptions
 from tfrecord_io.typing import MissingFiles, Path
 
 Code = str | Callable[..., Any]
 """A function, or where it is: ``module:name``."""
+_STORAGE = {"storage_options", "filesystem"}
+_READING = frozenset(f.name for f in fields(ReadOptions)) - ReadOptions.internal - _STORAGE - {"columns"}
+_WRITING = frozenset(f.name for f in fields(WriteOptions)) - WriteOptions.internal - _STORAGE - {"record_dim"}
 _INSTEAD = "write an Arrow file (.arrow), or declare another type with schema="
 
 
@@ -67,6 +69,28 @@ class Format:
     copied: bool = False  # it holds records of TFRecord files, which are not parsed between the two
     extra: str = ""  # of this package, without which it is not read
 
+    # What `reads` and `writes` of several formats have in common: keywords
+    READING: ClassVar = _READING  # of reading, of a format that holds records
+    ORDERED: ClassVar = frozenset({"filters", "progress", "schema", "schema_overrides", "limits"})  # of files in order
+    IN_FOLDERS: ClassVar = frozenset({"mode", "shards", "max_file_bytes", "partition_by"})  # of tables in folders
+    EMBEDDING: ClassVar = ("embed", "embed_folder", "missing_files")  # that embed the files which columns name
+
+    @staticmethod
+    def load(code: Code) -> Any:
+        """The function that a row names."""
+        from pkgutil import resolve_name
+
+        return resolve_name(code) if isinstance(code, str) else code
+
+    @staticmethod
+    def hints(name: str, other: str | None = None, *, where: str = "") -> dict[str, Any]:
+        """The `advice` of a row: how to read a file of this format, in Python by `other`, too."""
+        other_way = f" or {other}" if other else ""
+        return {
+            "advice": f"{where}read it with tfr.convert(…, source_format={name!r}){other_way}",
+            "advice_cli": f"{where}read it with tfr convert --from {name}",
+        }
+
     @property
     def keys(self) -> tuple[str, ...]:
         """The name and its aliases."""
@@ -82,12 +106,17 @@ class Format:
         """True if the format is written."""
         return bool(self.writer or self.write) or self is TFRECORD
 
+    @property
+    def one_way(self) -> str:
+        """The note in a list of formats about a format that is only read, or only written."""
+        return "" if self.is_source and self.is_target else "only a target" if self.is_target else "only a source"
 
-def load(code: Code) -> Any:
-    """The function that a row names."""
-    from pkgutil import resolve_name
-
-    return resolve_name(code) if isinstance(code, str) else code
+    @property
+    def option_names(self) -> list[str]:
+        """The options that ``tfr convert`` has for this format and few others."""
+        format_options = frozenset() if self is TFRECORD else self.reads | self.writes
+        classes: list[type[Any]] = [FormatOptions, *([] if self.options is None else [self.options])]
+        return [f.name for cls in classes for f in fields(cls) if f.metadata and f.name in format_options]
 
 
 def format_option(help: str, metavar: str = "", *, default: Any = None, example: str = "") -> Any:
@@ -133,32 +162,17 @@ class FormatOptions(Options):
     )
 
 
-IN_FOLDERS = frozenset({"mode", "shards", "max_file_bytes", "partition_by"})  # of tables
 _SHARD_NUMBER = re.compile(r"-[0-9]+-of-[0-9]+$")
-EMBEDDING = ("embed", "embed_folder", "missing_files")
-_STORAGE = {"storage_options", "filesystem"}
-READING = frozenset(f.name for f in fields(ReadOptions)) - ReadOptions.internal - _STORAGE - {"columns"}
-WRITING = frozenset(f.name for f in fields(WriteOptions)) - WriteOptions.internal - _STORAGE - {"record_dim"}
-ORDERED = frozenset({"filters", "progress", "schema", "schema_overrides", "limits"})
 _LABELLED = frozenset({"filters", "limits", "record_dim", "decode_cf"})
 _CELLS = {"delimiter", "null_values"}
 _CODE = "tfrecord_io.apps.file_formats."
 
 
-def convert_hints(name: str, other: str | None = None, *, where: str = "") -> dict[str, Any]:
-    """Hints of a `Format`: how to read a file of it, in Python by `other`, too."""
-    other_way = f" or {other}" if other else ""
-    return {
-        "advice": f"{where}read it with tfr.convert(…, source_format={name!r}){other_way}",
-        "advice_cli": f"{where}read it with tfr convert --from {name}",
-    }
-
-
 TFRECORD = Format(
     *("tfrecord", "TFRecord", "TFRecord files, in every form that `read_table` accepts"),
     records=lambda paths, keywords: (paths, keywords),
-    reads=READING,
-    writes=WRITING | {*EMBEDDING},
+    reads=Format.READING,
+    writes=_WRITING | {*Format.EMBEDDING},
 )
 CSV = Format(
     *("csv", "CSV", "with a header row; bytes and lists cannot be stored"),
@@ -167,13 +181,13 @@ CSV = Format(
     writer=f"{_CODE}tables.csv_files:csv_writer",
     needs_columns=True,
     instead="write JSON lines (.jsonl) or Parquet, which hold lists and bytes",
-    reads=ORDERED | _CELLS,
-    writes=IN_FOLDERS | {"delimiter"},
+    reads=Format.ORDERED | _CELLS,
+    writes=Format.IN_FOLDERS | {"delimiter"},
     named={"delimiter": ","},
     compressed=True,
     typed=False,
     looks=("plain text",),
-    **convert_hints("csv", "pandas.read_csv", where="if it is CSV, "),
+    **Format.hints("csv", "pandas.read_csv", where="if it is CSV, "),
     sql=(".csv",),
 )
 TSV = replace(
@@ -193,12 +207,12 @@ JSON = Format(
     suffixes=(".jsonl", ".ndjson", ".json"),
     plan=f"{_CODE}tables.json_files:json_source",
     writer=f"{_CODE}tables.json_files:JsonWriter",
-    reads=ORDERED,
-    writes=IN_FOLDERS,
+    reads=Format.ORDERED,
+    writes=Format.IN_FOLDERS,
     compressed=True,
     typed=False,
     looks=("JSON",),
-    **convert_hints("jsonl", "pandas.read_json(lines=True)", where="if it is JSON lines, "),
+    **Format.hints("jsonl", "pandas.read_json(lines=True)", where="if it is JSON lines, "),
     sql=(".json", ".jsonl", ".ndjson"),
 )
 PARQUET = Format(
@@ -207,10 +221,10 @@ PARQUET = Format(
     plan=f"{_CODE}tables.columnar_files:parquet_source",
     writer=f"{_CODE}tables.columnar_files:parquet_writer",
     needs_columns=True,
-    reads=ORDERED,
-    writes=IN_FOLDERS,
+    reads=Format.ORDERED,
+    writes=Format.IN_FOLDERS,
     looks=("a Parquet file",),
-    **convert_hints("parquet", "pandas.read_parquet"),
+    **Format.hints("parquet", "pandas.read_parquet"),
     magic=(b"PAR1", b"PARE"),
     sql=(".parquet",),
 )
@@ -220,10 +234,10 @@ ARROW = Format(
     suffixes=(".arrow", ".feather", ".ipc"),
     plan=f"{_CODE}tables.columnar_files:arrow_source",
     writer="pyarrow.ipc:new_file",
-    reads=ORDERED,
-    writes=IN_FOLDERS,
+    reads=Format.ORDERED,
+    writes=Format.IN_FOLDERS,
     looks=("an Arrow IPC (Feather) file",),
-    **convert_hints("arrow", "pandas.read_feather"),
+    **Format.hints("arrow", "pandas.read_feather"),
     magic=(b"ARROW1",),
 )
 ORC = Format(
@@ -232,10 +246,10 @@ ORC = Format(
     plan=f"{_CODE}tables.columnar_files:orc_source",
     writer=f"{_CODE}tables.columnar_files:OrcWriter",
     needs_columns=True,
-    reads=ORDERED,
-    writes=IN_FOLDERS,
+    reads=Format.ORDERED,
+    writes=Format.IN_FOLDERS,
     looks=("an ORC file",),
-    **convert_hints("orc", "pandas.read_orc"),
+    **Format.hints("orc", "pandas.read_orc"),
     magic=(b"ORC",),
 )
 NPY = Format(
@@ -247,7 +261,7 @@ NPY = Format(
     writes=frozenset({"mode", "column"}),
     compressed=True,
     looks=("a NumPy .npy file",),
-    **convert_hints("npy", "numpy.load"),
+    **Format.hints("npy", "numpy.load"),
     magic=(b"\x93NUMPY",),
 )
 NPZ = Format(
@@ -259,7 +273,7 @@ NPZ = Format(
     write=f"{_CODE}array_files.to_numpy_files:to_npz",
     writes=frozenset({"mode", "compressed"}),
     looks=("a zip archive (such as .npz)",),
-    **convert_hints("npz", "numpy.load", where="if it is .npz, "),
+    **Format.hints("npz", "numpy.load", where="if it is .npz, "),
     magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
 )
 HDF5 = Format(
@@ -272,7 +286,7 @@ HDF5 = Format(
     reads=_LABELLED,
     writes=frozenset({"mode", "compressed"}),
     looks=("an HDF5 file",),
-    **convert_hints("hdf5", "h5py.File"),
+    **Format.hints("hdf5", "h5py.File"),
     magic=(b"\x89HDF\r\n\x1a\n",),
     extra="hdf5",
 )
@@ -286,7 +300,7 @@ NETCDF = Format(
     reads=_LABELLED,
     writes=frozenset({"mode", "compressed"}),
     looks=("a NetCDF file",),
-    **convert_hints("netcdf", "xarray.open_dataset"),
+    **Format.hints("netcdf", "xarray.open_dataset"),
     magic=(b"CDF\x01", b"CDF\x02", b"CDF\x05"),
     extra="netcdf",
 )
@@ -308,7 +322,7 @@ IDX = Format(
     several=True,
     compressed=True,
     looks=("an IDX file, the format of MNIST",),
-    **convert_hints("idx"),
+    **Format.hints("idx"),
     magic=tuple(bytes((0, 0, dtype, axes)) for dtype in (0x08, 0x09, *range(0x0B, 0x0F)) for axes in range(1, 6)),
 )
 LIBSVM = Format(
@@ -316,61 +330,56 @@ LIBSVM = Format(
     aliases=("svmlight",),
     suffixes=(".libsvm", ".svm", ".svmlight"),
     plan=f"{_CODE}tables.libsvm_files:libsvm_source",
-    reads=ORDERED | {"zero_based", "n_features"},
+    reads=Format.ORDERED | {"zero_based", "n_features"},
     compressed=True,
     typed=False,
 )
-FOLDERS = {"images": "images", "all": "files"}  # the formats that `files=` names
 
-FORMATS: Registry[Format] = Registry(
+
+class Formats(Registry[Format]):
+    """The formats; those of the core are attributes, too."""
+
+    tfrecord, csv, tsv, jsonl, parquet, arrow, orc = TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC
+    npy, npz, hdf5, netcdf, zarr, idx, libsvm = NPY, NPZ, HDF5, NETCDF, ZARR, IDX, LIBSVM
+
+    FOLDERS: ClassVar = {"images": "images", "all": "files"}  # the names of formats by ``files=``, where that names one
+
+    def of_name(self, plain: str) -> Format | None:
+        """The format of a path in lower case, without the suffix of a compression."""
+
+        def match_pattern(rows: Iterable[Format]) -> Format | None:
+            return next((row for row in rows if row.pattern and re.search(row.pattern, plain)), None)
+
+        core_format = match_pattern(self.core) or self.of_path(plain)
+        return (
+            match_pattern(self) if core_format is None and not plain.endswith(Registry.RECORD_SUFFIXES) else core_format
+        )
+
+    def of_records(self, name: str, plain: str | None = None) -> Format | None:
+        """The format, with a `content`, of a file of this name; `plain` is without the suffix of a compression.
+
+        The number of a shard may follow the suffix.
+
+        >>> FORMATS.of_records("mine-train.array_record-00000-of-00002").name, FORMATS.of_records("a.tfrecord")
+        ('array_record', None)
+        """
+        row = self.of_path(_SHARD_NUMBER.sub("", name))
+        if row is None and plain is not None:
+            packed = self.of_path(_SHARD_NUMBER.sub("", plain))
+            row = packed if packed is not None and packed.compressed else None
+        return row if row is not None and row.content is not None else None
+
+    def choices(self, *, written: bool = False) -> tuple[str, ...]:
+        """The values of ``source_format=``, or with `written` of ``target_format=``."""
+        return tuple(key for row in self if (row.is_target if written else row.is_source) for key in row.keys)
+
+    def own_options(self) -> list[type[Options]]:
+        """The keywords of `tfrecord_io.convert` that the formats of this package have."""
+        return [FormatOptions, *dict.fromkeys(row.options for row in self.own if row.options is not None)]
+
+
+FORMATS = Formats(
     *("file format", Format),
     (TFRECORD, CSV, TSV, JSON, PARQUET, ARROW, ORC, NPY, NPZ, HDF5, NETCDF, ZARR, IDX, LIBSVM),
-    POINTS,
+    "tfrecord_io.formats",
 )
-
-
-def format_of_name(plain: str) -> Format | None:
-    """The format of a path in lower case, without the suffix of a compression."""
-
-    def match_pattern(rows: Iterable[Format]) -> Format | None:
-        return next((row for row in rows if row.pattern and re.search(row.pattern, plain)), None)
-
-    core_format = match_pattern(FORMATS.core) or FORMATS.of_path(plain)
-    return match_pattern(FORMATS) if core_format is None and not plain.endswith(RECORD_SUFFIXES) else core_format
-
-
-def format_of_records(name: str, plain: str | None = None) -> Format | None:
-    """The format, with a `content`, of a file of this name; `plain` is the name without the suffix of a compression.
-
-    The number of a shard may follow the suffix.
-
-    >>> format_of_records("mine-train.array_record-00000-of-00002").name, format_of_records("a.tfrecord")
-    ('array_record', None)
-    """
-    row = FORMATS.of_path(_SHARD_NUMBER.sub("", name))
-    if row is None and plain is not None:
-        packed = FORMATS.of_path(_SHARD_NUMBER.sub("", plain))
-        row = packed if packed is not None and packed.compressed else None
-    return row if row is not None and row.content is not None else None
-
-
-def keys(rows: Iterable[Format] = FORMATS, *, written: bool = False) -> tuple[str, ...]:
-    """The values of ``source_format=``, or with `written` of ``target_format=``."""
-    return tuple(key for row in rows if (row.is_target if written else row.is_source) for key in row.keys)
-
-
-def only_one_way(row: Format) -> str:
-    """The note in a list of formats about a format that is only read, or only written."""
-    return "" if row.is_source and row.is_target else "only a target" if row.is_target else "only a source"
-
-
-def own_options() -> list[type[Options]]:
-    """The keywords of `tfrecord_io.convert` that the formats of this package have."""
-    return [FormatOptions, *dict.fromkeys(row.options for row in FORMATS.own if row.options is not None)]
-
-
-def option_names(row: Format) -> list[str]:
-    """The options that ``tfr convert`` has for a format and few others."""
-    format_options = frozenset() if row is TFRECORD else row.reads | row.writes
-    classes: list[type[Any]] = [FormatOptions, *([] if row.options is None else [row.options])]
-    return [f.name for cls in classes for f in fields(cls) if f.metadata and f.name in format_options]

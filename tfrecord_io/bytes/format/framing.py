@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 
 def crc32c(data: Any, value: int = 0) -> int:
@@ -19,40 +19,46 @@ def crc32c(data: Any, value: int = 0) -> int:
     return of_package(view.cast("B") if view.nbytes else b"", value)
 
 
-HEADER_BYTES = 12  # u64 length, u32 masked CRC32C of it
-FOOTER_BYTES = 4  # u32 masked CRC32C of the payload
-FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
-
 _MASK_DELTA = 0xA282EAD8  # tensorflow/core/lib/hash/crc32c.h
 
 
-def mask_crc(crc: int) -> int:
-    """Mask a CRC32C as TFRecord stores it."""
-    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+class FrameHeader(bytes):
+    """What is before a payload: u64 length, u32 masked CRC32C of it; or other bytes, at which one may be.
 
-
-def payload_length(header: Any) -> int:
-    """The length of the payload that follows a header, whose CRC is not checked."""
-    return int.from_bytes(bytes(header[:8]), "little")
-
-
-def frame_size(header: Any) -> int:
-    """The size of the whole frame that begins with a header, whose CRC is not checked."""
-    return payload_length(header) + FRAME_BYTES
-
-
-def is_record_header(head: bytes) -> bool:
-    """True if `head` begins with a length and its checksum, as other data does with a probability of 2**-32.
-
-    >>> is_record_header(bytes.fromhex("0000000000000000 29039807")), is_record_header(b"twelve bytes")
+    >>> FrameHeader(bytes.fromhex("0000000000000000 29039807")).is_intact, FrameHeader(b"twelve bytes").is_intact
     (True, False)
     """
-    from numpy import frombuffer, uint8
 
-    from tfrecord_io.bytes._native import _kernel  # every read looks for a header first: `crc32c` takes 20 ms to import
+    BYTES: ClassVar = 12
+    FOOTER_BYTES: ClassVar = 4  # behind the payload: u32 masked CRC32C of it
+    FRAME_BYTES: ClassVar = BYTES + FOOTER_BYTES  # of a frame besides its payload
 
-    stored = int.from_bytes(head[8:HEADER_BYTES], "little")
-    return len(head) >= HEADER_BYTES and mask_crc(_kernel.crc32c(frombuffer(head[:8], uint8), 0)) == stored
+    @staticmethod
+    def mask_crc(crc: int) -> int:
+        """Mask a CRC32C as TFRecord stores it."""
+        return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+
+    @property
+    def payload_length(self) -> int:
+        """The length of the payload that follows; the CRC is not checked."""
+        return int.from_bytes(self[:8], "little")
+
+    @property
+    def frame_size(self) -> int:
+        """The size of the whole frame; the CRC is not checked."""
+        return self.payload_length + self.FRAME_BYTES
+
+    @property
+    def is_intact(self) -> bool:
+        """True if it begins with a length and its checksum, as other data does with a probability of 2**-32."""
+        from numpy import frombuffer, uint8
+
+        from tfrecord_io.bytes._native import (
+            _kernel,  # every read looks for a header first: `crc32c` takes 20 ms to import
+        )
+
+        stored = int.from_bytes(self[8 : self.BYTES], "little")
+        return len(self) >= self.BYTES and self.mask_crc(_kernel.crc32c(frombuffer(self[:8], uint8), 0)) == stored
 
 
 _SAMPLED_RECORDS = 8
@@ -60,9 +66,9 @@ _RIGHT = "right"
 _OTHER_CHECKSUMS: dict[str, tuple[Callable[[Any], int], ...]] = {  # what writers store instead
     "0": (lambda data: 0,),
     "CRC-32C without TFRecord's mask": (crc32c,),
-    "CRC-32, that of zlib, instead of CRC-32C": (zlib.crc32, lambda data: mask_crc(zlib.crc32(data))),
+    "CRC-32, that of zlib, instead of CRC-32C": (zlib.crc32, lambda data: FrameHeader.mask_crc(zlib.crc32(data))),
 }
-_CHECKSUMS = {_RIGHT: (lambda data: mask_crc(crc32c(data)),), **_OTHER_CHECKSUMS}
+_CHECKSUMS = {_RIGHT: (lambda data: FrameHeader.mask_crc(crc32c(data)),), **_OTHER_CHECKSUMS}
 
 
 def wrong_checksums(data: Any) -> str | None:
@@ -75,16 +81,16 @@ def wrong_checksums(data: Any) -> str | None:
     view = view.cast("B") if view.nbytes else view
     lengths = payloads = {_RIGHT, *_OTHER_CHECKSUMS}
     records = at = 0
-    while records < _SAMPLED_RECORDS and len(view) - at >= HEADER_BYTES:
-        begin = at + HEADER_BYTES
-        end = begin + payload_length(view[at:begin])
-        is_whole = end + FOOTER_BYTES <= len(view)
+    while records < _SAMPLED_RECORDS and len(view) - at >= FrameHeader.BYTES:
+        begin = at + FrameHeader.BYTES
+        end = begin + FrameHeader(view[at:begin]).payload_length
+        is_whole = end + FrameHeader.FOOTER_BYTES <= len(view)
         if not is_whole and records:
             break
         lengths = _fitting_kinds(lengths, view[at : at + 8], view[at + 8 : begin])
         if is_whole:
-            payloads = _fitting_kinds(payloads, view[begin:end], view[end : end + FOOTER_BYTES])
-        records, at = records + 1, end + FOOTER_BYTES
+            payloads = _fitting_kinds(payloads, view[begin:end], view[end : end + FrameHeader.FOOTER_BYTES])
+        records, at = records + 1, end + FrameHeader.FOOTER_BYTES
     if not records or not lengths or not payloads or not any(view[:at]):
         return None
     of_length, of_payload = (_RIGHT if _RIGHT in kinds else min(kinds) for kinds in (lengths, payloads))

@@ -53,13 +53,13 @@ def holds_masked(cells: Sequence[Any], level: int = 0) -> bool:
     if types <= {list, tuple, type(None)}:
         inner = list(chain.from_iterable(filter(None, cells)))
     elif any(issubclass(cls, list | tuple | dict | np.ndarray) for cls in types):
-        inner = list(chain.from_iterable(map(_inner, filter(has_inner, cells))))
+        inner = list(chain.from_iterable(map(_inner, filter(_has_inner, cells))))
     else:
         return False
     return bool(inner) and holds_masked(inner, level + 1)
 
 
-def has_inner(cell: Any) -> bool:
+def _has_inner(cell: Any) -> bool:
     """True if a cell may hold other values."""
     return cell.dtype.kind == "O" if isinstance(cell, np.ndarray) else isinstance(cell, list | tuple | dict)
 

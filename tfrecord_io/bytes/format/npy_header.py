@@ -12,7 +12,7 @@ import ast
 import io
 import struct
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,28 +24,58 @@ _LENGTHS = {(1, 0): "<H", (2, 0): "<I", (3, 0): "<I"}  # version -> format of th
 _MAX_HEADER = 1 << 20
 
 
-def read_header(file: Any) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
-    """Dtype, whether the order is Fortran's, and shape; `file` is then positioned at the first value.
+class NpyHeader(NamedTuple):
+    """What the header states of the values."""
 
-    DecodeError if it is not a ``.npy`` file, its header is damaged or too long, or it holds objects.
-    """
-    magic = _read_exactly(file, len(MAGIC) + 2)
-    if magic.startswith(_ZIP):
-        advice = "rename it to .npz"
-        raise DecodeError("an archive as np.savez writes it, not a .npy file", expected=".npy", got=".npz", hint=advice)
-    if not magic.startswith(MAGIC):
-        reason = "not a .npy file: it does not begin with \\x93NUMPY"
-        raise DecodeError(reason, offset=0, expected=".npy", got="something else")
-    version = (magic[6], magic[7])
-    if version not in _LENGTHS:
-        reason = f"a .npy file of version {version[0]}.{version[1]}"
-        raise DecodeError(reason, expected="1.0, 2.0 or 3.0", got=version)
-    length_format = _LENGTHS[version]
-    (length,) = struct.unpack(length_format, _read_exactly(file, struct.calcsize(length_format)))
-    if length > _MAX_HEADER:
-        reason = f"a header of {length} bytes; at most {_MAX_HEADER} are read"
-        raise DecodeError(reason, expected=_MAX_HEADER, got=length)
-    return _parse(_read_exactly(file, length).decode("utf-8" if version >= (3, 0) else "latin-1", "replace"))
+    dtype: np.dtype[Any]
+    fortran_order: bool
+    shape: tuple[int, ...]
+
+    @staticmethod
+    def read(file: Any) -> NpyHeader:
+        """Read the header; `file` is then positioned at the first value.
+
+        DecodeError if it is not a ``.npy`` file, its header is damaged or too long, or it holds objects.
+        """
+        magic = _read_exactly(file, len(MAGIC) + 2)
+        if magic.startswith(_ZIP):
+            advice = "rename it to .npz"
+            raise DecodeError(
+                "an archive as np.savez writes it, not a .npy file", expected=".npy", got=".npz", hint=advice
+            )
+        if not magic.startswith(MAGIC):
+            reason = "not a .npy file: it does not begin with \\x93NUMPY"
+            raise DecodeError(reason, offset=0, expected=".npy", got="something else")
+        version = (magic[6], magic[7])
+        if version not in _LENGTHS:
+            reason = f"a .npy file of version {version[0]}.{version[1]}"
+            raise DecodeError(reason, expected="1.0, 2.0 or 3.0", got=version)
+        length_format = _LENGTHS[version]
+        (length,) = struct.unpack(length_format, _read_exactly(file, struct.calcsize(length_format)))
+        if length > _MAX_HEADER:
+            reason = f"a header of {length} bytes; at most {_MAX_HEADER} are read"
+            raise DecodeError(reason, expected=_MAX_HEADER, got=length)
+        return _parse(_read_exactly(file, length).decode("utf-8" if version >= (3, 0) else "latin-1", "replace"))
+
+    @staticmethod
+    def to_bytes(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+        """The header of an array in C order.
+
+        >>> NpyHeader.to_bytes(np.dtype("<f4"), (2, 3))[:6]
+        b'\\x93NUMPY'
+        """
+        content = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+        output = io.BytesIO()
+        try:
+            np.lib.format.write_array_header_1_0(output, content)
+        except UnicodeEncodeError:  # of names of fields, which are UTF-8 from version 3 on
+            text = f"{content!r}\n".encode()
+            text = text.rjust(-(-(len(MAGIC) + 6 + len(text)) // 64) * 64 - len(MAGIC) - 6)
+            return MAGIC + b"\3\0" + struct.pack("<I", len(text)) + text
+        except ValueError:  # 64 KiB or more, for very many fields
+            output = io.BytesIO()
+            np.lib.format.write_array_header_2_0(output, content)
+        return output.getvalue()
 
 
 def _read_exactly(file: Any, count: int) -> bytes:
@@ -59,7 +89,7 @@ def _read_exactly(file: Any, count: int) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _parse(text: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
+def _parse(text: str) -> NpyHeader:
     expected = "descr, fortran_order and shape"
     damaged = DecodeError(f"the .npy header is damaged: expected {expected}", expected=expected, got=text[:100])
     try:
@@ -73,7 +103,7 @@ def _parse(text: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
     if not is_valid:
         raise damaged
     if not dtype.hasobject and dtype.itemsize:
-        return dtype, fortran_order, shape
+        return NpyHeader(dtype, fortran_order, shape)
     reason, advice = f"the .npy file holds values of no bytes, {dtype}", None
     if dtype.hasobject:
         reason = "the .npy file holds objects, which are pickles and are never read"
@@ -82,23 +112,3 @@ def _parse(text: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
             reason = "the .npy file holds one object, such as a dict, as a pickle, which is never read"
             advice = "save a dict of arrays with np.savez(file, **arrays)"
     raise DecodeError(reason, expected="numbers, text or dates", got=str(dtype), hint=advice)
-
-
-def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """The header of an array in C order.
-
-    >>> header(np.dtype("<f4"), (2, 3))[:6]
-    b'\\x93NUMPY'
-    """
-    content = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    output = io.BytesIO()
-    try:
-        np.lib.format.write_array_header_1_0(output, content)
-    except UnicodeEncodeError:  # of names of fields, which are UTF-8 from version 3 on
-        text = f"{content!r}\n".encode()
-        text = text.rjust(-(-(len(MAGIC) + 6 + len(text)) // 64) * 64 - len(MAGIC) - 6)
-        return MAGIC + b"\3\0" + struct.pack("<I", len(text)) + text
-    except ValueError:  # 64 KiB or more, for very many fields
-        output = io.BytesIO()
-        np.lib.format.write_array_header_2_0(output, content)
-    return output.getvalue()

@@ -15,17 +15,7 @@ import numpy as np
 from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.base import DEFAULT_LIMITS, MAX_RECORD_BYTES, Expansion, Limits, counted
-from tfrecord_io.bytes.format.dtypes import (
-    DTYPES,
-    MAX_AXES,
-    STRING,
-    Array,
-    Dtype,
-    TensorField,
-    declared_name,
-    dtype_name,
-    element,
-)
+from tfrecord_io.bytes.format.dtypes import Array, Dtype, TensorField
 from tfrecord_io.bytes.format.missing_values import has_missing
 from tfrecord_io.bytes.format.protobuf import enum_values, message_classes, parse_message
 from tfrecord_io.bytes.format.varint import varint
@@ -47,10 +37,10 @@ _MESSAGES = {
 TensorProto = message_classes("tfrecord_io/tensor.proto", "tensorflow", _MESSAGES)["TensorProto"]
 
 
-STORAGE = {name: row.tensor_field for name, row in DTYPES.items() if row.tensor_field is not None}
-STORAGE[STRING] = TensorField(number=7, field="string_val", unit="object")
-_NAMES = {storage.number: name for name, storage in STORAGE.items()}
-_FIELDS = frozenset(storage.field for storage in STORAGE.values())
+_STORAGE = {name: row.tensor_field for name, row in Dtype.TABLE.items() if row.tensor_field is not None}
+_STORAGE[Dtype.STRING] = TensorField(number=7, field="string_val", unit="object")
+_NAMES = {storage.number: name for name, storage in _STORAGE.items()}
+_FIELDS = frozenset(storage.field for storage in _STORAGE.values())
 _TYPES = enum_values(  # of types.proto, also those that no array here has
     "INVALID 0, QINT8 11, QUINT8 12, QINT32 13, QINT16 15, QUINT16 16, RESOURCE 20, VARIANT 21, "
     "FLOAT8_E5M2 24, FLOAT8_E4M3FN 25, FLOAT8_E4M3FNUZ 26, FLOAT8_E4M3B11FNUZ 27, FLOAT8_E5M2FNUZ 28, "
@@ -66,6 +56,66 @@ class ParsedTensor(NamedTuple):
     name: str
     shape: tuple[int, ...]
     values: Array
+
+    @staticmethod
+    def parse(data: bytes, declared: str | None = None, expansion: Expansion | None = None) -> ParsedTensor:
+        """Parse `data`; DecodeError if its dtype is not the one `declared`, or its values do not fit `expansion`."""
+        try:
+            message = parse_message(TensorProto, data)
+        except ProtobufError as error:
+            reason = f"the {len(data)} bytes are not a TensorProto"
+            raise DecodeError(reason, expected="a serialized TensorProto") from error
+        name = _dtype_name(message.dtype)
+        if declared is not None and declared != name:
+            raise DecodeError(f"the tensor is of {name}, not of {declared}", expected=declared, got=name)
+        dtype = np.dtype(object) if name == Dtype.STRING else Dtype.of_name(name).dtype
+        shape = _shape(message.tensor_shape, dtype.itemsize)
+        count = math.prod(shape)
+        if content := message.tensor_content:
+            values = _split(content, count) if name == Dtype.STRING else _view_values(content, dtype, count)
+        else:
+            size = count * dtype.itemsize
+            if name == Dtype.STRING and message.string_val:  # the last one may stand for any number of them
+                size += sum(map(len, message.string_val))
+                size += max(count - len(message.string_val), 0) * len(message.string_val[-1])
+            room = expansion or Expansion()
+            if not room.take(size):
+                reason = room.excess(f"its {message.ByteSize()} bytes state {count} values, which take {size} bytes")
+                raise DecodeError(reason, expected=room.room, got=size, hint=room.advice(size), of_memory=True)
+            values = _field_values(message, name, dtype, count)
+        return ParsedTensor(name, shape, values)
+
+    @staticmethod
+    def dtype_of_number(number: int) -> str | None:
+        """The name of the dtype that TensorFlow's ``types.proto`` gives a number, None for those that no array has.
+
+        >>> ParsedTensor.dtype_of_number(1), ParsedTensor.dtype_of_number(4), ParsedTensor.dtype_of_number(0)
+        ('float32', 'uint8', None)
+        """
+        name = _NAMES.get(number)
+        return None if name == Dtype.STRING else name
+
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def prefix(name: str, shape: tuple[int, ...]) -> bytes:
+        """The bytes before the raw values of a tensor of numbers; nothing follows the values.
+
+        ValueError if the dtype `name` has no raw values in a TensorProto.
+
+        >>> array = np.array([1, 2], "<f4")
+        >>> ParsedTensor.prefix("float32", (2,)) + array.tobytes() == serialize_tensor(array)
+        True
+        """
+        if name == Dtype.STRING or name not in _STORAGE:
+            raise ValueError(f"a TensorProto has no raw values of {name}")
+        front = bytes(_front(name, shape).SerializeToString())
+        size = math.prod(shape) * Dtype.of_name(name).dtype.itemsize
+        return front + _CONTENT_TAG + varint(size) if size else front
+
+    @staticmethod
+    def number_of(name: str) -> int:
+        """The number that TensorFlow's ``types.proto`` gives a dtype."""
+        return _STORAGE[name].number
 
 
 def parse_tensor(serialized: Any, out_type: Any = None, *, limits: Limits = DEFAULT_LIMITS) -> Array:
@@ -104,50 +154,12 @@ def parse_tensor(serialized: Any, out_type: Any = None, *, limits: Limits = DEFA
     SchemaError
         A tensor cannot have this `out_type`.
     """
-    declared = None if out_type is None else declared_name(out_type)
+    declared = None if out_type is None else Dtype.declared_name(out_type)
     if not isinstance(serialized, bytes | bytearray | memoryview):
         raise TypeError(f"expected the bytes of a serialized tensor, not {type(serialized).__name__}")
     content = bytes(serialized)
-    tensor = parse_tensor_proto(content, declared, Expansion(limits.expansion_bytes, len(content)))
+    tensor = ParsedTensor.parse(content, declared, Expansion(limits.expansion_bytes, len(content)))
     return tensor.values.reshape(tensor.shape)
-
-
-def parse_tensor_proto(data: bytes, declared: str | None = None, expansion: Expansion | None = None) -> ParsedTensor:
-    """Parse `data`; DecodeError if its dtype is not the one `declared`, or its values do not fit `expansion`."""
-    try:
-        message = parse_message(TensorProto, data)
-    except ProtobufError as error:
-        reason = f"the {len(data)} bytes are not a TensorProto"
-        raise DecodeError(reason, expected="a serialized TensorProto") from error
-    name = _dtype_name(message.dtype)
-    if declared is not None and declared != name:
-        raise DecodeError(f"the tensor is of {name}, not of {declared}", expected=declared, got=name)
-    dtype = np.dtype(object) if name == STRING else element(name).dtype
-    shape = _shape(message.tensor_shape, dtype.itemsize)
-    count = math.prod(shape)
-    if content := message.tensor_content:
-        values = _split(content, count) if name == STRING else _view_values(content, dtype, count)
-    else:
-        size = count * dtype.itemsize
-        if name == STRING and message.string_val:  # the last one may stand for any number of them
-            size += sum(map(len, message.string_val))
-            size += max(count - len(message.string_val), 0) * len(message.string_val[-1])
-        room = expansion or Expansion()
-        if not room.take(size):
-            reason = room.excess(f"its {message.ByteSize()} bytes state {count} values, which take {size} bytes")
-            raise DecodeError(reason, expected=room.room, got=size, hint=room.advice(size), of_memory=True)
-        values = _field_values(message, name, dtype, count)
-    return ParsedTensor(name, shape, values)
-
-
-def dtype_of_number(number: int) -> str | None:
-    """The name of the dtype that TensorFlow's ``types.proto`` gives a number, None for those that no array has.
-
-    >>> dtype_of_number(1), dtype_of_number(4), dtype_of_number(0)
-    ('float32', 'uint8', None)
-    """
-    name = _NAMES.get(number)
-    return None if name == STRING else name
 
 
 def _dtype_name(number: int) -> str:
@@ -155,16 +167,16 @@ def _dtype_name(number: int) -> str:
     if name is None:
         target = _ALL_NAMES.get(number - _REFERENCES)
         got = _ALL_NAMES.get(number, f"dtype {number}") if target is None else f"a reference to {target}"
-        raise DecodeError(f"the tensor is of {got}, which no array can have", expected=tuple(STORAGE), got=got)
+        raise DecodeError(f"the tensor is of {got}, which no array can have", expected=tuple(_STORAGE), got=got)
     return name
 
 
 def _shape(proto: Any, itemsize: int) -> tuple[int, ...]:
     if proto.unknown_rank:
         raise DecodeError("the tensor's rank is unknown", expected="a shape")
-    if (ndim := len(proto.dim)) > MAX_AXES:
-        reason = f"the tensor has {ndim} axes; NumPy's have {MAX_AXES} at most"
-        raise DecodeError(reason, expected=MAX_AXES, got=ndim)
+    if (ndim := len(proto.dim)) > Dtype.MAX_AXES:
+        reason = f"the tensor has {ndim} axes; NumPy's have {Dtype.MAX_AXES} at most"
+        raise DecodeError(reason, expected=Dtype.MAX_AXES, got=ndim)
     shape = tuple([axis.size for axis in proto.dim])
     if shape and min(shape) < 0:
         raise DecodeError(f"the shape {shape} has a negative axis", expected="no negative axis", got=shape)
@@ -221,24 +233,24 @@ def _varint32(content: bytes, begin: int) -> tuple[int, int]:
 
 def _field_values(message: Any, name: str, dtype: np.dtype, count: int) -> Array:
     """The values in the field for their dtype, the last one repeated up to `count`; zeros if there are none."""
-    storage = STORAGE[name]
+    storage = _STORAGE[name]
     stored = getattr(message, storage.field)
     if not stored:
         other_fields = sorted(field.name for field, _ in message.ListFields() if field.name in _FIELDS)
         if other_fields:
             reason = f"a tensor of {name} with values in {other_fields[0]}"
             raise DecodeError(reason, expected=storage.field, got=other_fields[0])
-        return np.full(count, b"", object) if name == STRING else np.zeros(count, dtype)
-    if name == STRING:
+        return np.full(count, b"", object) if name == Dtype.STRING else np.zeros(count, dtype)
+    if name == Dtype.STRING:
         values = np.fromiter(stored, object, len(stored))
     else:
-        values = _as_bits(np.fromiter(stored, storage.unit, len(stored)), element(name))
+        values = _as_bits(np.fromiter(stored, storage.unit, len(stored)), Dtype.of_name(name))
     if len(values) > count:
         raise DecodeError(f"{counted(len(values), 'value')} for a shape of {count}", expected=count, got=len(values))
     whole = np.empty((count, *values.shape[1:]), values.dtype)
     whole[: len(values)] = values
     whole[len(values) :] = values[-1]
-    return whole if name == STRING else whole.reshape(-1).view(dtype)
+    return whole if name == Dtype.STRING else whole.reshape(-1).view(dtype)
 
 
 def _as_bits(units: Array, element: Dtype) -> Array:
@@ -291,27 +303,11 @@ def serialize_tensor(tensor: Any) -> bytes:
     if values.nbytes > MAX_RECORD_BYTES:
         raise _size_error(values.nbytes)
     flat = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(-1)
-    return b"".join((proto_prefix(name, values.shape), flat.view(np.uint8).data))
-
-
-@lru_cache(maxsize=256)
-def proto_prefix(name: str, shape: tuple[int, ...]) -> bytes:
-    """The bytes before the raw values of a tensor of numbers; nothing follows the values.
-
-    ValueError if the dtype `name` has no raw values in a TensorProto.
-
-    >>> proto_prefix("float32", (2,)) + np.array([1, 2], "<f4").tobytes() == serialize_tensor(np.array([1, 2], "f4"))
-    True
-    """
-    if name == STRING or name not in STORAGE:
-        raise ValueError(f"a TensorProto has no raw values of {name}")
-    front = bytes(_front(name, shape).SerializeToString())
-    size = math.prod(shape) * element(name).dtype.itemsize
-    return front + _CONTENT_TAG + varint(size) if size else front
+    return b"".join((ParsedTensor.prefix(name, values.shape), flat.view(np.uint8).data))
 
 
 def _front(name: str, shape: tuple[int, ...]) -> Any:
-    message = TensorProto(dtype=STORAGE[name].number)
+    message = TensorProto(dtype=_STORAGE[name].number)
     message.tensor_shape.SetInParent()  # written even if empty
     for axis in shape:
         message.tensor_shape.dim.add(size=axis)
@@ -320,13 +316,13 @@ def _front(name: str, shape: tuple[int, ...]) -> Any:
 
 def _name(dtype: np.dtype) -> str:
     try:
-        name = dtype_name(dtype)
+        name = Dtype.name_of(dtype)
     except ValueError:
         reason = f"an array of {dtype} cannot be stored as a tensor"
-        raise EncodeError(reason, expected=tuple(STORAGE), got=str(dtype)) from None
-    if name not in STORAGE:
+        raise EncodeError(reason, expected=tuple(_STORAGE), got=str(dtype)) from None
+    if name not in _STORAGE:
         advice = 'pass its integers, array.view("int64")' if dtype.kind in "mM" else None
-        raise EncodeError(f"TensorFlow has no dtype for {name}", expected=tuple(STORAGE), got=name, hint=advice)
+        raise EncodeError(f"TensorFlow has no dtype for {name}", expected=tuple(_STORAGE), got=name, hint=advice)
     return name
 
 
@@ -337,7 +333,7 @@ def _size_error(size: int) -> EncodeError:
 
 def _strings(values: Array) -> bytes:
     items = values.reshape(-1).tolist()
-    message = _front(STRING, values.shape)
+    message = _front(Dtype.STRING, values.shape)
     encoded = [item if isinstance(item, bytes) else _encode_item(item, index) for index, item in enumerate(items)]
     size = sum(map(len, encoded)) + 6 * len(encoded)  # a tag and a varint of five bytes, at most
     if size > MAX_RECORD_BYTES:
@@ -368,7 +364,7 @@ def _as_array(value: Any) -> Array:
     except (ValueError, OverflowError) as error:
         reason = "the nested values do not form an array"
         raise EncodeError(reason, expected="an array", got=type(value).__name__) from error
-    if (array.dtype.kind in "SUV" and Dtype.find_extension(array.dtype) is None) or array.dtype == object:
+    if (array.dtype.kind in "SUV" and Dtype.extension_of(array.dtype) is None) or array.dtype == object:
         return objects  # NumPy's own bytes would lose trailing NULs
     if _has_dtypes(value):
         return array

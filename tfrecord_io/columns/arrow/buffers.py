@@ -246,7 +246,7 @@ def writable(values: Array) -> Array:
     """Return the memory as writable: for what was just decoded, which has no other owner. Arrow's imports are not."""
     if values.flags.writeable:
         return values
-    if Dtype.find_extension(values.dtype) is None:
+    if Dtype.extension_of(values.dtype) is None:
         return np.asarray(_Memory(values))
     return np.asarray(_Memory(values.view(f"u{values.itemsize}"))).view(values.dtype)  # ``<f1`` is no dtype of NumPy
 

@@ -15,14 +15,14 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import MIRRORED, Condition
+from tfrecord_io.base import Condition, Operator
 from tfrecord_io.columns.schema.types import EXTENSIONS, is_value_extension
 
 _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
 
 _PLAIN = (pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary())  # compared as they are, as integers are
 
-_FUNCTIONS = MIRRORED.keys() | _OF_BOOLS | {"is_valid"}
+_FUNCTIONS = Operator.MIRRORED.keys() | _OF_BOOLS | {"is_valid"}
 
 
 class _NotSimple(Exception):

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout
 from tfrecord_io.columns.arrow.buffers import (
     bitmap_of,
@@ -30,7 +31,7 @@ from tfrecord_io.columns.arrow.buffers import (
 )
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.types import is_list_like, is_list_view
-from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.errors import EncodeError
 
 ValuesOf = Callable[[pa.Array, "Rows"], pa.Array]
 """Makes the values of a leaf, one for each slot."""

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from tfrecord_io.base import needs
 from tfrecord_io.bytes import IMAGES, looks_like
-from tfrecord_io.errors import DecodeError, needs
+from tfrecord_io.errors import DecodeError
 
 IMAGE_FORMATS = tuple(name.upper() for name in IMAGES)  # a closed list: some of Pillow's formats run other programs
 KNOWN_FORMATS = "JPEG, PNG, GIF, BMP, WebP or TIFF"

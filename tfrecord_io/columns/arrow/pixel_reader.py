@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.base import needs, printable
 from tfrecord_io.bytes import TIFF_MAGIC, Array, looks_like
 from tfrecord_io.columns.arrow.image_header import (
     BITS_PER_SAMPLE,
@@ -34,7 +35,7 @@ from tfrecord_io.columns.arrow.image_header import (
 )
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.schema.image_form import INDEX, ImageForm
-from tfrecord_io.errors import DecodeError, MissingDependencyError, needs, printable
+from tfrecord_io.errors import DecodeError, MissingDependencyError
 
 _UNCHANGED_MODES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")  # of Pillow, whose pixels are not palette indices
 _INDEX_MODES = ("P", "L", "1")  # of Pillow, whose pixels can be numbers of classes

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes import Array, Dtype, dtype_name
-from tfrecord_io.bytes import element as element_named
+from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns.arrow.buffers import (
     bitmap_of,
     fixed_width,
@@ -237,8 +236,8 @@ def first_invalid(element: Dtype, data: Array) -> int:
 
     NumPy would take them, and fail later.
 
-    >>> from tfrecord_io.bytes.format.dtypes import element
-    >>> first_invalid(element("bool"), np.array([0, 1, 2], np.uint8))
+    >>> from tfrecord_io.bytes.format.dtypes import Dtype
+    >>> first_invalid(Dtype.of_name("bool"), np.array([0, 1, 2], np.uint8))
     2
     """
     if element.name == "bool":
@@ -457,7 +456,7 @@ def element_of_dtype(dtype: Any) -> Dtype:
         advice = "convert them to text of one width by numpy.array(array.tolist())"
         raise EncodeError(reason, got=str(dtype), hint=advice)
     try:
-        return element_named(dtype_name(dtype))
+        return Dtype.of_name(Dtype.name_of(dtype))
     except ValueError as error:
         raise EncodeError(f"arrays of dtype {dtype} cannot be stored in a TFRecord: {error}", got=str(dtype)) from None
 

@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import MIRRORED, Condition, Operand, Operator
+from tfrecord_io.base import Condition, Operand, Operator, printable
 from tfrecord_io.columns.arrow.evaluate_condition import float16_as_float32, is_compared_as_storage
 from tfrecord_io.columns.arrow.exact_numbers import exact_comparison, exact_members, is_number
 from tfrecord_io.columns.arrow.parse_times import NotOneTimeError, assign_zone, parse_text
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.type_names import short_type_name
 from tfrecord_io.columns.schema.types import is_bytes, is_list_like, is_text
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 
 _FORMS = {"date": "2024-01-31", "time": "12:30:00", "timestamp": "2024-01-31T12:30:00"}
 _COMPARED = (("times", "text"), ("numbers", "bools"))  # families; without a schema, flags are integers
@@ -50,7 +50,7 @@ def type_literals(condition: Condition, schema: pa.Schema) -> Condition:
         return part
     kinds = [argument.kind for argument in arguments]
     if part.is_comparison and kinds == ["literal", "field"]:
-        mirrored = Condition("call", MIRRORED[part.name], arguments=arguments[::-1])
+        mirrored = Condition("call", Operator.MIRRORED[part.name], arguments=arguments[::-1])
         typed = type_literals(mirrored, schema)
         return part if typed is mirrored else typed
     field = _field(arguments[0], schema) if kinds[:1] == ["field"] else None

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import Dtype, Kind, Layout, ShapeSource, companions, element_of
+from tfrecord_io.bytes import Dtype, Kind, Layout, ShapeSource
 from tfrecord_io.columns.schema.tensor_types import (
     EXTENSION_NAME,
     JSON,
@@ -89,7 +89,7 @@ class Leaf(NamedTuple):
         """Names of the companion features: shape (INT64, LIST) and dtype (BYTES, SCALAR)."""
         if self.encoding == LIST or self.shape_source is not None or not encoding_rules(self.encoding).companions:
             return ()
-        return companions(self.feature)
+        return ShapeSource.companions(self.feature)
 
 
 def encoding_of(field: pa.Field) -> str | None:
@@ -223,7 +223,7 @@ def _has_one_value(encoding: str, type: pa.DataType, feature: str) -> bool:
         return False
     value = type.value_type if t.is_dictionary(type) else type
     try:
-        rules.check(None if is_text_or_bytes(value) else element_of(value))
+        rules.check(None if is_text_or_bytes(value) else Dtype.of_arrow(value))
     except ValueError:
         reason = f'the encoding "{encoding}" does not store values of type {type}'
         raise UnsupportedType(feature, reason, "cast the column or leave its encoding out") from None

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import ScanOptions, name_advice
+from tfrecord_io.base import ScanOptions, name_advice, printable
 from tfrecord_io.bytes import SHAPE_SOURCE_KEY
 from tfrecord_io.columns.schema.column_features import LIST, NULL_POSITIONS, Leaf, column_leaves
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field, default_part
@@ -23,7 +23,7 @@ from tfrecord_io.columns.schema.field_makers import is_call
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import NESTED, is_composed
 from tfrecord_io.columns.schema.types import UnsupportedType, types_within, value_type
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 
 _GLOB = frozenset("*?[")
 _MARK = "[!]"  # for a "!" at the begin of a name

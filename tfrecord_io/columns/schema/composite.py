@@ -15,13 +15,14 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from tfrecord_io.bytes import element_of
+from tfrecord_io.base import printable
+from tfrecord_io.bytes import Dtype
 from tfrecord_io.columns.schema.column_features import Node, as_shape, fixed_part
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.columns.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.columns.schema.type_names import type_from_name
 from tfrecord_io.columns.schema.types import is_number
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 
 VALUES = "values"  # each bytes value is a value; arrow.decode.composite_decoder has the other encodings
 ENCODINGS = (VALUES, "bytes", "zlib")
@@ -92,7 +93,7 @@ class Composite:
         """Type of the column."""
         type_ = self.value_type if self.labels is None else pa.dictionary(pa.int32(), pa.string())
         if self.is_tensor:
-            return tensor_type(element_of(type_), self.shape)
+            return tensor_type(Dtype.of_arrow(type_), self.shape)
         for size in reversed(self.sequence + self.shape):
             type_ = pa.list_(type_) if size is None else pa.list_(type_, size)
         return type_
@@ -101,7 +102,7 @@ class Composite:
         """The field of this column."""
         entries = {name: value for name, value in asdict(self).items() if value not in (None, (), False)}
         metadata = {COMPOSITE_KEY: json.dumps(entries, ensure_ascii=False).encode()}
-        metadata |= dtype_metadata(element_of(self.value_type)) if self.is_tensor else {}
+        metadata |= dtype_metadata(Dtype.of_arrow(self.value_type)) if self.is_tensor else {}
         return Field(column, self.type, self.values, part=CONTEXT, metadata=metadata, **attributes)
 
     def components(self) -> Iterator[tuple[str, pa.DataType]]:

@@ -21,7 +21,7 @@ from typing import Any, Self
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import DTYPE_KEY, EMBEDDED_FIELD, Plan, RecordType, get_engine
+from tfrecord_io.bytes import Dtype, Plan, RecordType, get_engine
 from tfrecord_io.columns.schema.column_features import column_leaves, is_nested, nested_restored_field
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
 from tfrecord_io.columns.schema.tensor_types import (
@@ -47,7 +47,7 @@ from tfrecord_io.columns.schema.types import (
 )
 from tfrecord_io.errors import MissingDependencyError, SchemaError
 
-FIELD = EMBEDDED_FIELD
+FIELD = 21574  # number of the unknown field
 MAGIC = b"TFRA"
 VERSION = 1
 MAX_BYTES = 16 << 20  # of the content, and of the stream once inflated
@@ -178,7 +178,7 @@ def _dtypes(field: pa.Field) -> list[bytes | None]:
         return [dtype for child in type for dtype in _dtypes(child)]
     while is_list_like(type):
         type = type.value_type
-    return [(field.metadata or {}).get(DTYPE_KEY)] if is_any_tensor(type) else []
+    return [(field.metadata or {}).get(Dtype.KEY)] if is_any_tensor(type) else []
 
 
 def _bare(type: pa.DataType) -> pa.DataType:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.base import printable, warn
 from tfrecord_io.columns.schema.tensor_types import EXTENSION_METADATA, EXTENSION_NAME, extension_metadata
-from tfrecord_io.errors import SchemaWarning, printable, warn
+from tfrecord_io.errors import SchemaWarning
 
 _EVALUATED = frozenset({b"arrow.py_extension_type"})  # whose parameters are a pickle: they are never loaded
 

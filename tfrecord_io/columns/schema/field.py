@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import DTYPE_KEY, SHAPE_SOURCE_KEY, Array, Dtype, ShapeSource
+from tfrecord_io.base import printable
+from tfrecord_io.bytes import SHAPE_SOURCE_KEY, Array, Dtype, ShapeSource
 from tfrecord_io.columns.schema.column_features import (
     ENCODING_KEY,
     FEATURE_LIST,
@@ -48,7 +49,7 @@ from tfrecord_io.columns.schema.types import (
     refuse_deep,
     store_bools_as_bytes,
 )
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 
 # What conversions raise for a value or a text that does not fit a type.
 CONVERSION_ERRORS = (
@@ -124,9 +125,9 @@ def normalized_tensor_default(default: Any, field: pa.Field) -> Any:
 
     For tensors of one shape: one value for every element, or a flat list of Arrow's values. For others: nested lists.
 
-    >>> from tfrecord_io.bytes.format.dtypes import element
+    >>> from tfrecord_io.bytes.format.dtypes import Dtype
     >>> from tfrecord_io.columns.schema.tensor_types import tensor_field
-    >>> normalized_tensor_default([[1 + 2j], [0]], tensor_field("x", element("complex64"), (2, 1)))
+    >>> normalized_tensor_default([[1 + 2j], [0]], tensor_field("x", Dtype.of_name("complex64"), (2, 1)))
     [1.0, 2.0, 0.0, 0.0]
     """
     element, shape = element_and_shape(field)
@@ -380,7 +381,7 @@ class Field:
     def _key(self) -> tuple[Any, ...]:
         """Key for comparisons; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
         default = None if self.default is None else json_text(to_json_value(self.default))
-        stated = map(self.metadata.get, (DTYPE_KEY, IMAGE_KEY, RAW_IMAGE_KEY, SHAPE_SOURCE_KEY))
+        stated = map(self.metadata.get, (Dtype.KEY, IMAGE_KEY, RAW_IMAGE_KEY, SHAPE_SOURCE_KEY))
         required = bool(self.required)
         plain = (self.column, self.type, self.feature, self.encoding, self.shape, self.part, self.empty)
         return *plain, *stated, required, default

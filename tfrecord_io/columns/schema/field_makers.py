@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import check_keywords
-from tfrecord_io.bytes import SUPPORTED_DTYPES, Dtype, ShapeSource, dtype_name, element, element_of, find_element
+from tfrecord_io.base import check_keywords, printable
+from tfrecord_io.bytes import Dtype, ShapeSource
 from tfrecord_io.columns.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW, as_shape, fixed_part, size_of
 from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.tensor_types import (
@@ -28,7 +28,7 @@ from tfrecord_io.columns.schema.tensor_types import (
 )
 from tfrecord_io.columns.schema.type_names import as_arrow_type, marked_tensor, type_from_name, type_name
 from tfrecord_io.columns.schema.types import is_list_like
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.typing import ImageFit, ImageLayout, ImageResample
 
 
@@ -317,7 +317,7 @@ def _shape_source(dtype: Any, shape: Any) -> ShapeSource | None:
     if names and not isinstance(axes, str) and axes.count(None) > 1:
         reason = f"the shape {axes} has several dimensions whose sizes are in no feature"
         raise SchemaError(reason, got=shape, hint="name the feature of each, or state the sizes")
-    is_feature = isinstance(dtype, str) and find_element(dtype) is None and not _is_type_name(dtype)
+    is_feature = isinstance(dtype, str) and Dtype.find(dtype) is None and not _is_type_name(dtype)
     return ShapeSource(axes, dtype if is_feature else None, element=None if is_feature else _number_dtype(dtype))
 
 
@@ -349,7 +349,7 @@ def _stated_tensor(
     shape, keywords = source.shape, {"encoding": encoding, "required": required, "empty": empty}
     if shape is None or source.element is None:
         return Field("", pa.binary(), feature, metadata=source.metadata, **{**keywords, "encoding": LIST})  # type: ignore[arg-type]
-    value = element(source.element)
+    value = Dtype.of_name(source.element)
     metadata = {**dtype_metadata(value), **source.metadata}
     return Field("", tensor_type(value, shape), feature, metadata=metadata, shape=shape, **keywords)  # type: ignore[arg-type]
 
@@ -359,20 +359,20 @@ def _element(dtype: Any) -> Dtype | pa.DataType:
     plain = getattr(dtype, "as_numpy_dtype", dtype)  # tf.DType
     is_dtype = isinstance(plain, np.dtype) or (isinstance(plain, type) and issubclass(plain, np.generic))
     try:
-        if isinstance(plain, str) and (entry := find_element(plain)) is not None:
+        if isinstance(plain, str) and (entry := Dtype.find(plain)) is not None:
             return entry
         if is_dtype and np.dtype(plain).kind != "O" and np.dtype(plain).itemsize:
-            return element(dtype_name(plain))
+            return Dtype.of_name(Dtype.name_of(plain))
         value = as_arrow_type(plain)
         if t.is_binary(value) or t.is_string(value):
             return value
         if t.is_timestamp(value) and value.tz is not None:
             raise ValueError("NumPy has no time zones")
-        return element_of(value)
+        return Dtype.of_arrow(value)
     except ValueError as error:
         detail = "" if isinstance(error, SchemaError) else f": {error}"
         reason = f"tensors of {printable(str(dtype), 60)} are not supported{detail}"
-        raise SchemaError(reason, got=str(dtype), hint=f"use {SUPPORTED_DTYPES}, bytes or text") from None
+        raise SchemaError(reason, got=str(dtype), hint=f"use {Dtype.SUPPORTED}, bytes or text") from None
 
 
 @check_keywords

@@ -9,15 +9,14 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tfrecord_io.base import LINE_WIDTH, Summary, check_keywords, counted
-from tfrecord_io.bytes import companions
+from tfrecord_io.base import LINE_WIDTH, Summary, check_keywords, counted, printable
+from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST, LIST
 from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.field_makers import list_, scalar, sequence
 from tfrecord_io.columns.schema.inferred_type import KindCount
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor
-from tfrecord_io.errors import printable
 from tfrecord_io.store import RecordRef
 
 
@@ -101,7 +100,7 @@ class InferredSchema(Schema):
             fields.append(f)
             if not encoding_rules(f.encoding).companions or not is_any_tensor(f.value):
                 continue
-            shape, dtype = companions(f.feature)
+            shape, dtype = ShapeSource.companions(f.feature)
             if not self.evidence.keys() >= {shape, dtype} or {shape, dtype} & set(schema.names):
                 continue
 
@@ -129,7 +128,7 @@ class InferredSchema(Schema):
             why = [f"list: {seen.listed.text(LINE_WIDTH)}"] if seen.listed else []
             is_folded = encoding_rules(f.encoding).companions
             why += [f"not text: {seen.binary.text(LINE_WIDTH)}"] if seen.binary and not is_folded else []
-            why += [" and ".join(map(printable, companions(f.feature)))] if is_folded else []
+            why += [" and ".join(map(printable, ShapeSource.companions(f.feature)))] if is_folded else []
             why += [
                 f"{count.kind.description} in {counted(count.records, 'record')}: {count.first.text(LINE_WIDTH)}"
                 for count in seen.others

@@ -15,6 +15,7 @@ from dataclasses import replace
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.base import printable
 from tfrecord_io.columns.schema.column_features import (
     ENCODING_KEY,
     column_leaves,
@@ -37,7 +38,7 @@ from tfrecord_io.columns.schema.types import (
     uncommon_columns,
     value_type,
 )
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 
 
 def merge_embedded(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:

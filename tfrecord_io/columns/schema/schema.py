@@ -10,15 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import SCHEMAS, Options, Summary, check_keywords, counted, load_point, name_advice
+from tfrecord_io.base import Options, Point, Summary, check_keywords, counted, name_advice, printable
 from tfrecord_io.columns.schema.field import CONTEXT, Field, check_columns
-from tfrecord_io.errors import FeatureNotFoundError, printable
+from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.typing import OpenedDataset, Path, SchemaLike, StorageLike
 
 # The classes of feature descriptions, of TensorFlow and of `tfrecord_io.io`.
 DESCRIPTIONS = frozenset(
     ("FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature", "SparseFeature", "RaggedFeature")
 )
+
+_SCHEMAS = "tfrecord_io.schemas"  # entry points
 
 
 class Schema:
@@ -208,7 +210,7 @@ class Schema:
         `SchemaWarning`. Only the first records of a read are compared, without their values, sizes and numbers of
         values; rows may be appended.
         """
-        path: str = load_point(SCHEMAS, "saved").save(self, source)
+        path: str = Point.load_own(_SCHEMAS, "saved").save(self, source)
         return path
 
     def to_python(self) -> str:
@@ -269,7 +271,9 @@ class Schema:
         """
 
         return cls(
-            load_point(SCHEMAS, "tfx").from_tfx(source, tensor_representation_group, sequence_feature, storage_options)
+            Point.load_own(_SCHEMAS, "tfx").from_tfx(
+                source, tensor_representation_group, sequence_feature, storage_options
+            )
         )
 
     def to_tfx(self) -> str:
@@ -298,7 +302,7 @@ class Schema:
         }
         <BLANKLINE>
         """
-        text: str = load_point(SCHEMAS, "tfx").to_tfx(self.fields)
+        text: str = Point.load_own(_SCHEMAS, "tfx").to_tfx(self.fields)
         return text
 
     @classmethod
@@ -353,7 +357,7 @@ class Schema:
         from tfrecord_io.columns.schema.formats.tfds_info import read_features
 
         folder, text = read_features(path, Options(storage_options=storage_options).storage)
-        return cls(load_point(SCHEMAS, "tfds").from_tfds(folder, text, class_labels))
+        return cls(Point.load_own(_SCHEMAS, "tfds").from_tfds(folder, text, class_labels))
 
     @classmethod
     @check_keywords
@@ -381,7 +385,9 @@ class Schema:
         SchemaError
             A dtype that is not int64, float32 or string, or a value that is not a feature.
         """
-        return cls(load_point(SCHEMAS, "feature_description").from_feature_description(description, sequence_features))
+        return cls(
+            Point.load_own(_SCHEMAS, "feature_description").from_feature_description(description, sequence_features)
+        )
 
     def to_feature_description(self, part: str = CONTEXT) -> dict[str, Any]:
         """The feature description of this schema by feature name, in the classes of `tfrecord_io`.
@@ -396,7 +402,7 @@ class Schema:
         part : {"context", "feature_list"}
             Describe an Example or the context of a SequenceExample, or the feature lists of a SequenceExample.
         """
-        description: dict[str, Any] = load_point(SCHEMAS, "feature_description").to_feature_description(
+        description: dict[str, Any] = Point.load_own(_SCHEMAS, "feature_description").to_feature_description(
             self.fields, part
         )
         return description

@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import Registry, cached_property
-from tfrecord_io.bytes import DTYPE_KEY, MAX_AXES, Dtype, Kind, Layout, element_of, row_of_name
+from tfrecord_io.bytes import Dtype, Kind, Layout
 from tfrecord_io.errors import SchemaError
 
 Shape = tuple[int | None, ...]
@@ -36,7 +36,7 @@ VARIABLE_SHAPE = "arrow.variable_shape_tensor"
 
 # Limits for the metadata of a type that is read from a file
 _MAX_METADATA_BYTES = 64 << 10
-_MAX_AXES = MAX_AXES + 1  # the one that complex numbers add
+_MAX_AXES = Dtype.MAX_AXES + 1  # the one that complex numbers add
 _MAX_VALUES = 2**31 - 1  # in one record: no payload has more bytes
 
 
@@ -175,8 +175,8 @@ def _extension_metadata(type_: pa.BaseExtensionType) -> dict[str, Any]:
 def tensor_type(element: Dtype, shape: Shape, dim_names: tuple[str, ...] | None = None) -> pa.DataType:
     """The type of a column of tensors of this shape; None is an unknown dimension. SchemaError if it is too large.
 
-    >>> from tfrecord_io.bytes.format.dtypes import element
-    >>> tensor_type(element("complex64"), (4,)).shape
+    >>> from tfrecord_io.bytes.format.dtypes import Dtype
+    >>> tensor_type(Dtype.of_name("complex64"), (4,)).shape
     [4, 2]
     """
     axes = (*shape, *element.inner)
@@ -189,7 +189,7 @@ def tensor_type(element: Dtype, shape: Shape, dim_names: tuple[str, ...] | None 
 
 def dtype_metadata(element: Dtype) -> dict[bytes, bytes]:
     """The field metadata from which `element_of` reads the dtype; empty where the Arrow type determines it."""
-    return {DTYPE_KEY: element.name.encode()} if element.marked else {}
+    return {Dtype.KEY: element.name.encode()} if element.marked else {}
 
 
 def unknown_dtype(field: pa.Field) -> str | None:
@@ -198,7 +198,7 @@ def unknown_dtype(field: pa.Field) -> str | None:
     That is a dtype whose row `is_hidden`: bytes of dtypes of ml_dtypes and of text, and integers of times in units
     that Arrow does not have.
     """
-    dtype = row_of_name((field.metadata or {}).get(DTYPE_KEY, b"").decode())
+    dtype = Dtype.in_table((field.metadata or {}).get(Dtype.KEY, b"").decode())
     if dtype is not None and dtype.is_hidden:
         return dtype.name
     parts = (unknown_dtype(field.type.field(at)) for at in range(field.type.num_fields))
@@ -226,15 +226,15 @@ def element_and_shape(field: pa.Field) -> tuple[Dtype, Shape]:
 
     ValueError if the type is not one of tensors, or the dtype in its metadata does not fit it.
 
-    >>> from tfrecord_io.bytes.format.dtypes import element
-    >>> dtype, shape = element_and_shape(tensor_field("x", element("complex64"), (None, 4)))
+    >>> from tfrecord_io.bytes.format.dtypes import Dtype
+    >>> dtype, shape = element_and_shape(tensor_field("x", Dtype.of_name("complex64"), (None, 4)))
     >>> dtype.name, shape
     ('complex64', (None, 4))
     """
     if not is_any_tensor(field.type):
         raise ValueError(f"{field.type} is not a type of tensors")
     axes = axes_of(field.type)
-    element = element_of(tensor_value_type(field.type), field.metadata)
+    element = Dtype.of_arrow(tensor_value_type(field.type), field.metadata)
     if element.inner and axes[-1:] != element.inner:
         raise ValueError(f"the metadata says {element.name}, and the last axis of {axes} is not {element.inner[0]}")
     return element, axes[: len(axes) - len(element.inner)]

@@ -13,8 +13,8 @@ from typing import Any, get_args, get_origin
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import did_you_mean
-from tfrecord_io.bytes import DTYPE_KEY, find_element
+from tfrecord_io.base import did_you_mean, printable
+from tfrecord_io.bytes import Dtype
 from tfrecord_io.columns.schema.tensor_types import (
     Shape,
     axes_of,
@@ -27,7 +27,7 @@ from tfrecord_io.columns.schema.tensor_types import (
     variable_shape_tensor,
 )
 from tfrecord_io.columns.schema.types import is_text
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 
 _SYNONYMS: dict[str, pa.DataType] = {
     "bytes": pa.binary(),
@@ -92,12 +92,12 @@ def type_name(type_: pa.DataType) -> str:
 def logical_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None) -> str:
     """The name of a field's type; of tensors with the dtype in the field's metadata, and the shape that NumPy has.
 
-    >>> from tfrecord_io.bytes.format.dtypes import element
-    >>> dtype = element("complex64")
+    >>> from tfrecord_io.bytes.format.dtypes import Dtype
+    >>> dtype = Dtype.of_name("complex64")
     >>> logical_name(tensor_type(dtype, (None, 3)), dtype_metadata(dtype))
     'tensor<complex64>[?,3]'
     """
-    if metadata is None or DTYPE_KEY not in metadata:
+    if metadata is None or Dtype.KEY not in metadata:
         return type_name(type_)
     if pa.types.is_list(type_) and is_any_tensor(type_.value_type):
         return f"list<item: {logical_name(type_.value_type, metadata)}>"
@@ -130,7 +130,7 @@ def short_type_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None =
 def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:
     """Type and metadata for names like ``"tensor<complex64>[2,3]"``, whose dtype is in the metadata; else None."""
     match = _TENSOR.fullmatch(name.strip())
-    dtype = None if match is None else find_element(match[1].strip())
+    dtype = None if match is None else Dtype.find(match[1].strip())
     if match is None or dtype is None or not dtype.marked:
         return None
     return tensor_type(dtype, _axes(match[2])), dtype_metadata(dtype)
@@ -200,7 +200,7 @@ def _parametric(text: str, whole: str, depth: int) -> pa.DataType | None:
     if m := _DECIMAL.fullmatch(text):
         return getattr(pa, f"decimal{m[1]}")(int(m[2]), int(m[3]))
     if m := _TENSOR.fullmatch(text) or _ARROW_TENSOR.fullmatch(text):
-        dtype, axes = find_element(m[1].strip()), _axes(m[2])  # by NumPy's name, or else by Arrow's
+        dtype, axes = Dtype.find(m[1].strip()), _axes(m[2])  # by NumPy's name, or else by Arrow's
         value = _parse(m[1], whole, depth - 1) if dtype is None or dtype.marked else dtype.arrow
         return variable_shape_tensor(value, axes) if None in axes else pa.fixed_shape_tensor(value, axes)
     if m := _EXTENSION.fullmatch(text):

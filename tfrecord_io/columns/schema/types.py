@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import DTYPE_KEY, Dtype, Kind
+from tfrecord_io.bytes import Dtype, Kind
 from tfrecord_io.columns.schema.tensor_types import (
     Shape,
     dtype_metadata,
@@ -372,7 +372,7 @@ def restored_field(field: pa.Field) -> pa.Field:
     type = drop_run_ends(field.type)
     if is_any_tensor(type):
         element, shape = supported_element_and_shape(field.with_type(type), field.name)
-        metadata = {key: value for key, value in (field.metadata or {}).items() if key != DTYPE_KEY}
+        metadata = {key: value for key, value in (field.metadata or {}).items() if key != Dtype.KEY}
         restored = field.with_type(tensor_type(element, shape, logical_dim_names(type)))
         return restored.with_metadata(metadata | dtype_metadata(element) or None)
     if is_list_like(type) and is_any_tensor(drop_run_ends(type.value_type)):

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.plugins.browse.core_names import (
-    RECORD_SUFFIXES,
     Array,
     CallSource,
     Column,
@@ -28,6 +27,7 @@ from tfrecord_io.plugins.browse.core_names import (
     ReadOptions,
     RecordMap,
     Recovery,
+    Registry,
     Row,
     Scan,
     ShardName,
@@ -429,7 +429,13 @@ def _short_names(paths: Sequence[str]) -> list[str]:
     def shorten(path: str) -> str:
         name = os.path.basename(path)
         shard, (stem, suffix) = ShardName.parse(name), os.path.splitext(name)
-        return f"{shard.base}-{shard.index:0{shard.width}}" if shard else stem if suffix in RECORD_SUFFIXES else name
+        return (
+            f"{shard.base}-{shard.index:0{shard.width}}"
+            if shard
+            else stem
+            if suffix in Registry.RECORD_SUFFIXES
+            else name
+        )
 
     forms: tuple[Callable[[str], str], ...] = (shorten, os.path.basename, lambda path: "/".join(path.split("/")[-2:]))
     for form in forms:

@@ -8,11 +8,10 @@ from typing import Any
 
 from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset, Summary
 from tfrecord_io.plugins.browse.core_names import (
-    FOOTER_BYTES,
-    HEADER_BYTES,
     Array,
     Damage,
     EmbeddedSchema,
+    FrameHeader,
     Row,
     byte_size,
     bytes_cell,
@@ -64,7 +63,10 @@ def _entry(dataset: BrowsedDataset, row: Row, name: str, *, forms: dict[str, str
 
 def _stored(frame: Array, facts: list[tuple[str, str]]) -> str:
     """The features of a record in the order of the file, and fields that no message has."""
-    payload, stated = frame.data[HEADER_BYTES:-FOOTER_BYTES], int.from_bytes(frame[-FOOTER_BYTES:].tobytes(), "little")
+    payload, stated = (
+        frame.data[FrameHeader.BYTES : -FrameHeader.FOOTER_BYTES],
+        int.from_bytes(frame[-FrameHeader.FOOTER_BYTES :].tobytes(), "little"),
+    )
     crc = crc32c(payload)
     masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
     verdict = "good" if masked == stated else f"does not match: the payload has {masked:08x}"

@@ -24,16 +24,7 @@ from daft.schema import Schema
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.kit import (
-    OPERATORS,
-    Condition,
-    DistributedWriter,
-    Operator,
-    Scan,
-    WrittenPart,
-    condition_of,
-    empty_batch,
-)
+from tfrecord_io.kit import Condition, DistributedWriter, Operator, Scan, WrittenPart, condition_of, empty_batch
 from tfrecord_io.typing import WriteReport
 
 # ---- reading
@@ -205,7 +196,7 @@ class _Junctions(PredicateVisitor[Condition]):  # type: ignore[misc]
 
 _OPERATIONS = {
     f"visit_{operator.daft}": partialmethod(_Junctions._operation, operator)
-    for operator in OPERATORS
+    for operator in Operator.ALL
     if operator.daft is not None
 }
 _Translator: Any = type("_Translator", (_Junctions,), _OPERATIONS)

@@ -28,7 +28,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.readwriter import DataFrameWriter  # not that of Spark Connect, whose server has the session
+from pyspark.sql.readwriter import DataFrameWriter
 from pyspark.sql.types import UserDefinedType
 
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning

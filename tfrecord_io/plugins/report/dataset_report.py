@@ -11,8 +11,7 @@ from functools import partial
 from typing import Any
 
 from tfrecord_io.apps.views.elements import number, percent
-from tfrecord_io.base import ProgressMeter, ReadOptions, Report, Summary, byte_size, check_keywords, counted
-from tfrecord_io.errors import printable
+from tfrecord_io.base import ProgressMeter, ReadOptions, Report, Summary, byte_size, check_keywords, counted, printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
 from tfrecord_io.plugins.report.report_html import document

@@ -20,12 +20,13 @@ from tfrecord_io.base import (
     ReadOptions,
     ScanOptions,
     Selection,
+    hide_secrets,
     plain_record_type,
     short,
 )
 from tfrecord_io.bytes import Kind
 from tfrecord_io.columns import Column, TensorEncoding, UnsupportedType, empty_batch
-from tfrecord_io.errors import SchemaError, TFRecordError, hide_secrets
+from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.read import CallSource, Files, RecordFile, Scan, open_scan, plan_scan

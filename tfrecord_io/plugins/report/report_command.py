@@ -9,7 +9,7 @@ import click
 
 from tfrecord_io.apps.cli.command_group import tfr
 from tfrecord_io.apps.cli.common_options import modes, number, options, read_from, type_option
-from tfrecord_io.errors import printable
+from tfrecord_io.base import printable
 
 
 @tfr.declare("Show")

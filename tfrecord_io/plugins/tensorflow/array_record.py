@@ -18,10 +18,21 @@ import numpy as np
 
 from tfrecord_io.apps.file_formats.format_of_path import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base import MIB, FrameOptions, ProgressMeter, ReadOptions, TransferOptions, check_choice, check_integer
-from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, get_engine
+from tfrecord_io.base import (
+    MAX_RECORD_BYTES,
+    MIB,
+    FrameOptions,
+    ProgressMeter,
+    ReadOptions,
+    TransferOptions,
+    check_choice,
+    check_integer,
+    needs,
+    printable,
+)
+from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.columns import TfdsInfo
-from tfrecord_io.errors import CorruptRecordError, needs, printable
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.read import CallSource, PieceStream, RecordReader, made_records, options_from_call
 from tfrecord_io.store import (

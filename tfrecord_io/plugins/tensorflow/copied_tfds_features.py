@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.base import TFDS_FEATURES
+from tfrecord_io.base import TFDS_FEATURES, printable, warn
 from tfrecord_io.columns import TfdsInfo
-from tfrecord_io.errors import printable, warn
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.read import Reader, Scan, SidecarSchema
 from tfrecord_io.store import Directory

@@ -13,12 +13,12 @@ from google.protobuf.message import DecodeError as ProtobufError
 from tfrecord_io.apps.file_formats.format_of_path import is_directory
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import (
+    OnDamage,
     Options,
     ProgressMeter,
     StorageOptions,
     check_keywords,
     check_progress,
-    checked_on_error,
     without_report,
 )
 from tfrecord_io.bytes import Dtype, message_classes, parse_message, parse_tensor
@@ -107,7 +107,7 @@ def read_events(
         Nothing matches `path`, or the directory has no event files.
     """
     if on_error is not None:
-        checked_on_error(on_error, without_report)
+        OnDamage.checked(on_error, without_report)
     storage, shown = Options(storage_options=storage_options).storage, check_progress(progress)
     runs: list[str] = []
     scalars: list[_Scalar] = []
@@ -167,7 +167,7 @@ def _value(value: Any, plugin: str | None, path: str, record: int) -> float | No
             return None  # of a kind that holds no numbers
         error.path, error.record = path, record
         raise
-    is_number = array.dtype.kind in "fiub" or Dtype.find_extension(array.dtype) is not None
+    is_number = array.dtype.kind in "fiub" or Dtype.extension_of(array.dtype) is not None
     return float(array.item()) if array.size == 1 and is_number else None
 
 

@@ -17,15 +17,17 @@ from tfrecord_io.base import (
     MAX_RECORD_BYTES,
     DatasetOptions,
     Expansion,
+    OnDamage,
     ProgressMeter,
     ReadOptions,
     check_choice,
     check_keywords,
-    checked_on_error,
+    for_cli,
+    printable,
 )
-from tfrecord_io.bytes import HEADER_BYTES, Array, Engine, Fault, Frames, Plan, RecordType, get_engine
+from tfrecord_io.bytes import Array, Engine, Fault, FrameHeader, Frames, Plan, RecordType, get_engine
 from tfrecord_io.columns import Projection
-from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError, for_cli, printable
+from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.read import BlockWalker, CallSource, PieceStream, Reader, made_records, options_from_call
 from tfrecord_io.store import Origin, Source, SourcePrefetcher, total
@@ -102,7 +104,7 @@ class _ListSplitter:
         if len(sizes) and (sizes.max() > MAX_RECORD_BYTES or not self._expansion.take(int(sizes.sum()))):
             rows, error = self._size_error(walker, block, sizes)
         self._lists += len(frames.starts)
-        offsets = frames.starts + (walker.offset - HEADER_BYTES)
+        offsets = frames.starts + (walker.offset - FrameHeader.BYTES)
         starts = block.example_starts[:rows] - block.payloads[block.row_lists[:rows]]
         contexts, context_at = block.context_lengths, block.context_offsets
         extents = (block.row_lists[:rows], starts, block.example_lengths[:rows])
@@ -146,7 +148,7 @@ class _ListSplitter:
 
     def _locate_error(self, error: TFRecordError, walker: BlockWalker, block: ListBlock, at: int) -> TFRecordError:
         """The error, of a list of a block."""
-        offset = walker.offset + int(block.payloads[at]) - HEADER_BYTES
+        offset = walker.offset + int(block.payloads[at]) - FrameHeader.BYTES
         error.path, error.record, error.offset = walker.opened.path, walker.record + at, offset
         return error
 
@@ -235,7 +237,7 @@ class FeatureNames:
 def _move_fault(fault: Fault, block: ListBlock, at: int, start: int) -> Fault:
     """A fault of a part of a list, which begins at byte `start` of the block, as one of the record."""
     byte = start - int(block.payloads[at]) + fault.byte if fault.byte >= 0 else -1
-    return fault._replace(record=at, offset=int(block.payloads[at]) - HEADER_BYTES, byte=byte)
+    return fault._replace(record=at, offset=int(block.payloads[at]) - FrameHeader.BYTES, byte=byte)
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +388,7 @@ def elwc_rows(
             reason = "is not possible for ExampleListWithContext"
             raise for_cli(TypeError(f"{name}= {reason}"), f"--{name.replace('_', '-')} {reason}")
     advice = "to leave out damaged lists, salvage the files first"
-    checked_on_error(options.on_error, lambda damage: not damage.goes_on, advice)
+    OnDamage.checked(options.on_error, lambda damage: not damage.goes_on, advice)
     sources = CallSource(path).files(options)
     if (partitioned := next((source for source in sources if source.partitions), None)) is not None:
         column = partitioned.partitions[0][0]

@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tfrecord_io.base import Options
-from tfrecord_io.bytes import READING, TFRECORD, Format, convert_hints, format_option
+from tfrecord_io.bytes import FORMATS, Format, format_option
+
+_TFRECORD = FORMATS.tfrecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +29,9 @@ class TensorflowOptions(Options):
 _CODE = "tfrecord_io.plugins.tensorflow."
 
 ELWC = Format(
-    *("elwc", TFRECORD.title, "TFRecord files with lists of TensorFlow Ranking: `tfrecord_io.formats.open_elwc`"),
+    *("elwc", _TFRECORD.title, "TFRecord files with lists of TensorFlow Ranking: `tfrecord_io.formats.open_elwc`"),
     records=f"{_CODE}from_elwc:elwc_rows",
-    reads=READING,
+    reads=Format.READING,
 )
 ARRAY_RECORD = Format(
     *("array_record", "ArrayRecord", "files of Grain and TFDS; records are copied, and parsed only for other formats"),
@@ -37,18 +39,18 @@ ARRAY_RECORD = Format(
     records=f"{_CODE}array_record:array_record_rows",
     content=f"{_CODE}array_record:array_record_source",
     write=f"{_CODE}array_record:to_array_record",
-    reads=READING,
+    reads=Format.READING,
     writes=frozenset({"mode", "group_size", "record_compression"}),
     options=TensorflowOptions,
     copied=True,
     looks=("a Riegeli or ArrayRecord file",),
-    **convert_hints("array_record", where="of an ArrayRecord file, "),
+    **Format.hints("array_record", where="of an ArrayRecord file, "),
     extra="array_record",
 )
 TFDS = Format(
     *("tfds", "TFDS", "a split of a TFDS dataset, in ``data_dir/name/1.0.0``: `tfrecord_io.formats.write_tfds`"),
     records=lambda paths, keywords: (paths, keywords),
-    reads=READING,
+    reads=Format.READING,
     write=f"{_CODE}write_tfds:convert_to_tfds",
     writes=frozenset({"mode", "shards", "float64", "target_split"}),
     options=TensorflowOptions,

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import TFDS_FEATURES
+from tfrecord_io.base import TFDS_FEATURES, printable
 from tfrecord_io.bytes import Dtype
 from tfrecord_io.columns import Column, Composite, Field, Schema
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import Directory
 
 CLASS_LABELS = ("codes", "names")
@@ -116,7 +116,7 @@ def _composite(leaf: TfdsLeaf, dtype: str, labels: list[str] | None, sentinel: b
 def _value_type(leaf: TfdsLeaf) -> pa.DataType:
     if leaf.dtype in ("string", "object", "str", "bytes"):
         return pa.string() if leaf.is_text else pa.binary()
-    if (row := Dtype.find_extension(leaf.dtype)) is not None and leaf.encoding == "none":
+    if (row := Dtype.extension_of(leaf.dtype)) is not None and leaf.encoding == "none":
         return pa.from_numpy_dtype(row.wide)  # as it is stored in a record
     try:
         return pa.from_numpy_dtype(np.dtype(leaf.dtype))

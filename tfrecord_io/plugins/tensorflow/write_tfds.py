@@ -22,9 +22,10 @@ from tfrecord_io.base import (
     check_integer,
     check_keywords,
     check_mode,
+    printable,
 )
 from tfrecord_io.columns import BatchSource, TfdsInfo, empty_batch, open_input
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns

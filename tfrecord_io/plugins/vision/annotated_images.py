@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import AnnotationOptions, StorageOptions, on_damage
+from tfrecord_io.base import AnnotationOptions, OnDamage, StorageOptions, for_cli, printable, warn
 from tfrecord_io.columns import ImageHeader, pillow, remove_orientation, row_batches
-from tfrecord_io.errors import DecodeError, SchemaError, for_cli, printable, warn
+from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.plugins.vision.folder_files import LeftOut, shuffle_files
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
 from tfrecord_io.store import Directory, Entry, FileSystem, read_files
@@ -406,7 +406,7 @@ def _find_files(
     if not missing:
         return fs, files, left_out
     image, path = missing[0]
-    if on_damage(on_error).is_strict or not files:
+    if OnDamage.of(on_error).is_strict or not files:
         text = f"{image.text} of '{printable(image.path)}' does not exist"
         if len(missing) > 1:
             text += f"; {len(missing):,} of {len(images):,} images are missing"

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ExportOptions
-from tfrecord_io.bytes import stated_by
+from tfrecord_io.base import ExportOptions, printable, warn
+from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns import ImageHeader, Projection
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, printable, warn
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
 from tfrecord_io.plugins.vision.annotated_images import FRACTIONS, LABEL, OBJECT, StatedClass, classes_of, is_fraction
 from tfrecord_io.plugins.vision.folder_files import LeftOut
 from tfrecord_io.plugins.vision.to_folder import (
@@ -173,7 +173,9 @@ class AnnotatedRecords:
         declared = {name: types[name] for name in used if types[name] is not None}
         overrides = {**declared, **(options.schema_overrides or {})} if options.schema is None else None
         options = replace(options, columns=tuple(used), schema_overrides=overrides)
-        derived = _DERIVED if image not in raw else {*_DERIVED, *stated_by(image, schema.field(image).metadata)}
+        derived = (
+            _DERIVED if image not in raw else {*_DERIVED, *ShapeSource.stated_by(image, schema.field(image).metadata)}
+        )
         other_columns = [name for name in selected_names if name not in types and name not in derived]
         at = schema.get_field_index(OBJECT + _LABEL)
         stated_classes = classes_of(schema.field(at)) if at >= 0 and class_names is None else []

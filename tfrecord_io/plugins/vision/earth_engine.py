@@ -17,10 +17,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LateTypes, ReadOptions, StorageOptions, WriteOptions, check_keywords, counted
+from tfrecord_io.base import (
+    LateTypes,
+    ReadOptions,
+    StorageOptions,
+    WriteOptions,
+    check_keywords,
+    counted,
+    needs,
+    printable,
+)
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, Ragged
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, needs, printable
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
 from tfrecord_io.read import Files, Reader, open_scan, options_from_call
 from tfrecord_io.store import Source, find_files
 from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, StorageLike

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from tfrecord_io.base import on_damage
-from tfrecord_io.errors import DamagedDataWarning, TFRecordError, printable, warn
+from tfrecord_io.base import OnDamage, printable, warn
+from tfrecord_io.errors import DamagedDataWarning, TFRecordError
 from tfrecord_io.typing import OnError
 
 TABLE_NAME = "metadata.csv"  # of the table that is written next to the files of a folder
@@ -55,7 +55,7 @@ class LeftOut:
 
     def add_or_raise(self, error: TFRecordError, on_error: OnError) -> None:
         """Leave out what an error is about, or raise it: as `on_error` says."""
-        if on_damage(on_error).is_strict:
+        if OnDamage.of(on_error).is_strict:
             if error.hint is None:
                 error.set_hint('on_error="skip" leaves it out', "--on-error skip leaves it out")
             raise error

@@ -21,18 +21,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import MIB, ExportOptions, check_integer, counted
-from tfrecord_io.bytes import DTYPE_KEY, Array
+from tfrecord_io.base import MIB, ExportOptions, check_integer, counted, printable, warn
+from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RowFault, int64_array
-from tfrecord_io.errors import (
-    DecodeError,
-    EncodeError,
-    FeatureNotFoundError,
-    SchemaError,
-    SchemaWarning,
-    printable,
-    warn,
-)
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning
 from tfrecord_io.read import CallSource, Steps, explode, options_from_call
 from tfrecord_io.store import NewFolder, is_url
 from tfrecord_io.typing import FilesLike, Path
@@ -305,7 +297,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         if Column(type_).is_text:
             return _Feature(column.name, name, "string", pa.string())
         is_vector = isinstance(type_, pa.FixedShapeTensorType) and len(type_.shape) == 1
-        if is_vector and DTYPE_KEY not in (column.metadata or {}):
+        if is_vector and Dtype.KEY not in (column.metadata or {}):
             type_ = type_.storage_type
         inner, shape = type_, []
         while t.is_fixed_size_list(inner):

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrecord_io.apps.file_formats.tables.table_files import open_decompressed_file, suffixes_of
 from tfrecord_io.base import MIB, StorageOptions
-from tfrecord_io.bytes import HEADER_BYTES, SNIFF_BYTES, Array, Stream, infer, is_record_header, open_decompressed
+from tfrecord_io.bytes import CODECS, Array, FrameHeader, Stream, open_decompressed
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.plugins.vision.tar_archive import TarArchive
 from tfrecord_io.plugins.vision.vision_rows import TAR
@@ -123,16 +123,18 @@ def _stream(archive: TarArchive, member: tarfile.TarInfo, path: str) -> Iterator
     if not member.isreg() or name.is_hidden or name.is_sidecar or not member.size:
         return None
     shown = f"{path}/{member.name}"
-    head = archive.read(SNIFF_BYTES)
-    stream = open_decompressed(_MemberFile(archive), infer(head, member.name), shown, head=head, size=member.size)
+    head = archive.read(CODECS.SNIFF_BYTES)
+    stream = open_decompressed(
+        _MemberFile(archive), CODECS.infer(head, member.name), shown, head=head, size=member.size
+    )
     is_named = name.kind is Kind.RECORDS
     try:
-        first = _read_fully(stream, HEADER_BYTES)
+        first = _read_fully(stream, FrameHeader.BYTES)
     except TFRecordError:
         if is_named:
             raise
         return None
-    return _pieces(first, stream) if is_named or is_record_header(first.tobytes()) else None
+    return _pieces(first, stream) if is_named or FrameHeader(first.tobytes()).is_intact else None
 
 
 def _read_fully(stream: Stream, size: int) -> Array:

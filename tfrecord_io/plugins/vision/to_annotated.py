@@ -16,9 +16,9 @@ from xml.sax.saxutils import escape
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ExportOptions, check_choice
+from tfrecord_io.base import ExportOptions, check_choice, printable
 from tfrecord_io.columns import ImageHeader, remove_orientation
-from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.errors import DecodeError
 from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass
 from tfrecord_io.plugins.vision.annotated_rows import (
     NUMBERS,

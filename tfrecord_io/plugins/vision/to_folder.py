@@ -20,15 +20,17 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import OpenWriter, refuse_types
-from tfrecord_io.base import ExportOptions, ReadOptions, check_keywords, ordered
-from tfrecord_io.bytes import CSV, IMAGES, JSON, NPY, TIFF_MAGIC, TSV, format_of_name, load
+from tfrecord_io.base import ExportOptions, ReadOptions, check_keywords, ordered, printable, warn
+from tfrecord_io.bytes import FORMATS, IMAGES, TIFF_MAGIC, Format
 from tfrecord_io.columns import Column, Projection, RawImages, RowFault, declaration
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable, warn
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.plugins.vision.folder_files import TABLE_NAME
 from tfrecord_io.read import CallSource, Reader, Scan, options_from_call
 from tfrecord_io.store import Folder, NewFolder, name_fault, open_output
 from tfrecord_io.typing import UNSET, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import WriteReport
+
+_NPY = FORMATS.npy
 
 _MAGIC = {
     b"\xff\xd8\xff": ".jpg",
@@ -39,7 +41,7 @@ _MAGIC = {
     b"fLaC": ".flac",
     b"OggS": ".ogg",
     b"ID3": ".mp3",
-    NPY.magic[0]: NPY.suffixes[0],
+    _NPY.magic[0]: _NPY.suffixes[0],
 }
 _NUMBERED = "filename=None numbers the files instead"
 _NUMBERED_CLI = "--filename none numbers the files instead"
@@ -545,8 +547,8 @@ def _table_format(table: str) -> OpenWriter:
     """The writer of a table by its name."""
     if (wrong := "it has a slash" if "/" in table else name_fault(table)) is not None:
         raise ValueError(f"table={table!r}: expected the name of a file in the folder; {wrong}")
-    format = format_of_name(table.lower())
-    if format in (CSV, TSV, JSON):
+    format = FORMATS.of_name(table.lower())
+    if format in (FORMATS.csv, FORMATS.tsv, FORMATS.jsonl):
         assert format.writer is not None
-        return partial(load(format.writer), **format.named)
+        return partial(Format.load(format.writer), **format.named)
     raise ValueError(f"table={table!r}: expected a name that ends in .csv, .tsv or .jsonl")

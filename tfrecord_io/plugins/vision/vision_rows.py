@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfrecord_io.base import Adapter, Options
-from tfrecord_io.bytes import ORDERED, Format, convert_hints, format_option
+from tfrecord_io.bytes import Format, format_option
 from tfrecord_io.typing import InvalidBoxes, Masks, Path
 
 
@@ -59,10 +59,10 @@ TAR = Format(
     holds_records=f"{_CODE}tar_of_records:is_tar_of_records",
     writer=f"{_CODE}webdataset:TarWriter",
     instead="name it after a suffix, such as jpg or cls",
-    reads=ORDERED,
+    reads=Format.ORDERED,
     compressed=True,
     looks=("a tar archive",),
-    **convert_hints("tar", where="if it is a WebDataset archive, "),
+    **Format.hints("tar", where="if it is a WebDataset archive, "),
     magic=(b"ustar",),
     magic_at=257,
 )

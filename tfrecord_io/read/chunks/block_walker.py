@@ -16,24 +16,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from tfrecord_io.base import FrameOptions
+from tfrecord_io.base import MAX_RECORD_BYTES, FrameOptions, printable
 from tfrecord_io.bytes import (
-    HEADER_BYTES,
-    MAX_RECORD_BYTES,
     Checks,
     DecompressedStream,
     Engine,
     Fault,
     FaultCode,
+    FrameHeader,
     Frames,
     PlainStream,
     Raw,
-    frame_size,
     get_engine,
-    is_record_header,
-    payload_length,
 )
-from tfrecord_io.errors import CompressionError, RecordMemoryError, TFRecordError, TruncatedRecordError, printable
+from tfrecord_io.errors import CompressionError, TFRecordError, TruncatedRecordError
 from tfrecord_io.store import Block, BlockReader, Bytes, OpenPlainFile, Source, is_elsewhere
 
 if TYPE_CHECKING:
@@ -42,6 +38,10 @@ if TYPE_CHECKING:
     from tfrecord_io.store import ReadAhead
 
 _BLOCKS_AHEAD = 16  # 64 MiB
+
+
+class RecordMemoryError(MemoryError):
+    """Not enough memory for a record; the message names its file."""
 
 
 class RecordFile:
@@ -123,8 +123,6 @@ class RecordFile:
 
     def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
         """The exception for a fault in `data`, which begins at byte `offset` and record index `record` of the file."""
-        from tfrecord_io.bytes import record_error
-
         if self.span is not None and FaultCode.TRUNCATED_HEADER <= fault.code <= FaultCode.TRUNCATED_FOOTER:
             return TruncatedRecordError(
                 f"it continues beyond byte {self.span[1]}, where its piece of the file ends",
@@ -138,7 +136,7 @@ class RecordFile:
             fault = fault._replace(byte=self.origin.byte(record + fault.record, fault.byte))
         if self.gaps:  # what is read before damage is found may not be what was written: it names no format
             data = b""
-        return record_error(self.path, fault, record=record, offset=offset, data=data, **context)
+        return fault.error_in(self.path, record=record, offset=offset, data=data, **context)
 
     def close(self) -> None:
         """Close the file and drop its blocks, whose memory a later use of `gaps` would keep."""
@@ -329,7 +327,7 @@ class BlockWalker:
             self._meet_damage()
             return
         if self.block is not None:
-            header = self.data[:HEADER_BYTES].tobytes()
+            header = self.data[: FrameHeader.BYTES].tobytes()
             self.unread = self.offset
             if not self._checks_crc and (fault := self._beyond_file(header)) is not None:
                 self.error = self.fault_error(fault)
@@ -345,7 +343,7 @@ class BlockWalker:
             self.error = error
             return
         except MemoryError as error:
-            size = f" of {payload_length(header):,} bytes" if is_record_header(header) else ""
+            size = f" of {FrameHeader(header).payload_length:,} bytes" if FrameHeader(header).is_intact else ""
             place = f"record {self.record}{size} at byte {self.unread}"
             reason = f"{printable(self.opened.path)}: not enough memory for {place}"
             raise RecordMemoryError(f"{reason} ({error}); {self.LEAVES_OUT}") from error
@@ -355,9 +353,14 @@ class BlockWalker:
     def _beyond_file(self, header: bytes) -> Fault | None:
         """The fault of a length, which no checksum proves, that is beyond the end of a plain file."""
         file = self.opened
-        if len(header) < HEADER_BYTES or file.compression is not None or file.size is None or file.span is not None:
+        if (
+            len(header) < FrameHeader.BYTES
+            or file.compression is not None
+            or file.size is None
+            or file.span is not None
+        ):
             return None
-        length, left = payload_length(header), file.size - self.offset - HEADER_BYTES
+        length, left = FrameHeader(header).payload_length, file.size - self.offset - FrameHeader.BYTES
         if length <= left:
             return None
         return Fault(FaultCode.TRUNCATED_PAYLOAD, 0, 0, expected=length, got=max(left, 0))
@@ -477,7 +480,7 @@ class BlockWalker:
         return error
 
     def fault_error(self, fault: Fault, **context: Any) -> TFRecordError:
-        """The exception for a fault in ``data``; `context` as for `engine.fault_messages.to_error`."""
+        """The exception for a fault in ``data``; `context` as for `Fault.to_error`."""
         return self.opened.error(fault, record=self.record, offset=self.offset, data=self.data, **context)
 
     def fail(self, error: Exception) -> Exception:
@@ -505,15 +508,15 @@ class BlockWalker:
 
     def next_length(self) -> int:
         """Payload bytes of the next record by its header; −1 if the header is incomplete or damaged."""
-        header = self.data[:HEADER_BYTES].tobytes()
-        is_header = is_record_header(header) if self._checks_crc else len(header) == HEADER_BYTES
-        return payload_length(header) if is_header else -1
+        header = self.data[: FrameHeader.BYTES].tobytes()
+        is_header = FrameHeader(header).is_intact if self._checks_crc else len(header) == FrameHeader.BYTES
+        return FrameHeader(header).payload_length if is_header else -1
 
     @property
     def splits_record(self) -> bool:
         """True if ``data`` ends before the next record does."""
         data = self.data
-        return len(data) < HEADER_BYTES or len(data) < frame_size(data[:HEADER_BYTES])
+        return len(data) < FrameHeader.BYTES or len(data) < FrameHeader(data[: FrameHeader.BYTES]).frame_size
 
     def close(self) -> None:
         """Close the open file; the walk is over."""

@@ -14,20 +14,17 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tfrecord_io.base import ALL, LIMITS, ScanOptions, Selection, cached_property
+from tfrecord_io.base import LIMITS, ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import (
     CODECS,
-    HEADER_BYTES,
-    INFER,
-    PLAIN,
     Fact,
     Fault,
     FaultCode,
+    FeatureColumns,
+    FrameHeader,
     Layout,
     Plan,
     Text,
-    facts_of,
-    frame_size,
     get_engine,
 )
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
@@ -75,7 +72,7 @@ class ChunkReader:
         self,
         sources: Sequence[Source],
         options: ScanOptions,
-        selection: Selection = ALL,
+        selection: Selection = Selection.ALL,
         *,
         prefetcher: SourcePrefetcher | None = None,
         progress: ProgressMeter | None = None,
@@ -104,7 +101,7 @@ class ChunkReader:
         )
         self._to_skip, _ = options.split_offset(selection.offset)
         joins = whole and selection.limit is None and self.recovery is None
-        self._joins_small = joins and options.compression in (INFER, PLAIN, None)
+        self._joins_small = joins and options.compression in (CODECS.INFER, CODECS.PLAIN, None)
         self._first: tuple[Source, memoryview] | None = None  # the first file and its content, if that was read
         self._segmented: SegmentedFiles | None = None  # where threads decode parts of batches
         self._feed: SegmentFeed | None = None  # of the current file
@@ -286,7 +283,7 @@ class ChunkReader:
         plan, data = self.settings.plan, self._walker.data[fault.offset :]
         columns = tuple(column._replace(layout=Layout.ANY, text=Text.NO) for column in plan.columns)
         decoder = get_engine().decoder(plan._replace(columns=columns, unknown="skip"))
-        first_fault = decoder.feed(data[: frame_size(data[:HEADER_BYTES])]).fault
+        first_fault = decoder.feed(data[: FrameHeader(data[: FrameHeader.BYTES]).frame_size]).fault
         return fault if first_fault is None else first_fault._replace(record=fault.record, offset=fault.offset)
 
     def _recovers(self, error: Exception) -> bool:
@@ -421,7 +418,7 @@ class ChunkReader:
             return None
         (path, number, _), *more = files
         chunk = decoder.take(DecodedChunk(path, number, first_record=0, rows=0, columns={}, more_files=more))
-        if settings.plan.splits and facts_of(chunk.columns)[:, Fact.HAS_OTHERS].any():
+        if settings.plan.splits and FeatureColumns.facts_of(chunk.columns)[:, Fact.HAS_OTHERS].any():
             self._joins_small = False  # a contradiction
             return None
         walker.pass_files(len(files), size)

@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeGuard
 
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS, ScanOptions
+from tfrecord_io.base import LIMITS, ScanOptions, printable, warn
 from tfrecord_io.columns import Column, EmbeddedSchema, EmbeddedSchemaUnreadable, Schema, as_stored
-from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.store import Source, SourcePrefetcher
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar, overl
 
 import pyarrow as pa
 
-from tfrecord_io.base import LINE_WIDTH, Expansion, byte_size, cached_property, counted, on_damage
-from tfrecord_io.bytes import HEADER_BYTES, Array, ColumnBuffers, Engine, frame_size, get_engine
+from tfrecord_io.base import LINE_WIDTH, Expansion, OnDamage, byte_size, cached_property, counted, printable, warn
+from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FrameHeader, get_engine
 from tfrecord_io.columns import RowFault, cut_columns
 from tfrecord_io.errors import (
     CompressionError,
@@ -25,8 +25,6 @@ from tfrecord_io.errors import (
     FeatureNotFoundError,
     FeatureTypeError,
     TFRecordError,
-    printable,
-    warn,
 )
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
@@ -253,14 +251,14 @@ class Recovery:
     """
 
     def __init__(self, on_error: object, sources: Sequence[Source] = ()) -> None:
-        self._damage = on_damage(on_error)
+        self._damage = OnDamage.of(on_error)
         self.skipped = SkippedRegions(self._damage.receive)
         self._sources = sources
 
     @classmethod
     def of(cls, on_error: object, sources: Sequence[Source]) -> Self | None:
         """The recovery for an `on_error`; None if reading ends at the first fault."""
-        return cls(on_error, sources) if on_damage(on_error).goes_on else None
+        return cls(on_error, sources) if OnDamage.of(on_error).goes_on else None
 
     def __call__(self, walker: BlockWalker, error: Exception) -> bool:
         """See `BlockWalker.recover`."""
@@ -309,12 +307,12 @@ def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
     Not: an error of the storage, a contradiction between schemas, too little room for intact records, or a file that is
     no TFRecord file at all.
     """
-    from tfrecord_io.bytes import ZEROS, is_other_format
+    from tfrecord_io.bytes import ZEROS, Fault
 
     if isinstance(error, TFRecordError) and error.of_memory:
         return False
     if isinstance(error, CorruptRecordError):
-        return not is_other_format(error) or error.got == ZEROS  # a hole at the start of a file is damage
+        return not Fault.is_other_format(error) or error.got == ZEROS  # a hole at the start of a file is damage
     return isinstance(error, CompressionError | DecodeError | FeatureNotFoundError)
 
 
@@ -334,7 +332,7 @@ def _pass_damage(walker: BlockWalker, error: TFRecordError, engine: Engine) -> t
 
         end = BoundarySearch(walker, engine).pass_damage()
     else:
-        size = frame_size(walker.data[:HEADER_BYTES])
+        size = FrameHeader(walker.data[: FrameHeader.BYTES]).frame_size
         walker.discard(size)
         end = begin + size
     walker.record += 1

@@ -31,19 +31,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from tfrecord_io.base import MIB
-from tfrecord_io.bytes import (
-    FOOTER_BYTES,
-    FRAME_BYTES,
-    HEADER_BYTES,
-    MAX_RECORD_BYTES,
-    Engine,
-    FaultCode,
-    crc32c,
-    frame_size,
-    is_record_header,
-    mask_crc,
-)
+from tfrecord_io.base import MAX_RECORD_BYTES, MIB
+from tfrecord_io.bytes import Engine, FaultCode, FrameHeader, crc32c
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 
 _CONFIRMED_RECORDS = 64
@@ -98,12 +87,14 @@ class _PayloadProof:
 
     def holds(self, walker: BlockWalker, boundary: int) -> bool:
         """True if the payload and its checksum end at `boundary`."""
-        end = boundary - FOOTER_BYTES
+        end = boundary - FrameHeader.FOOTER_BYTES
         if end < self._end:
             return False
         self.advance(walker, end)
         at = end - walker.offset
-        return mask_crc(self._crc) == int.from_bytes(walker.data[at : at + FOOTER_BYTES].tobytes(), "little")
+        return FrameHeader.mask_crc(self._crc) == int.from_bytes(
+            walker.data[at : at + FrameHeader.FOOTER_BYTES].tobytes(), "little"
+        )
 
 
 class BoundarySearch:
@@ -124,11 +115,11 @@ class BoundarySearch:
         if boundary is not None:
             return self._discard_to(boundary)
         size = self._size_at(self._begin)
-        if size is None or size > MAX_RECORD_BYTES + FRAME_BYTES:
+        if size is None or size > MAX_RECORD_BYTES + FrameHeader.FRAME_BYTES:
             is_text, boundary = self._behind_text_header()
             if not is_text:
-                boundary = self._search(self._begin + 1, _PayloadProof(self._engine, self._begin + HEADER_BYTES))
-        elif size > walker.max_record_bytes + FRAME_BYTES:
+                boundary = self._search(self._begin + 1, _PayloadProof(self._engine, self._begin + FrameHeader.BYTES))
+        elif size > walker.max_record_bytes + FrameHeader.FRAME_BYTES:
             return self._discard_to(self._begin + size)
         else:
             boundary = self._behind_payload(self._begin + size)
@@ -148,14 +139,14 @@ class BoundarySearch:
         """The boundary behind a record whose header is intact, and states this `end`."""
         if not self._holds(end):
             return None  # the file ends inside the record
-        if not self._holds(end + HEADER_BYTES):
+        if not self._holds(end + FrameHeader.BYTES):
             return end
         chain = _Chain(end, end, intact_end=end)
         if self._size_at(end) is not None and self._judge(chain, None, None) == end:
             return end
         # Where bytes of the payload are missing, the next record begins before the stated end. Where bytes were put in,
         # that end is inside the payload, and may be the begin of a record there.
-        boundary = self._search(self._begin + HEADER_BYTES, None, stop=end)
+        boundary = self._search(self._begin + FrameHeader.BYTES, None, stop=end)
         if boundary is None and chain.records and self._ends_in_payload(chain.offset):
             return self._search(chain.intact_end, None)
         return end if boundary is None else boundary
@@ -163,7 +154,7 @@ class BoundarySearch:
     def _behind_text(self) -> int | None:
         """The boundary behind a record that is intact but for CRLF instead of LF."""
         header = self._text_header()
-        text = None if header is None else self._as_text(frame_size(header))
+        text = None if header is None else self._as_text(FrameHeader(header).frame_size)
         if text is None:
             return None
         content, end = text
@@ -178,20 +169,24 @@ class BoundarySearch:
         header = self._text_header()
         if header is None:
             return False, None
-        size = frame_size(header)
+        size = FrameHeader(header).frame_size
         if not self._holds(self._begin + size):
             return True, None  # the file ends inside the record
         text = self._as_text(size)
         stop = self._walker.offset + len(self._walker.data) if text is None else text[1]
-        boundary = self._search(self._begin + HEADER_BYTES, None, stop=stop)
+        boundary = self._search(self._begin + FrameHeader.BYTES, None, stop=stop)
         return True, self._search(stop, None) if boundary is None else boundary
 
     def _text_header(self) -> bytes | None:
         """The header with LF instead of CRLF, if it is intact then."""
-        text = self._as_text(HEADER_BYTES)
-        if text is None or not is_record_header(text[0]):
+        text = self._as_text(FrameHeader.BYTES)
+        if text is None or not FrameHeader(text[0]).is_intact:
             return None
-        return text[0] if frame_size(text[0]) <= self._walker.max_record_bytes + FRAME_BYTES else None
+        return (
+            text[0]
+            if FrameHeader(text[0]).frame_size <= self._walker.max_record_bytes + FrameHeader.FRAME_BYTES
+            else None
+        )
 
     def _as_text(self, size: int) -> tuple[bytes, int] | None:
         """`size` bytes from the begin on, with LF instead of CRLF, and where they end; None if they are fewer."""
@@ -236,9 +231,9 @@ class BoundarySearch:
             if position >= 0:
                 offset = walker.offset + position
                 return offset if stop is None or offset < stop else None
-            at = max(at, walker.offset + len(walker.data) - HEADER_BYTES + 1)
+            at = max(at, walker.offset + len(walker.data) - FrameHeader.BYTES + 1)
             if stop is None:
-                kept = max(walker.offset, at - FOOTER_BYTES)  # a checksum may be before the next header
+                kept = max(walker.offset, at - FrameHeader.FOOTER_BYTES)  # a checksum may be before the next header
                 if proof is not None:
                     proof.advance(walker, kept)
                 walker.discard(kept - walker.offset)
@@ -283,8 +278,10 @@ class BoundarySearch:
             self._spent += max(0, fault.byte)
             if fault.code is not FaultCode.PAYLOAD_CRC or chain.links == _MOST_LINKS:
                 return _End.BROKEN
-            following = chain.offset + frame_size(data[frames.consumed : frames.consumed + HEADER_BYTES])
-            if not self._is_held(following + HEADER_BYTES):
+            following = (
+                chain.offset + FrameHeader(data[frames.consumed : frames.consumed + FrameHeader.BYTES]).frame_size
+            )
+            if not self._is_held(following + FrameHeader.BYTES):
                 if not walker.final:
                     return _End.UNREAD
                 return _End.FILE if following == walker.offset + len(walker.data) else _End.BROKEN
@@ -304,16 +301,16 @@ class BoundarySearch:
         for _ in range(_MOST_FIELDS):
             if at is None or at - offset > _TRAILING_BYTES:
                 return False
-            boundary = at + FOOTER_BYTES
+            boundary = at + FrameHeader.FOOTER_BYTES
             if self._is_boundary(boundary):
-                proof = _PayloadProof(self._engine, offset + HEADER_BYTES)
+                proof = _PayloadProof(self._engine, offset + FrameHeader.BYTES)
                 return not proof.holds(self._walker, boundary)  # else a record of the chain that lacks its header
             at = self._after_field(at)
         return False
 
     def _is_boundary(self, offset: int) -> bool:
         """True if a header is at `offset`, or the file ends there."""
-        if not self._holds(offset + HEADER_BYTES):
+        if not self._holds(offset + FrameHeader.BYTES):
             return self._walker.final and offset == self._walker.offset + len(self._walker.data)
         return self._size_at(offset) is not None
 
@@ -340,13 +337,13 @@ class BoundarySearch:
         for _ in range(_MOST_HEADERS):
             if offset - self._begin > _CONFIRMED_BYTES:
                 return None
-            if not self._holds(offset + HEADER_BYTES):
+            if not self._holds(offset + FrameHeader.BYTES):
                 end = self._walker.offset + len(self._walker.data)
                 return end if proof.holds(self._walker, end) else None
             data, base = self._walker.data, self._walker.offset
             position = self._engine.find_header(data, offset - base, max_record_bytes=self._walker.max_record_bytes)
             if position < 0:
-                offset = base + len(data) - HEADER_BYTES + 1
+                offset = base + len(data) - FrameHeader.BYTES + 1
                 continue
             if proof.holds(self._walker, base + position):
                 return base + position
@@ -368,8 +365,8 @@ class BoundarySearch:
     def _size_at(self, offset: int) -> int | None:
         """The frame size that the header at `offset` states; None if it is not intact."""
         at = offset - self._walker.offset
-        header = self._walker.data[at : at + HEADER_BYTES].tobytes()
-        return frame_size(header) if is_record_header(header) else None
+        header = self._walker.data[at : at + FrameHeader.BYTES].tobytes()
+        return FrameHeader(header).frame_size if FrameHeader(header).is_intact else None
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int | None]:

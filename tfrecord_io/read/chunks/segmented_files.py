@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from tfrecord_io.base import Closing, WorkerPool
-from tfrecord_io.bytes import FRAME_BYTES, Array, Decoder
+from tfrecord_io.bytes import Array, Decoder, FrameHeader
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.chunk import BatchLimit, DecodedChunk, is_little
 from tfrecord_io.read.chunks.parallel_file_decoder import DecodedPart, FileDecoder, Position
@@ -206,7 +206,7 @@ class SegmentFeed:
         return rows, int(self._ends[self._begin + rows - 1]) - before if rows else 0
 
     def _advance(self, part: DecodedPart, rows: int, size: int) -> None:
-        consumed = size + rows * FRAME_BYTES
+        consumed = size + rows * FrameHeader.FRAME_BYTES
         self.position.record += rows
         self.position.offset += consumed
         self._walker.record = self.position.record

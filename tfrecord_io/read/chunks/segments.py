@@ -22,16 +22,7 @@ from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
 
 from tfrecord_io.base import LIMITS, Closing, Ordered, WorkerPool, cpu_count
-from tfrecord_io.bytes import (
-    FRAME_BYTES,
-    HEADER_BYTES,
-    PAGE,
-    Checks,
-    FileView,
-    frame_size,
-    get_engine,
-    is_record_header,
-)
+from tfrecord_io.bytes import PAGE, Checks, FileView, FrameHeader, get_engine
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
 from tfrecord_io.store import Block, Bytes, OpenPlainFile
 
@@ -91,7 +82,9 @@ class FileWindows:
 
     def block(self, buffer: Bytes, begin: int, end: int) -> Bytes:
         """Bytes from `begin` on, up to `end`, or the next header if that is longer."""
-        return self.read(buffer, begin, max(min(begin + self._block_bytes, end), min(begin + HEADER_BYTES, self.size)))
+        return self.read(
+            buffer, begin, max(min(begin + self._block_bytes, end), min(begin + FrameHeader.BYTES, self.size))
+        )
 
     def window(
         self, buffer: Bytes, begin: int, end: int, max_record_bytes: int, most_record_bytes: int | None = None
@@ -101,11 +94,14 @@ class FileWindows:
         There are none if that record has more than `most_record_bytes`.
         """
         data = self.block(buffer, begin, end)
-        header = data[:HEADER_BYTES].tobytes()
-        if len(data) < frame_size(header) <= max_record_bytes + FRAME_BYTES and is_record_header(header):
-            if most_record_bytes is not None and frame_size(header) > most_record_bytes:
+        header = data[: FrameHeader.BYTES].tobytes()
+        if (
+            len(data) < FrameHeader(header).frame_size <= max_record_bytes + FrameHeader.FRAME_BYTES
+            and FrameHeader(header).is_intact
+        ):
+            if most_record_bytes is not None and FrameHeader(header).frame_size > most_record_bytes:
                 return data[:0], False
-            data = self.read(buffer, begin, min(begin + frame_size(header), self.size))
+            data = self.read(buffer, begin, min(begin + FrameHeader(header).frame_size, self.size))
         return data, begin + len(data) == self.size
 
     def read(self, buffer: Bytes, begin: int, end: int) -> Bytes:
@@ -136,13 +132,13 @@ class FileWindows:
     def find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
         """Offset of the first record header that begins in [begin, end)."""
         while begin < end and not self.ended:
-            stop = min(begin + _SEARCH_BYTES, end + HEADER_BYTES - 1, self.size)
-            if stop - begin < HEADER_BYTES:
+            stop = min(begin + _SEARCH_BYTES, end + FrameHeader.BYTES - 1, self.size)
+            if stop - begin < FrameHeader.BYTES:
                 return None
             at = get_engine().find_header(self.read(buffer, begin, stop), max_record_bytes=max_record_bytes)
             if at >= 0:
                 return begin + at
-            begin = stop - HEADER_BYTES + 1
+            begin = stop - FrameHeader.BYTES + 1
         return None
 
 
@@ -390,7 +386,7 @@ class SegmentWalk(Generic[StepT]):
         windows, begin = FileWindows(file), walker.offset
         frames, _ = walker.frames(get_engine())
         count = len(frames.starts)
-        mean = frames.consumed / count if count else walker.next_length() + FRAME_BYTES
+        mean = frames.consumed / count if count else walker.next_length() + FrameHeader.FRAME_BYTES
         if self._skips_payloads is not None and mean > LIMITS.skipped_record_bytes:
             records, offset = self._hop(windows, begin, most_records)
             walker.count(offset - begin)
@@ -454,5 +450,5 @@ class SegmentWalk(Generic[StepT]):
 
 def _whole_record(data: Bytes, left: int) -> int:
     """Size of the record whose valid header `data` begins with; 0 without one, or if it has more than `left` bytes."""
-    size = frame_size(data[:HEADER_BYTES]) if len(data) >= HEADER_BYTES else 0
+    size = FrameHeader(data[: FrameHeader.BYTES]).frame_size if len(data) >= FrameHeader.BYTES else 0
     return size if size <= left else 0

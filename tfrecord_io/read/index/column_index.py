@@ -32,8 +32,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import LIMITS, MAX_EXPANSION, MIB
-from tfrecord_io.bytes import FRAME_BYTES, crc32c
+from tfrecord_io.base import LIMITS, MIB, Expansion
+from tfrecord_io.bytes import FrameHeader, crc32c
 from tfrecord_io.columns import Column, Projection, int64_array
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.read.index.column_chunk import ChunkShape, is_variable, pack_chunk, stored_type, unpack_chunk
@@ -215,7 +215,7 @@ class ColumnIndex:
         chunks = self._read([(0, pa.int64())])[0]
         parts = [chunk.to_numpy(zero_copy_only=False) for chunk in chunks]
         are_sizes = all(chunk.null_count == 0 for chunk in chunks) and all(
-            (part >= FRAME_BYTES).all() for part in parts
+            (part >= FrameHeader.FRAME_BYTES).all() for part in parts
         )
         if are_sizes and sum(float(sizes.sum(dtype=np.float64)) for sizes in parts) <= _MOST_BYTES:
             index = RecordIndex.from_parts(parts, self._groups[0].offset if self._groups else 0)
@@ -233,7 +233,7 @@ class ColumnIndex:
         chunks = self._read([(places[field.name], stored_type(field.type)) for field in fields])
         with _convert_errors(self.path):
             size = sum(_text_bytes(chunk) for column in chunks for chunk in column)
-            if size > self._data_bytes + MAX_EXPANSION:
+            if size > self._data_bytes + Expansion.DEFAULT_BYTES:
                 reason = f"its texts have {size} bytes, and the file {self._data_bytes}"
                 raise CorruptRecordError(f"the column index: {reason}", path=self.path, hint=REWRITE_COLUMNS)
             columns = []
@@ -248,7 +248,7 @@ class ColumnIndex:
 
     def _refuse_more_rows_than_fit(self, rows: int) -> None:
         """Raise CorruptRecordError if a file of this size cannot have so many records, before memory is allocated."""
-        if rows > self._data_bytes // FRAME_BYTES:
+        if rows > self._data_bytes // FrameHeader.FRAME_BYTES:
             reason = f"it has {rows} rows, more than a file of {self._data_bytes} bytes has records"
             reason = f"the column index does not match its file: {reason}"
             raise CorruptRecordError(reason, path=self.path, hint=f"{REWRITE_COLUMNS}, or delete it")
@@ -291,7 +291,7 @@ class ColumnIndex:
         """The arrays of columns, given by number and type, of each group; read by as few requests as possible."""
         wanted = [group.chunks[number] for number, _ in columns for group in self._groups]
         fetched = self._fetch(wanted)
-        arrays, most_text = [], self._data_bytes + MAX_EXPANSION
+        arrays, most_text = [], self._data_bytes + Expansion.DEFAULT_BYTES
         with _convert_errors(self.path):
             for chunk in wanted:
                 if crc32c(fetched[chunk]) != chunk.crc:

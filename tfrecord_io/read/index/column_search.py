@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, ordered
-from tfrecord_io.bytes import FRAME_BYTES, Array
+from tfrecord_io.bytes import Array, FrameHeader
 from tfrecord_io.columns import int64_array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, ColumnIndex
@@ -173,7 +173,9 @@ class ColumnSearch:
         begin, end, part = 0, len(columns.numbers), RecordIndex.from_sizes([])
         if index is not None:
             span = _records_of(source, index)
-            if span is None or (len(index) and int(index.sizes.max()) > wanted.max_record_bytes + FRAME_BYTES):
+            if span is None or (
+                len(index) and int(index.sizes.max()) > wanted.max_record_bytes + FrameHeader.FRAME_BYTES
+            ):
                 return None
             begin, end = span
             part = RecordIndex(index.bounds[begin : end + 1])

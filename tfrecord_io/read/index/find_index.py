@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, and_more, logger
-from tfrecord_io.bytes import HEADER_BYTES, MAX_RECORD_BYTES, Array, Checks, frame_size, get_engine
-from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning, printable, warn
+from tfrecord_io.base import MAX_RECORD_BYTES, StorageOptions, and_more, logger, printable, warn
+from tfrecord_io.bytes import Array, Checks, FrameHeader, get_engine
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning
 from tfrecord_io.read.index.column_index import REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.read.index.record_index import (
     REWRITE,
@@ -40,7 +40,7 @@ T = TypeVar("T")
 def find_indexes(
     sources: Sequence[Source],
     index: Any = None,
-    storage: StorageOptions = DEFAULT_STORAGE,
+    storage: StorageOptions = StorageOptions.DEFAULT,
     *,
     suffixes: Sequence[str] = (*SUFFIXES, FileName.COLUMN_INDEX_SUFFIX),
 ) -> list[Source | None]:
@@ -229,7 +229,7 @@ def _check_records(
         raise mismatch(reason, index.end, file.size)
     records = some_records(len(index), _HEADERS[file.is_local])
     begins, sizes = index.offsets[records].tolist(), (index.bounds[records + 1] - index.bounds[records]).tolist()
-    ends = [begin + HEADER_BYTES for begin in begins]
+    ends = [begin + FrameHeader.BYTES for begin in begins]
     headers = file.read_all(begins, ends, gap=0)
     fits = [_fits(header, size, checks) for header, size in zip(headers, sizes, strict=True)]
     for record in sorted({0, len(fits) - 1}) if fits else ():
@@ -237,7 +237,7 @@ def _check_records(
         if fits[record] is None:
             raise mismatch(f"no record header at byte {offset}, the offset of record {number}")
         if not fits[record]:
-            size = frame_size(headers[record])
+            size = FrameHeader(headers[record]).frame_size
             reason = f"record {number} at byte {offset} has {size} bytes, not {sizes[record]}"
             raise mismatch(reason, sizes[record], size)
     if all(fits) and file.size > SMALL_BYTES:
@@ -258,4 +258,4 @@ def _check_records(
 def _fits(header: Array, size: int, checks: Checks) -> bool | None:
     """True if a record of a size has this header; None if it is not a header."""
     _, fault = get_engine().scan(header, checks=checks, final=False)
-    return None if fault is not None else frame_size(header) == size
+    return None if fault is not None else FrameHeader(header).frame_size == size

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from tfrecord_io.base import MIB, FrameOptions, ordered
-from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, Checks
+from tfrecord_io.base import MAX_RECORD_BYTES, MIB, FrameOptions, ordered
+from tfrecord_io.bytes import Array, Checks
 from tfrecord_io.columns import runs_within
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale

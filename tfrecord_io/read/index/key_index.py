@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import ordered
+from tfrecord_io.base import ordered, printable
 from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.columns import Column, valid_mask
-from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
+from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.read.index.column_search import column_indexes
 from tfrecord_io.read.index.find_index import open_columns, unless_stale

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions
-from tfrecord_io.bytes import FRAME_BYTES, Checks
-from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions, printable, warn
+from tfrecord_io.bytes import Checks, FrameHeader
+from tfrecord_io.errors import SchemaError, SchemaWarning
 from tfrecord_io.read.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import SMALL_BYTES
 from tfrecord_io.store import Entry, FileName, RandomAccessFile, Source
@@ -32,7 +32,7 @@ def _rows_of(index_source: Source, source: Source, file: RandomAccessFile, longe
                 return len(columns.numbers)
     else:
         index = read_index(index_source, source, file, checks)
-    return None if index.end > longest and int(index.sizes.max()) > longest + FRAME_BYTES else len(index)
+    return None if index.end > longest and int(index.sizes.max()) > longest + FrameHeader.FRAME_BYTES else len(index)
 
 
 def _takes_longer(index_source: Source, source: Source) -> bool:

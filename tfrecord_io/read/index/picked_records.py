@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.base import LIMITS, ordered
-from tfrecord_io.bytes import FRAME_BYTES, Array
+from tfrecord_io.bytes import Array, FrameHeader
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.index.column_index import REWRITE_COLUMNS
 from tfrecord_io.read.index.column_search import ComparedFile, FileMatches, FileValues
@@ -126,7 +126,7 @@ class _Task:
         data: Bytes = np.concatenate(parts)
         starts = np.cumsum(self.ends - self.begins) - (self.ends - self.begins)
         lengths = data[starts[:, None] + np.arange(8)].view("<u8")[:, 0]
-        wrong = np.flatnonzero(lengths != (self.ends - self.begins - FRAME_BYTES).astype(np.uint64))
+        wrong = np.flatnonzero(lengths != (self.ends - self.begins - FrameHeader.FRAME_BYTES).astype(np.uint64))
         if len(wrong):
             offset, length = int(self.begins[wrong[0]]), int(self.ends[wrong[0]] - self.begins[wrong[0]])
             reason = f"the column index does not match the file, which has no record of {length} bytes at byte {offset}"

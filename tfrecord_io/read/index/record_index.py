@@ -14,20 +14,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ProgressMeter
-from tfrecord_io.bytes import (
-    FOOTER_BYTES,
-    FRAME_BYTES,
-    HEADER_BYTES,
-    MAX_RECORD_BYTES,
-    Array,
-    Checks,
-    Fault,
-    FaultCode,
-    crc32c,
-    frame_size,
-    get_engine,
-)
+from tfrecord_io.base import MAX_RECORD_BYTES, ProgressMeter
+from tfrecord_io.bytes import Array, Checks, Fault, FaultCode, FrameHeader, crc32c, get_engine
 from tfrecord_io.columns import arrow_file
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store import Bytes, FileName, RandomAccessFile
@@ -110,7 +98,7 @@ class Fingerprint(NamedTuple):
         checksums, ends = [stated.get("all"), stated.get("crc32c")], [end for end, _ in some]
         are_numbers = all(is_number(crc) for _, crc in some) and all(is_number(end, 2**61) for end in ends)
         are_numbers &= all(number is None or is_number(number) for number in checksums)
-        if not are_numbers or any(end < before + FOOTER_BYTES for before, end in pairwise([0, *ends])):
+        if not are_numbers or any(end < before + FrameHeader.FOOTER_BYTES for before, end in pairwise([0, *ends])):
             raise ValueError("the fingerprint of its file's content has numbers out of range")
         return cls(checksums[0], tuple((end, crc) for end, crc in some), checksums[1])
 
@@ -131,17 +119,17 @@ def _checksum_all(file: RandomAccessFile, index: RecordIndex) -> int:
     """The CRC32C of the checksums of all records of a file."""
     ends, crc, done = index.bounds[1:], 0, 0
     while done < len(ends):
-        begin = int(ends[done]) - FOOTER_BYTES
+        begin = int(ends[done]) - FrameHeader.FOOTER_BYTES
         stop = max(done + 1, int(ends.searchsorted(begin + _BLOCK_BYTES, side="right")))
         data = file.read(begin, int(ends[stop - 1]))
-        places = ends[done:stop, None] - begin - FOOTER_BYTES + np.arange(FOOTER_BYTES)
+        places = ends[done:stop, None] - begin - FrameHeader.FOOTER_BYTES + np.arange(FrameHeader.FOOTER_BYTES)
         crc, done = crc32c(np.ascontiguousarray(data[places]).tobytes(), crc), stop
     return crc
 
 
 def _checksums(file: RandomAccessFile, ends: list[int], gap: int | None = 0) -> list[int]:
     """The checksums that stand at the ends of records."""
-    begins = [end - FOOTER_BYTES for end in ends]
+    begins = [end - FrameHeader.FOOTER_BYTES for end in ends]
     return [int(np.frombuffer(part.tobytes(), _CRC)[0]) for part in file.read_all(begins, ends, gap)]
 
 
@@ -225,12 +213,12 @@ class RecordIndex:
                 raise CorruptRecordError(reason, path=path, hint=REWRITE)
             offsets, sizes = _numbers(lines, path, line)
             bounds = cls.from_sizes(sizes, end).bounds
-            invalid = np.flatnonzero((sizes < FRAME_BYTES) | (bounds[:-1] != offsets))
+            invalid = np.flatnonzero((sizes < FrameHeader.FRAME_BYTES) | (bounds[:-1] != offsets))
             if len(invalid):
                 at = int(invalid[0])
                 size, offset, expected = int(sizes[at]), int(offsets[at]), int(bounds[at])
-                if size < FRAME_BYTES:
-                    raise _bad_line(path, line + at, f"a record has at least {FRAME_BYTES} bytes", got=size)
+                if size < FrameHeader.FRAME_BYTES:
+                    raise _bad_line(path, line + at, f"a record has at least {FrameHeader.FRAME_BYTES} bytes", got=size)
                 reason = f"expected the record at byte {expected}, where the last one ends, got {offset}"
                 raise _bad_line(path, line + at, reason, expected=expected, got=offset)
             parts.append(sizes)
@@ -338,9 +326,11 @@ class HeaderScanner:
             data, checks=self._checks, max_record_bytes=self._max_record_bytes, final=stop == self._end
         )
         self.offset += frames.consumed
-        sizes = frames.lengths + FRAME_BYTES
+        sizes = frames.lengths + FrameHeader.FRAME_BYTES
         tail = data[frames.consumed :]
-        if self.fault is None and len(tail) >= HEADER_BYTES:  # a valid header whose payload was not read completely
+        if (
+            self.fault is None and len(tail) >= FrameHeader.BYTES
+        ):  # a valid header whose payload was not read completely
             size = self._skip_record(tail)
             sizes = sizes if size is None else np.append(sizes, size)
         return sizes
@@ -348,8 +338,8 @@ class HeaderScanner:
     def _scan_headers(self) -> Array:
         """The sizes of the next records, of which only the headers are read."""
         sizes: list[int] = []
-        while len(sizes) < _MOST_HEADERS and self.offset + HEADER_BYTES < self._end:
-            header = self._file.read(self.offset, self.offset + HEADER_BYTES)
+        while len(sizes) < _MOST_HEADERS and self.offset + FrameHeader.BYTES < self._end:
+            header = self._file.read(self.offset, self.offset + FrameHeader.BYTES)
             limit = self._max_record_bytes
             _, self.fault = self._engine.scan(header, checks=self._checks, max_record_bytes=limit, final=False)
             if self.fault is not None:
@@ -362,15 +352,15 @@ class HeaderScanner:
 
     def _skip_record(self, header: Bytes) -> int | None:
         """Skip a record with a valid header and return its size; None if the file ends inside it."""
-        size, left = frame_size(header), self._end - self.offset
+        size, left = FrameHeader(header).frame_size, self._end - self.offset
         if size <= left:
             self.offset += size
             return size
-        length, left = size - FRAME_BYTES, left - HEADER_BYTES
+        length, left = size - FrameHeader.FRAME_BYTES, left - FrameHeader.BYTES
         if left < length:
             self.fault = Fault(FaultCode.TRUNCATED_PAYLOAD, 0, 0, expected=length, got=left)
         else:
-            self.fault = Fault(FaultCode.TRUNCATED_FOOTER, 0, 0, expected=FOOTER_BYTES, got=left - length)
+            self.fault = Fault(FaultCode.TRUNCATED_FOOTER, 0, 0, expected=FrameHeader.FOOTER_BYTES, got=left - length)
         return None
 
 
@@ -388,11 +378,9 @@ def scan_sizes(
         records += len(sizes)
         yield sizes
     if scanner.fault is not None:
-        from tfrecord_io.bytes import record_error
-
         head = file.read(0, min(_HEAD_BYTES, file.size)) if scanner.offset == 0 else b""
         fault = scanner.fault._replace(record=0, offset=0)
-        raise record_error(path, fault, record=records, offset=scanner.offset, data=head)
+        raise fault.error_in(path, record=records, offset=scanner.offset, data=head)
 
 
 def scan_index(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.bytes import Array
 from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex
 from tfrecord_io.store import OutputFile, locate, open_output
@@ -17,7 +17,9 @@ from tfrecord_io.store import OutputFile, locate, open_output
 class IndexWriter:
     """Collects the sizes of the records written to a file, and writes its index to a sidecar file."""
 
-    def __init__(self, path: Any, compression: str | None = None, storage: StorageOptions = DEFAULT_STORAGE) -> None:
+    def __init__(
+        self, path: Any, compression: str | None = None, storage: StorageOptions = StorageOptions.DEFAULT
+    ) -> None:
         self.check_indexable(path, compression)
         self.path = os.fspath(path) + SUFFIX
         self._storage = storage

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import RATIO, Expansion, cached_property
+from tfrecord_io.base import Expansion, cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Ragged, RowFault
 
@@ -57,7 +57,7 @@ class ArrayBudget:
 
     def _take(self, extra: Array, feature: str, description: str) -> None:
         self._taken = extra if self._taken is None else self._taken + extra
-        room = self._limit + RATIO * self._read
+        room = self._limit + Expansion.RATIO * self._read
         if not (self._taken[:, -1] > room[:, -1]).any():
             return
         batch = int((self._taken[:, -1] > room[:, -1]).argmax())

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import MIB, ColumnLayout, Expansion, RepresentationOptions, Task, WorkerPool, counted, cpu_count
-from tfrecord_io.bytes import Array, NumberColumn, is_text_dtype, join_numbers, text_dtype
+from tfrecord_io.bytes import Array, Dtype, NumberColumn
 from tfrecord_io.columns import Column, Dense, Ragged, RowFault, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
@@ -286,8 +286,8 @@ class ColumnRepresentation:
         kind = rows.values.dtype.kind
         if kind == "O" and self.decoder is not None and self.complete and self.layout.ragged is None:
             rows = Dense(stack_equal(rows.values))
-        if self.may_lack and is_text_dtype(rows.values.dtype) and rows.values.dtype != text_dtype(missing=True):
-            rows = Dense(rows.values.astype(text_dtype(missing=True)))
+        if self.may_lack and Dtype.is_text(rows.values.dtype) and rows.values.dtype != Dtype.text(missing=True):
+            rows = Dense(rows.values.astype(Dtype.text(missing=True)))
         if kind in "OT":
             return ColumnArrays(name, rows, None, False)
         if rows.valid is not None:
@@ -347,7 +347,7 @@ class ColumnRepresentation:
         >>> [ColumnRepresentation.pad_value(-1, np.dtype(dtype), "x") for dtype in ("int64", "M8[s]")]
         [np.int64(-1), np.datetime64('1969-12-31T23:59:59')]
         """
-        if is_text_dtype(dtype):
+        if Dtype.is_text(dtype):
             return value if isinstance(value, str) else ""
         if dtype.kind == "O":
             return value if isinstance(value, bytes) else b""
@@ -583,7 +583,7 @@ def number_columns(
         by_number[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
     copied = [column for column in by_number.values() if len(batches) > 1 or column.missing is not None]
     if copied:
-        join_numbers(batches, copied, threads)
+        NumberColumn.join(batches, copied, threads)
     return by_number
 
 
@@ -614,7 +614,7 @@ def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     >>> pad_value(-1, np.dtype("int64"), "x"), pad_value(0, np.dtype("M8[s]"), "x")
     (np.int64(-1), np.datetime64('1970-01-01T00:00:00'))
     """
-    if is_text_dtype(dtype):
+    if Dtype.is_text(dtype):
         return value if isinstance(value, str) else ""
     if dtype.kind == "O":
         return value if isinstance(value, bytes) else b""
@@ -629,8 +629,8 @@ def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
 
 def _end_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     """Convert an end token to a dtype; SchemaError if the dtype cannot hold it."""
-    is_text = is_text_dtype(dtype) or dtype.kind in "OSU"
-    converted = value if is_text_dtype(dtype) and isinstance(value, str) else None
+    is_text = Dtype.is_text(dtype) or dtype.kind in "OSU"
+    converted = value if Dtype.is_text(dtype) and isinstance(value, str) else None
     if not is_text and not isinstance(value, str):
         converted = _cast_exactly(value, dtype)
     if converted is None:

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import check_integer
+from tfrecord_io.base import check_integer, printable, warn
 from tfrecord_io.bytes import Array, get_engine
-from tfrecord_io.errors import SchemaError, printable, warn
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.rows.arrays.representation import BatchForm
 from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber, row_numbers
 from tfrecord_io.store import RandomAccessFile, Source

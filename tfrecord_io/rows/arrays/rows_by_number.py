@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import ColumnLayout, RepresentationOptions, ScanOptions, cached_property
+from tfrecord_io.base import SALVAGE, ColumnLayout, RepresentationOptions, ScanOptions, cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, RowFault, empty_batch, int64_array
-from tfrecord_io.errors import SALVAGE, TFRecordError
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import IndexedFiles, NumberedRows, RandomAccess, Scan, open_indexed, open_scan
 from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation
 from tfrecord_io.rows.arrays.shared_images import Groups

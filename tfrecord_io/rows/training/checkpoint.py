@@ -47,9 +47,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tfrecord_io.base import INT64_MAX, IterOptions, Selection, counted
+from tfrecord_io.base import INT64_MAX, IterOptions, Selection, counted, printable
 from tfrecord_io.columns import Column
-from tfrecord_io.errors import printable
 from tfrecord_io.read import ChosenRecords, Scan
 from tfrecord_io.store import Source
 

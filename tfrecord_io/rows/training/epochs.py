@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.bytes import Array, RunArray, chosen_offsets, gather_runs
+from tfrecord_io.bytes import Array, Runs
 from tfrecord_io.columns import Column, RowFault, int64_array, offset_view, offsets_of, selectable, typed_view
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import ReadReport
@@ -338,13 +338,13 @@ class JoinedBatches:
 class _Runs:
     """Arrays whose rows are runs of numbers or bytes, taken in a fifth of the time of Arrow's `take`."""
 
-    def __init__(self, type_: pa.DataType, arrays: list[RunArray]) -> None:
+    def __init__(self, type_: pa.DataType, arrays: list[Runs]) -> None:
         self._type, self._arrays = type_, arrays
 
     @classmethod
     def from_arrays(cls, arrays: Sequence[pa.Array]) -> _Runs | None:
         """View arrays of one type as runs; None if rows are no runs, or null."""
-        runs = list[RunArray]()
+        runs = list[Runs]()
         for array in arrays:
             if (run := _items(array)) is None:
                 return None
@@ -353,10 +353,10 @@ class _Runs:
 
     def take(self, owners: Array | None, rows: Array) -> pa.Array:
         """Take rows by number, each from one of the arrays; `owners` None: there is only one."""
-        offsets, dtype = chosen_offsets(self._arrays, owners, rows), self._arrays[0][0].dtype
+        offsets, dtype = Runs.chosen_offsets(self._arrays, owners, rows), self._arrays[0][0].dtype
         count = int(offsets[-1])
         memory = pa.allocate_buffer(count * dtype.itemsize)  # which Arrow keeps for the next; NumPy does not
-        gather_runs(self._arrays, owners, rows=rows, offsets=offsets, out=np.frombuffer(memory, dtype))
+        Runs.gather(self._arrays, owners, rows=rows, offsets=offsets, out=np.frombuffer(memory, dtype))
         buffers = [None] if t.is_fixed_size_list(self._type) else [None, pa.py_buffer(offsets)]
         if self._type in _BYTES:
             return pa.Array.from_buffers(self._type, len(rows), [*buffers, memory], 0)
@@ -364,7 +364,7 @@ class _Runs:
         return pa.Array.from_buffers(self._type, len(rows), buffers, 0, children=[items])
 
 
-def _items(array: pa.Array) -> RunArray | None:
+def _items(array: pa.Array) -> Runs | None:
     """Numbers or bytes of all rows, and the offsets of each row; None if Arrow's `take` is as fast."""
     if array.null_count:
         return None
@@ -372,14 +372,14 @@ def _items(array: pa.Array) -> RunArray | None:
         offsets = offset_view(array)
         if offsets[-1] - offsets[0] < _SHORT_BYTES * len(array):  # a copy of each run costs more than its bytes
             return None
-        return typed_view(array.buffers()[2], np.dtype(np.uint8), 0, int(offsets[-1])), offsets
+        return Runs(typed_view(array.buffers()[2], np.dtype(np.uint8), 0, int(offsets[-1])), offsets)
     is_fixed = t.is_fixed_size_list(array.type)
     dtype = Column(array.type.value_type).number_dtype if is_fixed or t.is_large_list(array.type) else None
     if dtype is None or array.values.null_count:
         return None
     rows = np.arange(array.offset, array.offset + len(array) + 1)
     offsets = rows * array.type.list_size if is_fixed else offset_view(array)
-    return Column(array.type.value_type).numbers(array.values), offsets
+    return Runs(Column(array.type.value_type).numbers(array.values), offsets)
 
 
 def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import MIB, IterOptions
+from tfrecord_io.base import MIB, IterOptions, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
     Column,
@@ -31,7 +31,7 @@ from tfrecord_io.columns import (
     selectable,
     value_bytes,
 )
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read import (
     AbsentColumns,
     KnownCounts,

@@ -19,14 +19,15 @@ from tfrecord_io.base import (
     MIB,
     Closing,
     IterOptions,
+    OnDamage,
     Shared,
     cached_property,
     check_keywords,
-    on_damage,
     unknown_attribute,
+    warn,
 )
 from tfrecord_io.bytes import Array
-from tfrecord_io.errors import DamagedDataWarning, warn
+from tfrecord_io.errors import DamagedDataWarning
 from tfrecord_io.read import (
     CallSource,
     LazyScan,
@@ -286,7 +287,7 @@ class ArrayIterator(Closing, Shared):
 
     def _finish(self, error: Exception, on_error: object) -> NoReturn:
         """End the iteration: raise `error`, now and in further calls, or warn of it."""
-        damage = on_damage(on_error)
+        damage = OnDamage.of(on_error)
         if not damage.ends_quietly:
             self._end = error
         self.close()

@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ALL, MIB, IterOptions, ScanOptions, Selection, cached_property
+from tfrecord_io.base import MIB, IterOptions, ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
     Column,
@@ -86,7 +86,7 @@ class Mixture(RowSource):
     @property
     def selection(self) -> Selection:
         """All rows: they are limited by each part."""
-        return ALL
+        return Selection.ALL
 
     def files_and_columns(self) -> str:
         return f"{len(self.mixed)} datasets: {self.mixed[0].files_and_columns()}"

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS, MIB, IterOptions, cached_property
+from tfrecord_io.base import LIMITS, MIB, IterOptions, cached_property, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import ImageForm, NamePattern, RowFault, empty_batch, int64_array, selectable
-from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaError, TFRecordError
 from tfrecord_io.read import ReadReport, Scan, Steps, open_scan, records_of_files
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup, ScanLookup

@@ -22,7 +22,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tfrecord_io.errors import for_cli
+from tfrecord_io.base import for_cli
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.file_names import FileName, ShardName

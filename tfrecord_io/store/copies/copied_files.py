@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tfrecord_io.base import TFDS_FEATURES, TFDS_INFO, StorageOptions
-from tfrecord_io.errors import CorruptRecordError, hide_secrets
+from tfrecord_io.base import TFDS_FEATURES, TFDS_INFO, StorageOptions, hide_secrets
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.copies.copied_dataset import Listing
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import locate

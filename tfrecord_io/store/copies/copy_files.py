@@ -25,11 +25,13 @@ from tfrecord_io.base import (
     check_progress,
     counted,
     cpu_count,
+    for_cli,
     logger,
     ordered,
+    printable,
 )
 from tfrecord_io.bytes import crc32c
-from tfrecord_io.errors import ReplacedError, TFRecordError, for_cli, printable
+from tfrecord_io.errors import ReplacedError, TFRecordError
 from tfrecord_io.store.copies.copied_dataset import CopiedDataset, Plan, check_may_write, plan, with_unused_names
 from tfrecord_io.store.copies.copied_files import (
     ChooseFiles,

@@ -16,18 +16,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.base import LIMITS, Flag
-from tfrecord_io.bytes import (
-    FOOTER_BYTES,
-    HEADER_BYTES,
-    Fault,
-    FaultCode,
-    crc32c,
-    get_engine,
-    is_other_format,
-    mask_crc,
-    payload_length,
-    record_error,
-)
+from tfrecord_io.bytes import Fault, FaultCode, FrameHeader, crc32c, get_engine
 from tfrecord_io.errors import ReplacedError, TFRecordError
 from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.read.block_reader import Block, BlockReader, Bytes
@@ -140,7 +129,7 @@ def transfer(source: Source, output: OutputFile, traffic: Traffic, *, records: b
     except (TFRecordError, OSError) as error:
         if source.shard is not None and not isinstance(error, ReplacedError):
             _check_unchanged(source.shard, error)
-        if isinstance(error, TFRecordError) and not is_other_format(error):
+        if isinstance(error, TFRecordError) and not Fault.is_other_format(error):
             is_damage = error.record is not None or error.offset is not None
             if is_damage:
                 error.set_hint(_ADVICE, _ADVICE_CLI)
@@ -201,7 +190,7 @@ def _check_records(source: Source, tee: _Tee) -> int:
     while (block := blocks.next_block()) is not None:
         frames, fault = engine.scan(block.data, final=block.final)
         if fault is not None:
-            raise record_error(source.path, fault, record=records, offset=block.start, data=block.data)
+            raise fault.error_in(source.path, record=records, offset=block.start, data=block.data)
         records += len(frames.starts)
         blocks.consume(frames.consumed)
         if not frames.consumed and not block.final and len(block.data) >= block_bytes:
@@ -215,10 +204,10 @@ def _check_long_record(source: Source, blocks: BlockReader, block: Block, record
 
     Its header is right: a scan has found no fault.
     """
-    length = left = payload_length(block.data[:HEADER_BYTES])
+    length = left = FrameHeader(block.data[: FrameHeader.BYTES]).payload_length
     begin, crc = block.start, 0
-    blocks.consume(HEADER_BYTES)
-    piece = block.data[HEADER_BYTES:]
+    blocks.consume(FrameHeader.BYTES)
+    piece = block.data[FrameHeader.BYTES :]
     while left:
         if not len(piece):
             piece = _next_piece(blocks, 1)
@@ -229,14 +218,18 @@ def _check_long_record(source: Source, blocks: BlockReader, block: Block, record
         crc = crc32c(piece[:used], crc)
         blocks.consume(used)
         left, piece = left - used, piece[used:]
-    if len(piece) < FOOTER_BYTES:
-        piece = _next_piece(blocks, FOOTER_BYTES)
-        if len(piece) < FOOTER_BYTES:
-            raise _fault(source, FaultCode.TRUNCATED_FOOTER, record, begin, expected=FOOTER_BYTES, got=len(piece))
-    stored = int.from_bytes(piece[:FOOTER_BYTES].tobytes(), "little")
-    blocks.consume(FOOTER_BYTES)
-    if stored != mask_crc(crc):
-        raise _fault(source, FaultCode.PAYLOAD_CRC, record, begin, byte=length, expected=mask_crc(crc), got=stored)
+    if len(piece) < FrameHeader.FOOTER_BYTES:
+        piece = _next_piece(blocks, FrameHeader.FOOTER_BYTES)
+        if len(piece) < FrameHeader.FOOTER_BYTES:
+            raise _fault(
+                source, FaultCode.TRUNCATED_FOOTER, record, begin, expected=FrameHeader.FOOTER_BYTES, got=len(piece)
+            )
+    stored = int.from_bytes(piece[: FrameHeader.FOOTER_BYTES].tobytes(), "little")
+    blocks.consume(FrameHeader.FOOTER_BYTES)
+    if stored != FrameHeader.mask_crc(crc):
+        raise _fault(
+            source, FaultCode.PAYLOAD_CRC, record, begin, byte=length, expected=FrameHeader.mask_crc(crc), got=stored
+        )
 
 
 def _next_piece(blocks: BlockReader, least: int) -> Bytes:
@@ -251,4 +244,4 @@ def _fault(
     source: Source, code: FaultCode, record: int, offset: int, *, byte: int = -1, expected: int, got: int
 ) -> TFRecordError:
     fault = Fault(code, 0, 0, byte, expected=expected, got=got)
-    return record_error(source.path, fault, record=record, offset=offset)
+    return fault.error_in(source.path, record=record, offset=offset)

@@ -18,8 +18,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, did_you_mean
-from tfrecord_io.errors import MissingDependencyError, for_cli, missing_error, printable
+from tfrecord_io.base import StorageOptions, did_you_mean, for_cli, missing_error, printable
+from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
 
@@ -140,7 +140,7 @@ class Location(NamedTuple):
             self.fs.remove(self.name)
 
 
-def locate(path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> Location:
+def locate(path: str | os.PathLike[str], storage: StorageOptions = StorageOptions.DEFAULT) -> Location:
     """Find the filesystem that a path is in, and its name there.
 
     If the package for this kind of URL is not installed, this is a MissingDependencyError; if the kind of URL is

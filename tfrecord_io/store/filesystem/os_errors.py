@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from tfrecord_io.base import LIMITS, name_advice
-from tfrecord_io.errors import ReplacedError, hide_secrets, printable, secret_url
+from tfrecord_io.base import LIMITS, hide_secrets, name_advice, printable, secret_url
+from tfrecord_io.errors import ReplacedError
 from tfrecord_io.store.filesystem.retries import (
     ARGUMENT_ERRORS,
     http_status,

@@ -15,7 +15,7 @@ from operator import index
 from threading import RLock
 from typing import Any
 
-from tfrecord_io.errors import hide_secrets, printable, secret_url
+from tfrecord_io.base import hide_secrets, printable, secret_url
 from tfrecord_io.store.filesystem.google import ask_over_https, google_info, google_listing, google_page, is_encoded
 from tfrecord_io.store.filesystem.interface import Entry, escaped_glob, literal_prefix
 from tfrecord_io.store.filesystem.os_errors import raise_os_errors, refused_option

@@ -19,8 +19,7 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import Any, TypeVar
 
-from tfrecord_io.base import LIMITS, logger
-from tfrecord_io.errors import printable
+from tfrecord_io.base import LIMITS, logger, printable
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ import errno
 import os
 from typing import Self
 
-from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.filesystem.interface import FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote, locate
 from tfrecord_io.store.paths.safe_names import ABSOLUTE
@@ -26,7 +26,7 @@ class Directory:
         In `fs`.
     """
 
-    def __init__(self, path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> None:
+    def __init__(self, path: str | os.PathLike[str], storage: StorageOptions = StorageOptions.DEFAULT) -> None:
         self.fs, self.name = locate(path, storage)
 
     @classmethod

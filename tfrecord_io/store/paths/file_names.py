@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import ClassVar, NamedTuple
 
-from tfrecord_io.base import RECORD_SUFFIXES, WRITTEN_SUFFIXES
+from tfrecord_io.base import Registry
 from tfrecord_io.bytes import CODECS
 
 _ID = "[0-9a-f]{16}"
@@ -88,7 +88,7 @@ class ShardName:
                 match["base"], int(index), count=int(count), suffix=match["suffix"], count_text=count, width=width
             )
         match = _GROWN.fullmatch(name)
-        if match is not None and CODECS.without_suffix(match["suffix"]).lower() in WRITTEN_SUFFIXES:
+        if match is not None and CODECS.without_suffix(match["suffix"]).lower() in Registry.WRITTEN_SUFFIXES:
             return cls(
                 match["base"], int(match["index"]), count=None, suffix=match["suffix"], count_text="", id=match["id"]
             )
@@ -97,7 +97,9 @@ class ShardName:
             return None
         suffix = CODECS.without_suffix(match["suffix"]).lower()
         is_hadoop = match["base"] in _HADOOP  # whose tasks may have longer numbers; in other names these may be dates
-        if (is_hadoop and not suffix) or (suffix in WRITTEN_SUFFIXES and (is_hadoop or len(match["index"]) == 5)):
+        if (is_hadoop and not suffix) or (
+            suffix in Registry.WRITTEN_SUFFIXES and (is_hadoop or len(match["index"]) == 5)
+        ):
             return cls(match["base"], int(match["index"]), count=None, suffix=match["suffix"], count_text="")
         return None
 
@@ -466,11 +468,11 @@ class FileName:
         plain = CODECS.without_suffix(self.name)
         shard = ShardName.parse(plain)
         if shard is None:
-            return plain.lower().endswith(RECORD_SUFFIXES)
+            return plain.lower().endswith(Registry.RECORD_SUFFIXES)
         plain = CODECS.without_suffix(shard.base) + shard.suffix
         if not shard.suffix and not _EXTENSION.search(plain):
             return True  # "train-00000-of-00008", but not a checkpoint's "model.data-00000-of-00001"
-        return plain.lower().endswith(WRITTEN_SUFFIXES)
+        return plain.lower().endswith(Registry.WRITTEN_SUFFIXES)
 
     @property
     def is_hidden(self) -> bool:
@@ -562,6 +564,6 @@ def _number_key(match: re.Match[str]) -> str:
 
 def _strip_record_suffix(name: str) -> str:
     lower = name.lower()
-    if lower.endswith(WRITTEN_SUFFIXES):
-        return next(name[: -len(suffix)] for suffix in WRITTEN_SUFFIXES if lower.endswith(suffix))
+    if lower.endswith(Registry.WRITTEN_SUFFIXES):
+        return next(name[: -len(suffix)] for suffix in Registry.WRITTEN_SUFFIXES if lower.endswith(suffix))
     return name

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
-from tfrecord_io.base import LIMITS, StorageOptions, and_more, cpu_count, ordered
-from tfrecord_io.bytes import IMAGES, MAX_RECORD_BYTES, looks_like
-from tfrecord_io.errors import EncodeError, printable, warn
+from tfrecord_io.base import LIMITS, MAX_RECORD_BYTES, StorageOptions, and_more, cpu_count, ordered, printable, warn
+from tfrecord_io.bytes import IMAGES, looks_like
+from tfrecord_io.errors import EncodeError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.store.paths.directory import Directory
 from tfrecord_io.store.paths.file_names import FileName, Kind, natural_key

@@ -44,8 +44,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, NoReturn
 
-from tfrecord_io.base import RECORD_SUFFIXES, Task, WorkerPool, counted, logger, ordered
-from tfrecord_io.errors import CorruptRecordError, for_cli, printable
+from tfrecord_io.base import Registry, Task, WorkerPool, counted, for_cli, logger, ordered, printable
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
 from tfrecord_io.store.filesystem.locate import is_remote
 from tfrecord_io.store.paths.column_folder import ColumnFolder
@@ -599,7 +599,7 @@ class Manifests:
         """Raise the error of a damaged manifest if its dataset is, or may be, wanted."""
         for entry, error in self._damaged.values():
             stem = FileName.parse(entry.basename).dataset or ""
-            names = [entry.parent + ShardName.make(stem, 0, count) + RECORD_SUFFIXES[0] for count in (1, None)]
+            names = [entry.parent + ShardName.make(stem, 0, count) + Registry.RECORD_SUFFIXES[0] for count in (1, None)]
             if (entry.parent, stem) in read or any(map(wanted, names)):
                 self._fail(error)
 

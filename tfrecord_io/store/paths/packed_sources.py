@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tfrecord_io.errors import hide_secrets, secret_url
+from tfrecord_io.base import hide_secrets, secret_url
 from tfrecord_io.store.filesystem.google import is_encoded
 from tfrecord_io.store.paths.file_names import ShardName
 from tfrecord_io.store.read.source import INCOMPLETE, ManifestShard, ManifestVersion, Source

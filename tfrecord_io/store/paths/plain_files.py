@@ -14,9 +14,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from tfrecord_io.base import DEFAULT_STORAGE, TFDS_FEATURES, TFDS_INFO, StorageOptions, and_more, listed
+from tfrecord_io.base import TFDS_FEATURES, TFDS_INFO, StorageOptions, and_more, listed, printable, secret_url, warn
 from tfrecord_io.bytes import CODECS, CSV, FORMATS, TSV, Format, looks_like
-from tfrecord_io.errors import TFRecordError, printable, secret_url, warn
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.paths.column_folder import ColumnFolder
@@ -81,7 +81,7 @@ class PathMatch(NamedTuple):
 def find_files(
     path: Any,
     suffixes: str | tuple[str, ...],
-    storage: StorageOptions = DEFAULT_STORAGE,
+    storage: StorageOptions = StorageOptions.DEFAULT,
     *,
     partitioned: bool = False,
     listed: list[Entry] | None = None,

@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from tfrecord_io.base import DEFAULT_STORAGE, RECORD_SUFFIXES, StorageOptions, and_more
+from tfrecord_io.base import Registry, StorageOptions, and_more, for_cli, hide_secrets, printable, warn
 from tfrecord_io.bytes import CODECS
-from tfrecord_io.errors import CorruptRecordError, for_cli, hide_secrets, printable, warn
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, literal_prefix
 from tfrecord_io.store.filesystem.locate import IN_MEMORY, is_remote, locate
 from tfrecord_io.store.paths.column_folder import ColumnFolder
@@ -45,7 +45,7 @@ _MOST_MATCHED = 1_000_000  # names of shards that are compared with a pattern
 
 def resolve_inputs(
     path: Any,
-    storage: StorageOptions = DEFAULT_STORAGE,
+    storage: StorageOptions = StorageOptions.DEFAULT,
     *,
     allow_missing_shards: bool = False,
     check_sizes: bool = True,
@@ -321,10 +321,10 @@ class _Search:
         """The files of a directory without names of TFRecord files: of other formats, or that begin with a record."""
         files: list[Entry] = []
         if self.other_formats:
-            from tfrecord_io.bytes import format_of_records
+            from tfrecord_io.bytes import FORMATS
 
             names = ((e, e.basename) for e in other_files(listing))
-            files = [e for e, base in names if format_of_records(base, CODECS.without_suffix(base)) is not None]
+            files = [e for e, base in names if FORMATS.of_records(base, CODECS.without_suffix(base)) is not None]
         if not files:
             from tfrecord_io.store.paths.sniff_files import files_with_records
 
@@ -336,7 +336,7 @@ class _Search:
         from tfrecord_io.store.paths.similar_files import files_below
         from tfrecord_io.store.paths.sniff_files import MOST_SNIFFED
 
-        suffixes, uninspected = " ".join(RECORD_SUFFIXES), len(other_files(listing))
+        suffixes, uninspected = " ".join(Registry.RECORD_SUFFIXES), len(other_files(listing))
         text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
         if uninspected > MOST_SNIFFED:
             text += f"; its {uninspected} other files were not inspected, as there are more than {MOST_SNIFFED}"
@@ -392,7 +392,9 @@ class _Search:
             first = min((e.basename for e in ignored), key=natural_key)
             more = and_more(len(ignored) - 1)
             text = f"'{printable(first)}'{more} not read: the content is TFRecord, but the name is not"
-            text += f" ({' '.join(RECORD_SUFFIXES)} or a shard number); rename it, or name all files with a glob"
+            text += (
+                f" ({' '.join(Registry.RECORD_SUFFIXES)} or a shard number); rename it, or name all files with a glob"
+            )
             warn(f"{printable(self.fs.display_path(directory))}: {text}", UserWarning)
 
     def _glob(self, pattern: str) -> list[Entry]:

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
-from tfrecord_io.base import DEFAULT_STORAGE, RECORD_SUFFIXES, WRITTEN_SUFFIXES, StorageOptions
-from tfrecord_io.bytes import CODECS, get_codec
-from tfrecord_io.errors import for_cli, printable
+from tfrecord_io.base import Registry, StorageOptions, for_cli, printable
+from tfrecord_io.bytes import CODECS
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
 from tfrecord_io.store.filesystem.locate import Location, is_url, locate, path_text
 from tfrecord_io.store.paths.column_folder import ColumnFolder
@@ -53,14 +52,14 @@ class OtherSuffix(NamedTuple):
         shard = ShardName.parse(plain)
         base = plain if shard is None else FileName.without_compression(shard.base) + shard.suffix
         suffix = os.path.splitext(base)[1]
-        if not suffix or suffix in RECORD_SUFFIXES:
+        if not suffix or suffix in Registry.RECORD_SUFFIXES:
             return None
         from tfrecord_io.bytes import FORMATS
 
         if FORMATS.of_path(f"x{suffix}") is not None:
             return cls(suffix, is_known=True)
         is_event_file = ".tfevents." in f"{path.rpartition('/')[2]}."
-        is_none = not _EXTENSION.fullmatch(suffix) or suffix in WRITTEN_SUFFIXES or is_event_file
+        is_none = not _EXTENSION.fullmatch(suffix) or suffix in Registry.WRITTEN_SUFFIXES or is_event_file
         return None if is_none else cls(suffix, is_known=False)
 
     @classmethod
@@ -94,7 +93,7 @@ class OtherSuffix(NamedTuple):
 
         from tfrecord_io.bytes import FORMATS
 
-        known = {each[1:]: each for each in (*WRITTEN_SUFFIXES, *FORMATS.suffixes()) if each.startswith(".")}
+        known = {each[1:]: each for each in (*Registry.WRITTEN_SUFFIXES, *FORMATS.suffixes()) if each.startswith(".")}
         return next((known[name] for name in get_close_matches(self.suffix[1:], known, 1, _SIMILARITY)), None)
 
 
@@ -131,7 +130,7 @@ class Output:
         """The same for the shards that a writing adds to those below number `first`, in the dataset's compression."""
         if not self.inferred or compression is None:
             return replace(self, id=id, first=first)
-        codec = get_codec(compression)
+        codec = CODECS.named(compression)
         suffix = self.suffix + ("" if codec is None else codec.suffixes[0])
         return replace(self, id=id, first=first, compression=compression, suffix=suffix)
 
@@ -150,7 +149,7 @@ class Output:
     @staticmethod
     def resolve(
         path: Any,
-        storage: StorageOptions = DEFAULT_STORAGE,
+        storage: StorageOptions = StorageOptions.DEFAULT,
         *,
         shards: int | None = None,
         max_shard_bytes: int | None = None,
@@ -413,7 +412,7 @@ def _named_shards(
     if count is not None and count > Output.MOST_SHARDS:
         raise ValueError(f"'{request.text}': {count} shards; expected at most {Output.MOST_SHARDS}")
     infers = request.compression == "infer"
-    codec = CODECS.of_path(base) if infers else get_codec(request.compression)
+    codec = CODECS.of_path(base) if infers else CODECS.named(request.compression)
     front, record, packed = FileName.split_suffixes(base)
     added = "" if codec is None or packed else codec.suffixes[0]
     if count is None or in_directory or suffix_last or request.grows:

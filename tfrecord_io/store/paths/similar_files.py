@@ -9,8 +9,7 @@ from contextlib import suppress
 from glob import has_magic
 from itertools import islice
 
-from tfrecord_io.base import counted, did_you_mean
-from tfrecord_io.errors import printable
+from tfrecord_io.base import counted, did_you_mean, printable
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, natural_key

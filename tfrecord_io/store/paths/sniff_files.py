@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tfrecord_io.base import ordered
-from tfrecord_io.bytes import HEADER_BYTES, is_record_header
+from tfrecord_io.bytes import FrameHeader
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.paths.resolve_output import OtherSuffix
@@ -56,7 +56,7 @@ def readable_files_with_records(fs: FileSystem, files: Sequence[Entry], *, most:
 
 
 def _begins_with_record(fs: FileSystem, entry: Entry) -> bool:
-    head = memoryview(bytearray(HEADER_BYTES))
+    head = memoryview(bytearray(FrameHeader.BYTES))
     done = 0
     try:
         stream = Source.of_entry(fs, entry).open_stream()
@@ -67,4 +67,4 @@ def _begins_with_record(fs: FileSystem, entry: Entry) -> bool:
             stream.close()
     except (CompressionError, FileNotFoundError):  # other data, or removed since the directory was listed
         return False
-    return is_record_header(bytes(head[:done]))
+    return FrameHeader(bytes(head[:done])).is_intact

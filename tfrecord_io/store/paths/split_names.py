@@ -7,8 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from tfrecord_io.base import and_more, counted
-from tfrecord_io.errors import printable, warn
+from tfrecord_io.base import and_more, counted, printable, warn
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.paths.file_names import FileName, natural_key
 

@@ -7,8 +7,7 @@ import errno
 from contextlib import aclosing, suppress
 from queue import Empty, SimpleQueue
 
-from tfrecord_io.base import WAIT_SECONDS, quiet_at_exit
-from tfrecord_io.errors import hide_secrets
+from tfrecord_io.base import WAIT_SECONDS, hide_secrets, quiet_at_exit
 from tfrecord_io.store.read.range_requests import RemoteObject, receive
 
 _MOST_BYTES = 512 << 10  # that wait for the reader

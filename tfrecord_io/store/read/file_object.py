@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from tfrecord_io.errors import hide_secrets
+from tfrecord_io.base import hide_secrets
 
 NO_RANGES = "the server does not support range requests: the file is read in order only"
 _SKIPPED_BYTES = 1 << 20  # read at a time

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfrecord_io.bytes import (
-    CODECS,
-    INFER,
-    SNIFF_BYTES,
-    Codec,
-    PlainStream,
-    Raw,
-    get_codec,
-    infer,
-    is_record_header,
-    open_decompressed,
-    sniff,
-)
+from tfrecord_io.bytes import CODECS, Codec, FrameHeader, PlainStream, Raw, open_decompressed
 from tfrecord_io.errors import CompressionError
 
 
@@ -28,33 +16,33 @@ def detect_codec(
     For the arguments see `tfrecord_io.store.read.source.Source.open_stream`.
     """
     head = _read_head(raw, path, size)
-    may_be_damaged = recover and not is_record_header(head)
+    may_be_damaged = recover and not FrameHeader(head).is_intact
     if may_be_damaged and asks:
         from tfrecord_io.bytes import ZEROS, looks_like
 
         may_be_damaged = looks_like(head) in (None, ZEROS)  # a hole at the start of a file is damage
-    if compression == INFER:
-        codec = infer(head, path)
+    if compression == CODECS.INFER:
+        codec = CODECS.infer(head, path)
         return (CODECS.of_path(path) if codec is None and may_be_damaged else codec), head
-    codec = get_codec(compression)
-    if not (may_be_damaged and sniff(head) is None):
+    codec = CODECS.named(compression)
+    if not (may_be_damaged and CODECS.sniff(head) is None):
         _check_codec(codec, compression, head, path)
     return codec, head
 
 
 def _read_head(raw: Raw, path: str, size: int | None) -> bytes:
     stream = open_decompressed(raw, None, path, size=size)
-    head = memoryview(bytearray(SNIFF_BYTES))
+    head = memoryview(bytearray(CODECS.SNIFF_BYTES))
     done = 0
-    while done < SNIFF_BYTES and (n := stream.readinto(head[done:])):
+    while done < CODECS.SNIFF_BYTES and (n := stream.readinto(head[done:])):
         done += n
     return bytes(head[:done])
 
 
 def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) -> None:
     """Raise CompressionError if the first bytes of a file do not match the codec that the caller named."""
-    sniffed = sniff(head)
-    if codec is not None and is_record_header(head):
+    sniffed = CODECS.sniff(head)
+    if codec is not None and FrameHeader(head).is_intact:
         content: str | None = "a plain TFRecord file"
     elif codec is not None and (not head or codec.accepts(head)):
         return

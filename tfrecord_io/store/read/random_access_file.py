@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrecord_io.base import LIMITS, Closing, quiet_at_exit
-from tfrecord_io.bytes import SNIFF_BYTES, Array, Codec, infer
-from tfrecord_io.errors import printable
+from tfrecord_io.base import LIMITS, Closing, printable, quiet_at_exit
+from tfrecord_io.bytes import CODECS, Array, Codec
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.google import is_encoded
 from tfrecord_io.store.filesystem.os_errors import replaced_error, request_blocking
@@ -81,7 +80,7 @@ class RandomAccessFile(Closing):
     @property
     def codec(self) -> Codec | None:
         """The compression, detected by the first bytes; None for a plain file."""
-        return infer(self.read(0, min(SNIFF_BYTES, self.size)).tobytes(), self.path)
+        return CODECS.infer(self.read(0, min(CODECS.SNIFF_BYTES, self.size)).tobytes(), self.path)
 
     @property
     @abstractmethod

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
-from tfrecord_io.base import LIMITS, MIB, quiet_at_exit
+from tfrecord_io.base import LIMITS, MIB, hide_secrets, quiet_at_exit
 from tfrecord_io.bytes import Raw
-from tfrecord_io.errors import hide_secrets
 from tfrecord_io.store.filesystem.os_errors import raise_os_errors
 from tfrecord_io.store.filesystem.retries import ARGUMENT_ERRORS
 from tfrecord_io.store.read.file_object import NO_RANGES

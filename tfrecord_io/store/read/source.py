@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from tfrecord_io.base import LIMITS, MIB, quiet_at_exit
-from tfrecord_io.bytes import INFER, PlainStream, Raw, Stream, get_codec, open_decompressed
-from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, printable
+from tfrecord_io.base import LIMITS, MIB, printable, quiet_at_exit
+from tfrecord_io.bytes import CODECS, PlainStream, Raw, Stream, open_decompressed
+from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
 from tfrecord_io.store.filesystem.locate import Location, is_remote
@@ -310,7 +310,9 @@ class Source:
         """
         from tfrecord_io.store.read.open_stream import SpanStream, detect_codec
 
-        codec = None if compression == INFER else get_codec(compression)  # rejects a wrong name before the file is open
+        codec = (
+            None if compression == CODECS.INFER else CODECS.named(compression)
+        )  # rejects a wrong name before the file is open
         if self.derived is not None:
             return self.derived.open()
         assert self.file_bytes is None, "a byte range is aligned to records before it is read"

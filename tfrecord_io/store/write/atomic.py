@@ -12,7 +12,7 @@ import errno
 import os
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, check_mode
+from tfrecord_io.base import StorageOptions, check_mode
 from tfrecord_io.store.filesystem.interface import FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote, locate
 from tfrecord_io.store.paths.resolve_output import Output, no_output_path
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def open_output(
     path: Any,
-    storage: StorageOptions = DEFAULT_STORAGE,
+    storage: StorageOptions = StorageOptions.DEFAULT,
     *,
     mode: str | None = None,
     model: os.stat_result | None = None,

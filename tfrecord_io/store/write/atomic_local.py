@@ -14,8 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from tfrecord_io.base import quiet_at_exit
-from tfrecord_io.errors import Unconfirmed, add_remark, undo_after
+from tfrecord_io.base import Unconfirmed, add_remark, quiet_at_exit, undo_after
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.directories import create_directories
 from tfrecord_io.store.filesystem.interface import FileSystem

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from tfrecord_io.errors import for_cli
+from tfrecord_io.base import for_cli
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, ManifestFile

@@ -19,8 +19,8 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from tfrecord_io.base import StorageOptions, logger
-from tfrecord_io.errors import CorruptRecordError, hide_secrets, printable, warn
+from tfrecord_io.base import StorageOptions, hide_secrets, logger, printable, warn
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.filesystem.os_errors import raise_os_errors

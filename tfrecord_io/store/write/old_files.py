@@ -9,8 +9,7 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from tfrecord_io.base import counted
-from tfrecord_io.errors import printable, warn
+from tfrecord_io.base import counted, printable, warn
 from tfrecord_io.store.filesystem.interface import Entry
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName
 from tfrecord_io.store.write.place import Place, version_of

@@ -10,8 +10,7 @@ import io
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-from tfrecord_io.base import NotCopied
-from tfrecord_io.errors import for_cli, hide_secrets, undo_after
+from tfrecord_io.base import NotCopied, for_cli, hide_secrets, undo_after
 
 _PIECE = 8 << 20  # bytes per write; Ctrl-C is handled between two
 

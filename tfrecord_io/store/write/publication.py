@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from tfrecord_io.base import DEFAULT_STORAGE, StorageOptions, and_more, counted, logger
-from tfrecord_io.errors import Published, Unconfirmed, add_remark, printable
+from tfrecord_io.base import Published, StorageOptions, Unconfirmed, add_remark, and_more, counted, logger, printable
 from tfrecord_io.store.filesystem.directories import remove_directories
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import Location, is_remote
@@ -108,7 +107,7 @@ class Publication:
         cls,
         output: Output,
         change: Change,
-        storage: StorageOptions = DEFAULT_STORAGE,
+        storage: StorageOptions = StorageOptions.DEFAULT,
         *,
         id: str | None = None,
         is_staged: bool = False,

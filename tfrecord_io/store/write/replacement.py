@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from tfrecord_io.errors import CorruptRecordError, printable
+from tfrecord_io.base import printable
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
 from tfrecord_io.store.paths.resolve_output import NamedShards

@@ -23,9 +23,9 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.base import StorageOptions
+from tfrecord_io.base import StorageOptions, hide_secrets, printable
 from tfrecord_io.bytes import crc32c
-from tfrecord_io.errors import CorruptRecordError, ReplacedError, hide_secrets, printable
+from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.store.filesystem.locate import locate

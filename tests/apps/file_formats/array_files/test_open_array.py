@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as nps
 
 import tfrecord_io as tfr
 from tfrecord_io.apps.file_formats.array_files.open_array import npy_array
-from tfrecord_io.bytes.format.npy_header import MAGIC, header
+from tfrecord_io.bytes.format.npy_header import MAGIC, NpyHeader
 from tfrecord_io.errors import DecodeError
 
 arrays = nps.arrays(
@@ -60,7 +60,7 @@ def test_blocks_are_the_array(array: np.ndarray, rows: int, fortran: bool, seeka
 @given(arrays)
 def test_headers_are_those_of_numpy(array: np.ndarray) -> None:
     array = np.ascontiguousarray(array).reshape(array.shape)
-    assert saved(array).getvalue() == header(array.dtype, array.shape) + array.tobytes()
+    assert saved(array).getvalue() == NpyHeader.to_bytes(array.dtype, array.shape) + array.tobytes()
 
 
 def made(text: str, version: bytes = b"\1\0") -> io.BytesIO:

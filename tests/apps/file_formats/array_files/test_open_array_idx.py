@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tfrecord_io.apps.file_formats.array_files.open_array import idx_array, idx_name
-from tfrecord_io.bytes.format.format_registry import IDX, format_of_name
+from tfrecord_io.bytes.format.format_registry import FORMATS
 from tfrecord_io.errors import DecodeError
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -50,5 +50,5 @@ def test_columns_are_named_after_the_files() -> None:
         "label",
         "masks",
     ]
-    assert format_of_name("t10k-labels-idx1-ubyte") is IDX
-    assert format_of_name("train.tfrecord") is None
+    assert FORMATS.of_name("t10k-labels-idx1-ubyte") is FORMATS.idx
+    assert FORMATS.of_name("train.tfrecord") is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.bytes.format.dtypes import element
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import tensor_encoding
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS
 from tfrecord_io.testing import TensorEncodingSuite
@@ -16,7 +16,7 @@ from tfrecord_io.testing.tensor_encoding_suite import NAMES
 @pytest.mark.usefixtures("engine")
 class TestValues(TensorEncodingSuite):
     name = "list"
-    dtypes: ClassVar = [name for name in NAMES if element(name).kind not in "cVSU"]
+    dtypes: ClassVar = [name for name in NAMES if Dtype.of_name(name).kind not in "cVSU"]
     hostile: ClassVar = [b"bytes", [1.5, 2.5, 3.5], [2**40, 0, 0]]
 
     def elsewhere(self, array: np.ndarray[Any, Any]) -> dict[str, Any]:

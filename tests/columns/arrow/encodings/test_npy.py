@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.bytes.format.dtypes import element
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import tensor_encoding
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.testing import BytesEncodingSuite
@@ -22,7 +22,7 @@ def saved(array: Any, version: tuple[int, int] | None = None, **options: Any) ->
 
 def decoded(cells: list[bytes], dtype: str, shape: tuple[int | None, ...]) -> Any:
     offsets = np.cumsum([0, *map(len, cells)])
-    return tensor_encoding("npy").decode(np.frombuffer(b"".join(cells), np.uint8), offsets, element(dtype), shape)
+    return tensor_encoding("npy").decode(np.frombuffer(b"".join(cells), np.uint8), offsets, Dtype.of_name(dtype), shape)
 
 
 GOOD = saved(np.arange(3, dtype="i4"))
@@ -31,7 +31,7 @@ GOOD = saved(np.arange(3, dtype="i4"))
 @pytest.mark.usefixtures("engine")
 class TestNpy(BytesEncodingSuite):
     name = "npy"
-    dtypes: ClassVar = [name for name in NAMES if element(name).kind != "V"]
+    dtypes: ClassVar = [name for name in NAMES if Dtype.of_name(name).kind != "V"]
     hostile: ClassVar = [
         b"",
         b"\x93NUMPY",
@@ -88,7 +88,7 @@ def test_a_header_may_claim_any_shape() -> None:
             decoded([bad], "int32", (None,) * (1 + shape.count(b" ")))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if element(name).is_extension])
+@pytest.mark.parametrize("name", [name for name in NAMES if Dtype.of_name(name).is_extension])
 def test_dtypes_of_ml_dtypes_have_no_npy_header(tmp_path: Any, name: str) -> None:
     tfr.write_tfrecord({"x": [b""]}, tmp_path / "a")
     with pytest.raises(tfr.errors.SchemaError, match=f'"npy" does not store {name}'):

@@ -18,7 +18,7 @@ from arrow_tables import LEAVES
 from protos import NUMBERS, arrays, bits, content, dtype, proto
 from records import field, varint
 from rounds import rounds
-from tfrecord_io.bytes.format.dtypes import element
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.arrow.encodings import tensor_proto
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells, tensor_encoding
 from tfrecord_io.columns.arrow.row_fault import RowFault
@@ -112,7 +112,7 @@ class TestTensorProtos(BytesEncodingSuite):
 def decoded(items: list[bytes], dtype: str, shape: tuple[int | None, ...], offsets: Any = np.int64) -> DecodedCells:
     ends = np.cumsum([0, *map(len, items)]).astype(offsets)
     values = np.frombuffer(b"".join(items) + b"behind", np.uint8)
-    return tensor_encoding("tensor_proto").decode(values, ends, element(dtype), shape)
+    return tensor_encoding("tensor_proto").decode(values, ends, Dtype.of_name(dtype), shape)
 
 
 def check(cells: DecodedCells, expected: list[np.ndarray]) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rounds import rounds
 from tensors_of_arrays import columns
-from tfrecord_io.bytes.format.dtypes import element
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.arrow.input.from_arrays import tensors_of
 from tfrecord_io.columns.arrow.input.schema_cast import cast_columns
 from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast, tensors_fit
@@ -37,7 +37,7 @@ def test_any_tensors_become_tensors_of_free_axes(data: st.DataObject) -> None:
     assert not isinstance(tensors, pa.Array | None)
     source, array = tensors.field("x"), tensors.slice(0, 4)
     rank = next(cell.ndim for cell in given_.cells if cell is not None)
-    target = tensor_field("x", element(given_.name), (None,) * rank)
+    target = tensor_field("x", Dtype.of_name(given_.name), (None,) * rank)
     assert tensors_fit(source, target)
     assert cells(tensor_cast(array, source, target), target) == cells(array, source)
     assert cells(tensor_cast(array[1:], source, target), target) == cells(array, source)[1:]
@@ -55,7 +55,7 @@ def test_lists_are_reshaped_in_c_order(data: st.DataObject) -> None:
     free = data.draw(st.sampled_from([None, *range(len(shape))]))
     axes = tuple(None if at == free else axis for at, axis in enumerate(shape))
     name = data.draw(st.sampled_from(["int64", "int16", "float32"]))
-    target = tensor_field("x", element(name), axes)
+    target = tensor_field("x", Dtype.of_name(name), axes)
     found = cells(tensor_cast(array[1:], pa.field("x", array.type), target), target)
     assert found == [None if row is None else (shape, row.astype(name).tobytes()) for row in rows[1:]]
 
@@ -75,7 +75,7 @@ def test_nested_lists_are_tensors_of_their_shape(data: st.DataObject) -> None:
     if free and 0 in shape:
         return  # an empty list does not state the lengths below it
     axes = tuple(None if at in free else axis for at, axis in enumerate(shape))
-    target = tensor_field("x", element(name), axes)
+    target = tensor_field("x", Dtype.of_name(name), axes)
     lists = [None if row is None else row.astype(int if name != "bool" else bool).tolist() for row in rows]
     batch = pa.record_batch([pa.array([[], *lists], type_)[1:]], names=["x"])
     (made,) = cast_columns(batch, pa.schema([target]))
@@ -84,14 +84,14 @@ def test_nested_lists_are_tensors_of_their_shape(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_type_is_that_of_its_own_tensors_only(name: str) -> None:
-    source, target = tensor_field("x", element(name), (2,)), tensor_field("x", element(name), (None,))
+    source, target = tensor_field("x", Dtype.of_name(name), (2,)), tensor_field("x", Dtype.of_name(name), (None,))
     assert tensors_fit(source, target)
     assert not tensors_fit(target, source)
     for other in NAMES:
-        assert (other == name) == tensors_fit(source, tensor_field("x", element(other), (None,)))
+        assert (other == name) == tensors_fit(source, tensor_field("x", Dtype.of_name(other), (None,)))
 
 
-FIXED = tensor_field("x", element("int16"), (2, 2))
+FIXED = tensor_field("x", Dtype.of_name("int16"), (2, 2))
 NESTED = pa.list_(pa.list_(pa.int16()))
 
 
@@ -99,22 +99,28 @@ NESTED = pa.list_(pa.list_(pa.int16()))
     ("rows", "type_", "target", "record", "message"),
     [
         ([[1, 2, 3, 4], None, [5]], pa.list_(pa.int16()), FIXED, 12, r"shape \(1,\).*\(2, 2\)"),
-        ([[1, 2, 3]], pa.list_(pa.int16()), tensor_field("x", element("int16"), (None, 2)), 10, r"\(None, 2\)"),
+        ([[1, 2, 3]], pa.list_(pa.int16()), tensor_field("x", Dtype.of_name("int16"), (None, 2)), 10, r"\(None, 2\)"),
         (
             [[1, 2]],
             pa.list_(pa.int16()),
-            tensor_field("x", element("int16"), (None, None)),
+            tensor_field("x", Dtype.of_name("int16"), (None, None)),
             None,
             "2 unknown dimensions",
         ),
-        ([[1, 2]], pa.list_(pa.float32()), tensor_field("x", element("complex64"), (1,)), None, "float32.*complex64"),
+        (
+            [[1, 2]],
+            pa.list_(pa.float32()),
+            tensor_field("x", Dtype.of_name("complex64"), (1,)),
+            None,
+            "float32.*complex64",
+        ),
         ([["a"]], pa.list_(pa.string()), FIXED, None, "string"),
         ([None, [[1, 2], [3]]], NESTED, FIXED, 11, r"differ in length \(axis 1\)"),
         ([None, [[1, 2, 3], [4, 5, 6]]], NESTED, FIXED, 11, r"shape \(2, 3\).*\(2, 2\)"),
         ([[[1, 2], None]], NESTED, FIXED, 10, "a list in it is missing"),
         ([None, [[1, 2], [3, 4]], [[1, 2], [None, 3]]], NESTED, FIXED, 12, "a value in it is missing"),
-        ([[[1, 2], [3, 4]]], NESTED, tensor_field("x", element("int16"), (2, 2, 1)), 10, r"shape \(2, 2\)"),
-        ([[[1, 2], [3, 4]]], NESTED, tensor_field("x", element("int16"), (None,)), 10, r"shape \(2, 2\)"),
+        ([[[1, 2], [3, 4]]], NESTED, tensor_field("x", Dtype.of_name("int16"), (2, 2, 1)), 10, r"shape \(2, 2\)"),
+        ([[[1, 2], [3, 4]]], NESTED, tensor_field("x", Dtype.of_name("int16"), (None,)), 10, r"shape \(2, 2\)"),
         ([[["a"]]], pa.list_(pa.list_(pa.string())), FIXED, None, "string"),
         ([[[1, 70_000], [3, 4]]], pa.list_(pa.list_(pa.int64())), FIXED, 10, "cannot be converted"),
         ([[[1, 0.5], [3, 4]]], pa.list_(pa.list_(pa.float64())), FIXED, 10, "cannot be converted"),
@@ -138,7 +144,7 @@ def test_values_are_not_cut() -> None:
 
 
 def test_tensors_of_one_dimension_become_lists() -> None:
-    source, target = tensor_field("x", element("int16"), (2,)), pa.field("x", pa.list_(pa.float32()))
+    source, target = tensor_field("x", Dtype.of_name("int16"), (2,)), pa.field("x", pa.list_(pa.float32()))
     array = pa.ExtensionArray.from_storage(source.type, pa.array([[1, 2], None, [3, 4]], source.type.storage_type))
     assert tensor_cast(array, source, target).to_pylist() == [[1, 2], None, [3, 4]]
     with pytest.raises(EncodeError, match="2 dimensions"):

@@ -15,7 +15,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.base.display import short
-from tfrecord_io.bytes.format.dtypes import element
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.arrow.output.column_statistics import DISTINCT_LIMIT, ColumnAccumulator, ColumnSummary
 from tfrecord_io.columns.schema.tensor_types import dtype_metadata, tensor_type
 from tfrecord_io.columns.schema.type_names import short_type_name
@@ -94,7 +94,7 @@ def test_type_names_are_short() -> None:
     assert short_type_name(pa.dictionary(pa.int8(), pa.int64())) == "category<int64>"
     assert short_type_name(pa.list_(pa.list_(pa.int8()))) == "list<list<int8>>"
     assert short_type_name(pa.fixed_shape_tensor(pa.float32(), [2, 3])) == "tensor<float32>[2, 3]"
-    of = element("complex64")
+    of = Dtype.of_name("complex64")
     assert short_type_name(tensor_type(of, (None, 3)), dtype_metadata(of)) == "tensor<complex64>[?, 3]"
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from arrow_tables import LEAVES
 from rounds import rounds
-from tfrecord_io.bytes.format.dtypes import text_dtype
+from tfrecord_io.bytes.format.dtypes import Dtype, text_dtype
 from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, Rows, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.columns.arrow.tensor_values import ndarray_to_column
 from tfrecord_io.testing.tensor_encoding_suite import tensor_column
@@ -125,7 +125,7 @@ def test_a_view_where_memory_has_the_same_form() -> None:
 @pytest.mark.parametrize("missing", [False, True])
 def test_text_that_may_miss_some_later(missing: bool) -> None:
     rows = to_rows(pa.array(["a", "bc" * 20]), pa.field("x", pa.string()), missing=missing)
-    assert rows.values.dtype == text_dtype(missing=missing)
+    assert rows.values.dtype == Dtype.text(missing=missing)
     assert rows.values.tolist() == ["a", "bc" * 20]
 
 

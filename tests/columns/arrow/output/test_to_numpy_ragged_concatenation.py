@@ -7,14 +7,14 @@ import pytest
 
 from limited import set_limits
 from tfrecord_io.base.options import LIMITS
-from tfrecord_io.bytes.format.dtypes import text_dtype
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.arrow.output.to_numpy import concatenate
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
 @pytest.mark.parametrize(
     ("dtype", "shape"),
-    [("f4", ()), ("i8", (2, 3)), ("?", (1,)), ("M8[us]", ()), ("O", ()), (text_dtype(missing=False), ())],
+    [("f4", ()), ("i8", (2, 3)), ("?", (1,)), ("M8[us]", ()), ("O", ()), (Dtype.text(missing=False), ())],
 )
 def test_threads_make_no_difference(
     monkeypatch: pytest.MonkeyPatch, threads: int, dtype: object, shape: tuple[int, ...]

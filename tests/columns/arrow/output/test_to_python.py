@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.bytes.format.dtypes import element
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.arrow.output.to_python import cell, python_values, rows_of
 from tfrecord_io.columns.schema.tensor_types import tensor_field
 
@@ -84,7 +84,7 @@ def test_tensors_have_their_shape() -> None:
 
 
 def test_tensors_in_structs_and_in_steps_have_the_dtype_of_their_field() -> None:
-    field = tensor_field("x", element("complex64"), (2,))
+    field = tensor_field("x", Dtype.of_name("complex64"), (2,))
     data = np.array([[1 + 2j, 3], [4, 5j]], np.complex64)
     tensors = pa.ExtensionArray.from_storage(
         field.type, pa.FixedSizeListArray.from_arrays(data.view(np.float32).reshape(-1), 4)

@@ -27,11 +27,13 @@ from tfrecord_io.apps.file_formats.array_files.open_array import (
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE
 from tfrecord_io.apps.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.base import Options, check_keywords
-from tfrecord_io.bytes import NPY, NPZ, Array
+from tfrecord_io.bytes import FORMATS, NPY, NPZ, Array
 from tfrecord_io.columns import Column, TensorValues, open_input
 from tfrecord_io.errors import EncodeError, TFRecordError
 from tfrecord_io.store import Source, find_files
 from tfrecord_io.typing import StorageLike
+
+_NPY, _NPZ = FORMATS.npy, FORMATS.npz
 
 Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path] | Mapping[str, Path]
@@ -82,7 +84,7 @@ def open_npy(path: Paths, *, storage_options: StorageLike | None = None) -> Arra
     """
     storage = Options(storage_options=storage_options).storage
     if isinstance(path, str | os.PathLike):
-        files = find_files(path, suffixes_of(NPY), storage)
+        files = find_files(path, suffixes_of(_NPY), storage)
         if files.is_directory:
             files.warn_of_left_out((NPY,))
             return stream_of_objects(files.sources, partial(_array, name=array_name(os.fspath(path))))
@@ -196,7 +198,7 @@ def stream_of_npz(path: Any, *, project: Project | None = None, **keywords: Any)
     storage = Options.from_keywords(keywords).storage
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"open_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
-    files = find_files(path, NPZ.suffixes, storage)
+    files = find_files(path, _NPZ.suffixes, storage)
     if files.is_directory:
         files.warn_of_left_out((NPZ,))
         return stream_of_objects(files.sources, partial(_members, project=project))

@@ -29,16 +29,18 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of
-from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options, column_list
-from tfrecord_io.bytes import HDF5, MAX_RECORD_BYTES, Array
+from tfrecord_io.base import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits, Options, column_list, needs, printable, warn
+from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import Ragged, declaration, structured_columns
-from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, needs, printable, warn
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning
 from tfrecord_io.store import Source, find_files, named_temporary_folder, open_output
 from tfrecord_io.typing import FileMode
 from tfrecord_io.write import WriteReport
 
 if TYPE_CHECKING:
     import h5py
+
+_HDF5 = FORMATS.hdf5
 
 _BYTES = "tfrecord_io.bytes"  # marks datasets with lists of uint8 as bytes, for which HDF5 has no type
 _ROWS = 16  # whose values of no fixed size are read at a time
@@ -73,7 +75,7 @@ def open_hdf5(
     EncodeError
         Datasets that are needed differ in length, or have values that no column holds.
     """
-    source = find_files(path, HDF5.suffixes, Options.from_keywords(keywords).storage).single(SINGLE)
+    source = find_files(path, _HDF5.suffixes, Options.from_keywords(keywords).storage).single(SINGLE)
     with ExitStack() as opened:
         raw = opened.enter_context(closing(source.open_file()))
         return stream_of_file(
@@ -85,7 +87,7 @@ def stream_of_file(
     raw: Any, source: Source, opened: ExitStack, limits: Limits, project: Project, **labelled: Any
 ) -> ArrayStream:
     """`open_hdf5` of an open file; `labelled` are its keywords of `stream_of_group`."""
-    with needs(HDF5.extra, HDF5.title):
+    with needs(_HDF5.extra, _HDF5.title):
         import h5py
     with library_errors(source.path):
         # h5py holds a lock while it reads, and destroying its objects takes that lock. Were those of earlier files
@@ -414,7 +416,7 @@ def to_hdf5(
     Text has no fixed length; bytes are lists of uint8, with an attribute that says so. Lists of one length are arrays
     if the schema says so, and lists otherwise.
     """
-    with needs(HDF5.extra, HDF5.title):
+    with needs(_HDF5.extra, _HDF5.title):
         import h5py
     export = Export(source, keywords)
     for name in export.names:

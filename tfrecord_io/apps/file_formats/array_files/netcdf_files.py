@@ -25,13 +25,15 @@ from tfrecord_io.apps.file_formats.array_files.hdf5_files import (
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE, EXCLUDE_CLI, StoredArray, library_errors
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
-from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options
-from tfrecord_io.bytes import HDF5, NETCDF, Array
+from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options, needs, printable
+from tfrecord_io.bytes import FORMATS, HDF5, Array
 from tfrecord_io.columns import Column, Ragged
-from tfrecord_io.errors import DecodeError, EncodeError, needs, printable
+from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.store import find_files, named_temporary_folder
 from tfrecord_io.typing import FileMode
 from tfrecord_io.write import WriteReport
+
+_NETCDF, _HDF5 = FORMATS.netcdf, FORMATS.hdf5
 
 _CDF5 = b"CDF\x05"
 _STORED = {*("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
@@ -59,15 +61,15 @@ def open_netcdf(
     EncodeError
         A variable has not the dimension of the rows, or has values that no column holds.
     """
-    source = find_files(path, NETCDF.suffixes, Options.from_keywords(keywords).storage).single(SINGLE)
+    source = find_files(path, _NETCDF.suffixes, Options.from_keywords(keywords).storage).single(SINGLE)
     labelled: dict[str, Any] = {"record_dim": record_dim, "decode_cf": decode_cf}
     with ExitStack() as opened:
         raw = opened.enter_context(closing(source.open_file()))
         begin = raw.read(len(HDF5.magic[0]))
         raw.seek(0)
-        if begin.startswith(HDF5.magic):
+        if begin.startswith(_HDF5.magic):
             return stream_of_file(raw, source, opened=opened, limits=limits, project=project, **labelled)
-        if not begin.startswith(NETCDF.magic):
+        if not begin.startswith(_NETCDF.magic):
             raise DecodeError("not a NetCDF-4 or classic NetCDF file", path=source.path, got=begin)
         open_by = _read_with_netcdf4 if begin.startswith(_CDF5) else _read_with_scipy
         with library_errors(source.path):
@@ -93,7 +95,7 @@ _Variables = dict[str, tuple[Label, Any]]  # with what is indexed for values
 
 
 def _read_with_scipy(raw: BinaryIO, opened: ExitStack, path: str) -> tuple[dict[str, Any], _Variables]:
-    with needs(NETCDF.extra, NETCDF.title):
+    with needs(_NETCDF.extra, _NETCDF.title):
         from scipy.io import netcdf_file
     file = opened.enter_context(netcdf_file(raw, "r", mmap=False, maskandscale=False))
     variables = {
@@ -140,7 +142,7 @@ def to_netcdf(
     Times, durations and bools are stored as xarray does. What NetCDF does not have is an error: bytes, complex and
     float16 numbers, lists of several lengths, missing values.
     """
-    with needs(NETCDF.extra, NETCDF.title):
+    with needs(_NETCDF.extra, _NETCDF.title):
         import h5netcdf
     export = Export(source, keywords)
     for name in export.names:
@@ -164,7 +166,7 @@ class _Writer:
 
     def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
         """Add rows to a variable, which is made for the first ones."""
-        values, encoding = _encode_values(require_one_shape(values, name, NETCDF.title), name, is_bytes)
+        values, encoding = _encode_values(require_one_shape(values, name, _NETCDF.title), name, is_bytes)
         if name not in self._rows:
             self._create(name, values, encoding)
         begin = self._rows.get(name, 0)

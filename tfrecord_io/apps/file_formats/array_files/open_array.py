@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.bytes import CODECS, IDX, MAX_AXES, MAX_RECORD_BYTES, Array, read_header
-from tfrecord_io.errors import DecodeError, EncodeError, printable
+from tfrecord_io.base import MAX_RECORD_BYTES, printable
+from tfrecord_io.bytes import CODECS, FORMATS, Array, Dtype, NpyHeader
+from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.store import FileName, RawFile, Source, named_temporary_folder
 
 BLOCK_BYTES = 8 << 20  # of rows read at a time
@@ -48,9 +49,9 @@ class ArrayFile:
     dims: Sequence[str] = ()  # names of the axes after the first; () if they have none
 
     def __post_init__(self) -> None:
-        if len(self.shape) > MAX_AXES:
+        if len(self.shape) > Dtype.MAX_AXES:
             reason = f"an array of {len(self.shape)} axes"
-            raise DecodeError(reason, path=self.path, expected=MAX_AXES, got=len(self.shape))
+            raise DecodeError(reason, path=self.path, expected=Dtype.MAX_AXES, got=len(self.shape))
         if math.prod(size or 1 for size in self.shape) * self.dtype.itemsize > _MAX_BYTES:
             reason = f"the shape {printable(str(self.shape), 200)} is too large for an array"
             raise DecodeError(reason, path=self.path, got=self.shape)
@@ -180,7 +181,7 @@ def idx_array(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
     magic = file.read(4)
     if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES:
         reason = "not an IDX file: it does not begin with two zeros and a type"
-        raise DecodeError(reason, path=path, offset=0, expected=IDX.title, got=magic.hex())
+        raise DecodeError(reason, path=path, offset=0, expected=FORMATS.idx.title, got=magic.hex())
     sizes = file.read(4 * magic[3])
     if len(sizes) < 4 * magic[3]:
         raise DecodeError("the IDX file ends inside its header", path=path, expected=4 * magic[3], got=len(sizes))
@@ -235,7 +236,7 @@ def open_array(source: Source, opener: Opener) -> ArrayFile:
 def npy_array(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
     """Read the header; `file` is then positioned at the first value."""
     try:
-        dtype, fortran_order, shape = read_header(file)
+        dtype, fortran_order, shape = NpyHeader.read(file)
     except DecodeError as error:
         error.path = path
         raise

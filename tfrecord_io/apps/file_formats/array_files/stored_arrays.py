@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import Values
 from tfrecord_io.apps.file_formats.array_files.open_array import ArrayFile
-from tfrecord_io.base import Expansion
+from tfrecord_io.base import Expansion, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import offsets_of
-from tfrecord_io.errors import DecodeError, EncodeError, TFRecordError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, TFRecordError
 
 SLAB_BYTES = 256 << 20  # rows are read in whole chunks, unless those of a slab take more
 EXCLUDE = "exclude it with columns="

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
-from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions, check_keywords
-from tfrecord_io.bytes import Array, Dtype, header, is_text_dtype
+from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions, check_keywords, printable, warn
+from tfrecord_io.bytes import Array, Dtype, NpyHeader
 from tfrecord_io.columns import Column, Ragged, dimension_names, empty_batch, leaf_arrays, leaf_fields
-from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning, printable, warn
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning
 from tfrecord_io.read import CallSource, Reader, Scan, open_scan, options_from_call
 from tfrecord_io.store import Directory, open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, StorageLike, Unset
@@ -253,7 +253,7 @@ def _measure_columns(scan: Scan, columns: Sequence[str], progress: ProgressLike)
         for name, block in blocks.items():
             dtype, shape = forms[name] if row else (_stored_dtype(block), block.shape[1:])
             _check_shape(block, shape, column=name, reader=reader, row=row)
-            if is_text_dtype(block.dtype) and len(block):
+            if Dtype.is_text(block.dtype) and len(block):
                 _refuse_last_nuls(block, row, name, reader)
                 expansion = Expansion(scan.options.limits.expansion_bytes, reader.payload_bytes)
                 _refuse_padding(block, row, width=dtype.itemsize, expansion=expansion, column=name)
@@ -305,7 +305,7 @@ def _write_rows(
     write: Callable[[Any], object], form: _Form, rows: int, blocks: Iterable[Array], column: str | None
 ) -> None:
     dtype, shape = form
-    write(header(dtype, (rows, *shape)))
+    write(NpyHeader.to_bytes(dtype, (rows, *shape)))
     written, per_write = 0, max(1, BLOCK_BYTES // max(1, math.prod(shape) * dtype.itemsize))
     for block in blocks:
         written += len(block)
@@ -320,7 +320,7 @@ def _write_rows(
 
 def _stored_dtype(block: Array) -> np.dtype[Any]:
     """The dtype of an array in a file: of text, its longest value decides."""
-    if not is_text_dtype(block.dtype):
+    if not Dtype.is_text(block.dtype):
         return block.dtype
     return np.dtype(f"U{int(np.strings.str_len(block).max(initial=1))}")
 
@@ -410,7 +410,7 @@ def _refuse_missing(array: pa.Array, field: pa.Field, reader: Reader, row: int) 
 def _refuse_dtype(dtype: np.dtype[Any], field: pa.Field, *, allows_objects: bool) -> None:
     """Raise EncodeError for values that NumPy would store without their type."""
     hint, hint_cli = _EXCLUDE, _EXCLUDE_CLI
-    if dtype.kind == "V" or Dtype.find_extension(dtype) is not None:
+    if dtype.kind == "V" or Dtype.extension_of(dtype) is not None:
         reason = f"the file format has no {dtype}: NumPy would store it as bytes of no type"
     elif dtype.kind == "O" and not allows_objects:
         reason = f"the file format has no {field.type}: in NumPy its values are objects, which are stored as pickles"

@@ -27,15 +27,17 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
-from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options
-from tfrecord_io.bytes import MAX_RECORD_BYTES, ZARR, Array
+from tfrecord_io.base import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits, Options, needs, printable
+from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import Ragged
-from tfrecord_io.errors import DecodeError, EncodeError, needs, printable
+from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.store import Directory, NewFolder, locate, name_fault
 from tfrecord_io.write import WriteReport
 
 if TYPE_CHECKING:
     import zarr
+
+_ZARR = FORMATS.zarr
 
 DIMENSIONS = "_ARRAY_DIMENSIONS"  # the attribute by which xarray knows the dimensions of arrays of version 2
 _METADATA = (".zarray", ".zgroup", ".zattrs", ".zmetadata", "zarr.json")
@@ -61,7 +63,7 @@ def open_zarr(
     EncodeError
         Arrays that are needed differ in length, or have values that no column holds.
     """
-    with needs(ZARR.extra, ZARR.title):
+    with needs(_ZARR.extra, _ZARR.title):
         import zarr
     fs, name = locate(path, Options.from_keywords(keywords).storage)
     entry = fs.entry(name)
@@ -253,7 +255,7 @@ def to_zarr(source: Any, target: Any, **keywords: Any) -> WriteReport:
 
     Text and bytes have no fixed length; lists of several lengths, and missing values, are errors.
     """
-    with needs(ZARR.extra, ZARR.title):
+    with needs(_ZARR.extra, _ZARR.title):
         import zarr
     export = Export(source, keywords)
     for name in export.names:
@@ -282,7 +284,7 @@ class _Writer:
         self._arrays: dict[str, zarr.Array[Any]] = {}
 
     def append(self, name: str, values: Array | Ragged, is_bytes: bool) -> None:
-        values = require_one_shape(values, name, ZARR.title)
+        values = require_one_shape(values, name, _ZARR.title)
         if name not in self._arrays:
             self._arrays[name] = self._create(name, values, is_bytes)
         waiting, chunk = self._waiting.setdefault(name, []), self._arrays[name].chunks[0]

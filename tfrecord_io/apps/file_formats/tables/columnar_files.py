@@ -22,10 +22,12 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     meter_batches,
 )
 from tfrecord_io.base import ProgressMeter
-from tfrecord_io.bytes import ARROW, ORC, PARQUET, Format
+from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.columns import Column, empty_table, value_bytes
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.store import Source
+
+_ARROW = FORMATS.arrow
 
 _BATCH_ROWS, _BATCH_BYTES = 16_384, 16 << 20  # whichever is less
 _AHEAD_BYTES = 64 << 20  # of row groups that are read in advance
@@ -214,7 +216,7 @@ def parquet_writer(sink: Any, schema: pa.Schema) -> Any:
 
 
 def _arrow(file: Any) -> Opened:
-    (magic,) = ARROW.magic
+    (magic,) = _ARROW.magic
     is_file = file.read(len(magic)) == magic  # a stream begins with the length of its schema
     file.seek(0)
     if not is_file:
@@ -244,9 +246,9 @@ def _orc(file: Any) -> Opened:
 
 
 # Of Parquet and ORC only the selected columns are read, of ORC a stripe is a batch; Arrow's may be IPC streams.
-parquet_source = partial(_source, PARQUET, _parquet)
-arrow_source = partial(_source, ARROW, _arrow)
-orc_source = partial(_source, ORC, _orc)
+parquet_source = partial(_source, FORMATS.parquet, _parquet)
+arrow_source = partial(_source, _ARROW, _arrow)
+orc_source = partial(_source, FORMATS.orc, _orc)
 
 
 class _PatientSink(io.RawIOBase):

@@ -39,11 +39,13 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     rounding_error,
     text_hints,
 )
-from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered
-from tfrecord_io.bytes import CSV, TSV, Array
+from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered, printable, warn
+from tfrecord_io.bytes import FORMATS, TSV, Array
 from tfrecord_io.columns import Column, arrow_file, uncommon_columns
-from tfrecord_io.errors import DecodeError, SchemaWarning, printable, warn
+from tfrecord_io.errors import DecodeError, SchemaWarning
 from tfrecord_io.store import FileName, Source
+
+_TSV, _CSV = FORMATS.tsv, FORMATS.csv
 
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
@@ -101,7 +103,7 @@ def csv_source(
     The types are those that are declared; all others are inferred from the first 8 MiB of the first file with values.
     """
     cells = Cells(delimiter, null_values or ("",))
-    files = TableFiles.resolve(paths, (CSV, TSV), options)
+    files = TableFiles.resolve(paths, (_CSV, _TSV), options)
     options = files.options
     first, head = _first_head(files.sources, options, cells)
     header = head.schema
@@ -412,7 +414,7 @@ def _csv_errors(path: str, names: Sequence[str], before: int = -1) -> Iterator[N
     `before` is the number of rows before those that pyarrow counts, −1 if it counts the header.
     """
     try:
-        with arrow_errors(path, CSV.title):
+        with arrow_errors(path, _CSV.title):
             yield
     except DecodeError as error:
         text = str(error.__cause__)

@@ -32,10 +32,10 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     refuse_rounding,
     rounding_error,
 )
-from tfrecord_io.base import BYTES_PER_CELL, LIMITS, Expansion, ProgressMeter
-from tfrecord_io.bytes import JSON
+from tfrecord_io.base import LIMITS, Expansion, ProgressMeter, for_cli, printable
+from tfrecord_io.bytes import FORMATS
 from tfrecord_io.columns import BYTES_KEY, Column, NamePattern, Schema, arrow_file, json_lines, uncommon_columns
-from tfrecord_io.errors import DecodeError, for_cli, printable
+from tfrecord_io.errors import DecodeError
 from tfrecord_io.store import Source
 
 _LINE_BYTES = 256 << 20
@@ -70,7 +70,7 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     The types are those that are declared; all others are inferred from the first 8 MiB of the first file. Strings are
     text, and an object with the one key "base64" is bytes.
     """
-    files = TableFiles.resolve(paths, (JSON,), options)
+    files = TableFiles.resolve(paths, (FORMATS.jsonl,), options)
     options = files.options
     inferred = _infer_schema(files)
     schema = declared_types(inferred, options, lambda type_: parsed_type(type_) is not None)
@@ -88,7 +88,9 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     parsed = pa.schema([(field.name, parsed_type(field.type) or field.type) for field in schema])
     by_values = {*inferred_names(schema.names, options)}
 
-    most_rows = max(1, options.limits.expansion_bytes // (BYTES_PER_CELL * max(1, _width(pa.struct(list(parsed))))))
+    most_rows = max(
+        1, options.limits.expansion_bytes // (Expansion.BYTES_PER_CELL * max(1, _width(pa.struct(list(parsed)))))
+    )
 
     def batches(source: Source, meter: ProgressMeter) -> Generator[pa.RecordBatch]:
         with closing(open_text_file(source, meter)) as file:
@@ -112,7 +114,10 @@ def _check_size(block: Block, path: str, options: SourceOptions) -> None:
     """Refuse fields that pyarrow would make too many columns of: each is stored in each row."""
     rows, fields = count_fields(block.data, options.limits.features)
     options.check_count(fields, path)
-    expansion, size = Expansion(options.limits.expansion_bytes, len(block.data)), rows * fields * BYTES_PER_CELL
+    expansion, size = (
+        Expansion(options.limits.expansion_bytes, len(block.data)),
+        rows * fields * Expansion.BYTES_PER_CELL,
+    )
     if size > expansion.room:
         reason = expansion.excess(f"{rows} rows of {fields} different fields, mostly absent, take {size} bytes")
         advice = f"{expansion.advice(size)}, or convert the objects to lists of keys and values"

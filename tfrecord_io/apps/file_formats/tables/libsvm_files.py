@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.apps.file_formats.tables.untyped_columns import declared_types
-from tfrecord_io.base import ProgressMeter, check_integer
-from tfrecord_io.bytes import LIBSVM, Array
+from tfrecord_io.base import ProgressMeter, check_integer, printable
+from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import SparseColumn, list_array, offsets_of, plain_array
-from tfrecord_io.errors import DecodeError, SchemaError, printable
+from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.store import Source
 
 FEATURES = "features"  # the sparse column
@@ -65,7 +65,7 @@ def libsvm_source(
 
     `zero_based` says whether indices count from 0, `n_features` how many there are, of which each file may have fewer.
     """
-    files = TableFiles.resolve(paths, (LIBSVM,), options)
+    files = TableFiles.resolve(paths, (FORMATS.libsvm,), options)
     check_integer("n_features", n_features, 1, optional=True)
     contents = _contents(files.sources, zero_based, n_features)
     index_type = pa.int32() if contents.features <= 2**31 else pa.int64()

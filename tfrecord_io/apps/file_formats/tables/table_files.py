@@ -16,17 +16,17 @@ import pyarrow as pa
 
 from tfrecord_io.base import (
     DEFAULT_LIMITS,
-    DEFAULT_STORAGE,
     ExportOptions,
     Limits,
     ProgressMeter,
     ReadOptions,
     StorageOptions,
     condition_of,
+    printable,
 )
-from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream, load
+from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream
 from tfrecord_io.columns import Column, Projection, RowFault, Schema, empty_batch, selectable
-from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
 from tfrecord_io.read import CallSource, PartitionColumns, RowFilter, options_from_call
 from tfrecord_io.store import Entry, RawFile, Source, find_files, open_output, total
 from tfrecord_io.typing import ProgressLike, SchemaLike
@@ -48,7 +48,7 @@ _BYTE_ORDER_MARKS = (  # UTF-32's before UTF-16's, as it begins alike
 class SourceOptions:
     """Options to read tables: the keywords of `tfrecord_io.convert` shared by all such formats."""
 
-    storage: StorageOptions = DEFAULT_STORAGE
+    storage: StorageOptions = StorageOptions.DEFAULT
     columns: Columns = None
     filters: Any = None  # may need further columns
     schema: SchemaLike | None = None  # of the target; text is parsed as its types
@@ -344,7 +344,7 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     """
     assert format.writer is not None
     writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "mode"}
-    open_writer = partial(load(format.writer), **writer_options)
+    open_writer = partial(Format.load(format.writer), **writer_options)
     mode = keywords.pop("mode", None)
     options = options_from_call(ExportOptions, None, source, **keywords)
     with CallSource(source).open(options) as reader:
@@ -356,7 +356,7 @@ def write_table_rows(rows: pa.RecordBatchReader, target: Any, format: Format, **
     assert format.writer is not None
     mode = keywords.pop("mode", None)
     options = ExportOptions.from_keywords(keywords)
-    return _write_rows(rows, target, format, load(format.writer), options=options, mode=mode)
+    return _write_rows(rows, target, format, Format.load(format.writer), options=options, mode=mode)
 
 
 def _write_rows(

@@ -27,17 +27,19 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     refused_value,
     suffixes_of,
 )
-from tfrecord_io.base import MIB, ExportOptions, Options, StorageOptions, WriteOptions, check_mode
-from tfrecord_io.bytes import ARROW, PARQUET, Format, load
+from tfrecord_io.base import MIB, ExportOptions, Options, StorageOptions, WriteOptions, check_mode, printable
+from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.columns import Projection
-from tfrecord_io.errors import EncodeError, SchemaError, printable
+from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.read import CallSource, options_from_call
 from tfrecord_io.store import Entry, FileName, Listing, NewFolder, ShardName, locate, open_output, path_text
 from tfrecord_io.typing import WriteMode
 from tfrecord_io.write import WriteReport, WrittenFile
 
+_PARQUET, _ARROW = FORMATS.parquet, FORMATS.arrow
+
 FOLDER_OPTIONS = frozenset({"shards", "max_file_bytes", "partition_by"})
-_DIRECT = (PARQUET, ARROW)  # formats that pyarrow.dataset writes like `write_table_file`, and calls by these names
+_DIRECT = (_PARQUET, _ARROW)  # formats that pyarrow.dataset writes like `write_table_file`, and calls by these names
 _SAMPLE_BYTES = 8 * MIB  # from which the rows of a file are computed
 _MOST_GROUP_ROWS = 1 << 20  # pyarrow's default
 _MOST_FOLDERS = 100_000
@@ -87,7 +89,7 @@ def write_table_folder(source: Any, target: Any, format: Format, keywords: dict[
     with ExitStack() as opened:
         reader = opened.enter_context(CallSource(source).open(export))
         schema, columns = reader.schema, list(options.partition_by or ())
-        writer = _Writer(format, load(format.writer), writer_options)
+        writer = _Writer(format, Format.load(format.writer), writer_options)
         Projection(tuple(columns) or None).check(schema.names)
         stored = pa.schema([field for field in schema if field.name not in columns], schema.metadata)
         refuse_types(stored, writer.open, format.instead)
@@ -198,8 +200,8 @@ def _write_dataset(
         batches = chain(first, batches)
         limits = {"max_rows_per_file": most_rows, "max_rows_per_group": min(most_rows, _MOST_GROUP_ROWS)}
     is_direct = writer.format in _DIRECT
-    form = (writer.format if is_direct else ARROW).name
-    (arrow_suffix, *_) = ARROW.suffixes
+    form = (writer.format if is_direct else _ARROW).name
+    (arrow_suffix, *_) = _ARROW.suffixes
     root = stage.root if is_direct else os.path.join(stage.scratch, "rows")
     partitioning = dataset.partitioning(pa.schema([reader.schema.field(name) for name in columns]), flavor="hive")
     dataset.write_dataset(
@@ -365,7 +367,7 @@ class _Target:
         if not self._old or not self._format.typed or self._format.plan is None:
             return
         options = SourceOptions(self._storage, named=True)
-        first = load(self._format.plan)([self._fs.display_path(self._old[0].name)], options).file_schema
+        first = Format.load(self._format.plan)([self._fs.display_path(self._old[0].name)], options).file_schema
         try:
             check_schema(stored.remove_metadata(), first.remove_metadata(), self.path, self._old[0].name)
         except SchemaError as error:

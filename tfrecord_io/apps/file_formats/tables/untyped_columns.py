@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
+from tfrecord_io.base import printable
 from tfrecord_io.columns import Column, NamePattern, Schema, apply_overrides, declaration
-from tfrecord_io.errors import DecodeError, SchemaError, printable
+from tfrecord_io.errors import DecodeError, SchemaError
 
 ADVICE = "declare the types of such columns with schema_overrides=, for example as text"
 ADVICE_CLI = "declare the types of such columns with --type, for example as text"

@@ -18,21 +18,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import Expansion
-from tfrecord_io.bytes import (
-    LIST_MARK,
-    SHAPE_SOURCE_KEY,
-    Array,
-    ColumnBuffers,
-    Dtype,
-    FeatureColumns,
-    Kind,
-    Layout,
-    ShapeSource,
-    companions,
-    element_of,
-    stated_by,
-)
+from tfrecord_io.base import Expansion, printable
+from tfrecord_io.bytes import SHAPE_SOURCE_KEY, Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import column_mask, cut_columns
 from tfrecord_io.columns.arrow.casts import category_encode, integer_range, unify_table
 from tfrecord_io.columns.arrow.decode.decode_plan import field_layout, field_leaves, reads_companions
@@ -52,7 +39,7 @@ from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.columns.schema.types import is_list_like, null_bytes, value_type
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 
 if TYPE_CHECKING:
     from tfrecord_io.columns.arrow.decode.companion_checks import CompanionColumns, Companions
@@ -66,7 +53,9 @@ Maker = Callable[[Columns, int], pa.Array]
 
 def _from_lists(names: tuple[str, ...], make: Maker, columns: Columns, rows: int) -> pa.Array:
     """The array of a feature list, for which a name in both parts is that of the feature list."""
-    marked = {name: columns[name + LIST_MARK] for name in names if name + LIST_MARK in columns}
+    marked = {
+        name: columns[name + FeatureColumns.LIST_MARK] for name in names if name + FeatureColumns.LIST_MARK in columns
+    }
     return make({**columns, **marked} if marked else columns, rows)
 
 
@@ -269,7 +258,7 @@ def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
         if field.empty is not None:
             restore = _empty_as_null(field, restore)
         if field.part == FEATURE_LIST:
-            names = companions(field.feature) if checks is None or checks.shape_source is None else ()
+            names = ShapeSource.companions(field.feature) if checks is None or checks.shape_source is None else ()
             restore = partial(_from_lists, (field.feature, *names), restore)
     if field.default is None:
         return restore
@@ -302,7 +291,7 @@ def _stated_shapes(field: Field) -> Companions | None:
 def _empty_as_null(field: Field, restore: Maker) -> Maker:
     """How a column is restored if features without values count as absent."""
     features = [leaf.feature for leaf in field_leaves(field)]
-    needed = [name for feature in features for name in (feature, *stated_by(feature, field.metadata))]
+    needed = [name for feature in features for name in (feature, *ShapeSource.stated_by(feature, field.metadata))]
     required = bool(field.required) and field.default is None
 
     def restore_present(columns: Columns, rows: int) -> pa.Array:
@@ -400,7 +389,7 @@ def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Com
     if companions is None:
         return _Leaf(leaf, restore)
     try:
-        element = element_of(value_type(leaf.type))
+        element = Dtype.of_arrow(value_type(leaf.type))
     except ValueError as error:
         reason = f"its encoding is {field.encoding!r}, which needs a dtype: {error}"
         raise SchemaError(reason, feature=leaf.feature, got=str(leaf.type)) from error

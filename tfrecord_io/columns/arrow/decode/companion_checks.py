@@ -14,14 +14,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource, companions, row_of_name
+from tfrecord_io.base import printable
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import column_mask
 from tfrecord_io.columns.arrow.decode.lists import absent, is_nothing, widen
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.arrow.tensor_values import misfits
 from tfrecord_io.columns.schema.column_features import size_of
 from tfrecord_io.columns.schema.tensor_types import Shape
-from tfrecord_io.errors import printable
 
 LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values
 _ADVICE = "read everything with read_table, or pass schema='infer' for the plain columns"
@@ -39,7 +39,7 @@ class Companions:
 
     def columns(self, columns: Mapping[str, ColumnBuffers], rows: int) -> CompanionColumns:
         """The companions of some decoded rows. Features of other feature types are ignored."""
-        shape, dtype = companions(self.feature)
+        shape, dtype = ShapeSource.companions(self.feature)
         return CompanionColumns(
             self,
             _as(columns.get(shape), shape, rows=rows, kind=Kind.INT64, layout=Layout.LIST),
@@ -52,7 +52,7 @@ class _NoCompanions(Companions):
     """In the place of the companions of a feature that has none, whatever the features named like them are."""
 
     def columns(self, columns: Mapping[str, ColumnBuffers], rows: int) -> CompanionColumns:
-        shape, dtype = companions(self.feature)
+        shape, dtype = ShapeSource.companions(self.feature)
         return CompanionColumns(
             self, absent(shape, rows, Kind.INT64, Layout.LIST), absent(dtype, rows, Kind.BYTES, Layout.SCALAR)
         )
@@ -156,7 +156,7 @@ class CompanionColumns:
     def _stated_dtype(self, row: int) -> str:
         begin, end = self.dtype.value_offsets[row], self.dtype.value_offsets[row + 1]  # type: ignore[index]
         name = bytes(self.dtype.values[begin:end])  # type: ignore[index]
-        is_known = name.isascii() and row_of_name(name.decode()) is not None
+        is_known = name.isascii() and Dtype.in_table(name.decode()) is not None
         return name.decode() if is_known else f"{len(name)} bytes that name no dtype"
 
     def _stated_shape(self, row: int) -> str:

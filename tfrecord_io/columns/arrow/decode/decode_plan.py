@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import SHAPE_SOURCE_KEY, Kind, Layout, PlanColumn, ShapeSource, Text, companions
+from tfrecord_io.bytes import SHAPE_SOURCE_KEY, Kind, Layout, PlanColumn, ShapeSource, Text
 from tfrecord_io.columns.arrow.casts import other_kinds
 from tfrecord_io.columns.schema.column_features import (
     EXTENSION_ENCODING_KEY,
@@ -184,7 +184,7 @@ def _any_column(feature: str, in_steps: bool) -> PlanColumn:
 
 def _companion_columns(feature: str, in_steps: bool, inferred_from: bool) -> dict[tuple[str, bool], PlanColumn]:
     """Plans for companion features; features of these names by other writers are ignored, whatever their type."""
-    shape, dtype = companions(feature)
+    shape, dtype = ShapeSource.companions(feature)
     if not inferred_from:
         return {(name, in_steps): _any_column(name, in_steps) for name in (shape, dtype)}
     return {

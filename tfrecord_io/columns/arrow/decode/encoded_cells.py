@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, element_of
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout
 from tfrecord_io.columns.arrow.buffers import column_mask, offsets_of, scatter, valid_mask, variable_width
 from tfrecord_io.columns.arrow.casts import Encode, category_encode, checked_cast, number_array, other_kinds
 from tfrecord_io.columns.arrow.decode.lists import Restore, from_kinds, is_nothing, leaf_restore, slots, widen, wrap
@@ -107,7 +107,7 @@ def _cell_restore(leaf: Leaf, encoding: TensorEncoding, dictionary: pa.Array | N
     if is_text_or_bytes(type_):
         decode = partial(_decode_text, encoding, type_, shape)
     else:
-        decode = partial(_decode_numbers, encoding, element_of(type_), type_, shape)
+        decode = partial(_decode_numbers, encoding, Dtype.of_arrow(type_), type_, shape)
 
     def restore(column: ColumnBuffers) -> pa.Array:
         if is_nothing(column):

@@ -12,19 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfrecord_io.bytes import (
-    Array,
-    ColumnBuffers,
-    Dtype,
-    Fact,
-    FeatureColumns,
-    Kind,
-    Layout,
-    companions,
-    facts_of,
-    feature_of_companion,
-)
-from tfrecord_io.bytes import element as element_named
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Fact, FeatureColumns, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import column_mask, mask_of, split_by_kind
 from tfrecord_io.columns.arrow.decode.companion_checks import Companions, product
 from tfrecord_io.columns.arrow.decode.lists import is_nothing
@@ -113,7 +101,7 @@ class SeenColumns:
             self._seen = _facts_of_seen(list(map(self.observations.get, features)))
         elif all_shown and all_shown == self._joined:
             return
-        facts = facts_of(columns)
+        facts = FeatureColumns.facts_of(columns)
         shows = _facts_of_shown(facts)
         new = np.flatnonzero(~_add_nothing(shows, self._seen))
         if self._known:
@@ -254,11 +242,11 @@ class FoldedTensor(NamedTuple):
 
 def candidates(seen: Mapping[str, Observation]) -> list[str]:
     """The features that may be tensors, by kinds and numbers of values."""
-    named = map(feature_of_companion, seen)  # few features have names like those of companions
+    named = map(ShapeSource.of_companion, seen)  # few features have names like those of companions
     names = dict.fromkeys(name for name in named if name is not None and name in seen)
     tensors = []
     for name in names:
-        shape, dtype = map(seen.get, companions(name))
+        shape, dtype = map(seen.get, ShapeSource.companions(name))
         is_shape = shape is not None and shape.kind is Kind.INT64 and shape.steps is None
         if is_shape and dtype is not None and _is_bytes(dtype) and _is_bytes(seen[name]):
             tensors.append(name)
@@ -275,7 +263,7 @@ def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]], *, is_read: 
     If it is not read itself, that is what its companions state.
     """
     joined: FoldedTensor | None = None
-    parts = (name, *companions(name)) if is_read else companions(name)
+    parts = (name, *ShapeSource.companions(name)) if is_read else ShapeSource.companions(name)
     for columns in batches:
         if all(part not in columns or is_nothing(columns[part]) for part in parts):
             continue
@@ -315,7 +303,7 @@ def _one_dtype(column: ColumnBuffers, mask: Array) -> Dtype | None:
     if names is None or not names.size or np.any(names != names[0]):
         return None
     try:
-        return element_named(names[0].tobytes().decode("ascii"))
+        return Dtype.of_name(names[0].tobytes().decode("ascii"))
     except (ValueError, MissingDependencyError):  # not a dtype, or not available: it stays bytes
         return None
 

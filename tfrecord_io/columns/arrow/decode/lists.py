@@ -191,16 +191,14 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
         if layout is Layout.LIST:
             return column
     if column.kind is not kind:
-        from tfrecord_io.bytes import other_kind_hint
-
-        hint = other_kind_hint(kind, column.kind, layout)
+        hint, hint_cli = kind.hint_for(column.kind, layout)
         raise RowFault(
             first_valid(column),
             f"expected {kind.description}, got {column.kind.description}",
             expected=kind.name,
             got=column.kind.name,
-            hint=hint.text,
-            hint_cli=hint.cli,
+            hint=hint,
+            hint_cli=hint_cli,
             error=FeatureTypeError,
         )
     if column.layout is Layout.SCALAR:

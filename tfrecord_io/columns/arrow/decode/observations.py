@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions
-from tfrecord_io.bytes import Array, ColumnBuffers, FeatureName, Kind, Layout, companions
+from tfrecord_io.bytes import Array, ColumnBuffers, FeatureName, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import column_mask
 from tfrecord_io.columns.arrow.decode.inferred_column import FoldedTensor, candidates, count_kinds, fold
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST, RAW
@@ -48,7 +48,7 @@ class Observations(dict[str, Observation]):
 
         The companions of folded columns are not columns, unless `columns` selects them by name.
         """
-        hidden = {companion for name in folded for companion in companions(name)} - set(columns or ())
+        hidden = {companion for name in folded for companion in ShapeSource.companions(name)} - set(columns or ())
         types: dict[int, pa.DataType] = {  # by observation: many columns show the same
             key: arrow_type(
                 seen,
@@ -77,7 +77,7 @@ class Observations(dict[str, Observation]):
     ) -> dict[str, FoldedTensor]:
         """The features that are tensors by their companions in every record; a companion is never one."""
         names = [name for name in candidates(self) if may_fold(name)]
-        companion_names = {companion for name in names for companion in companions(name)}
+        companion_names = {companion for name in names for companion in ShapeSource.companions(name)}
         tensors = {name: fold(name, batches) for name in names if name not in companion_names}
         return {name: tensor for name, tensor in tensors.items() if tensor is not None}
 
@@ -125,9 +125,9 @@ class Observations(dict[str, Observation]):
         return {
             companion
             for name in (() if projection.takes_all else features)
-            if projection.leaves_out(name) and features >= set(companions(name))
+            if projection.leaves_out(name) and features >= set(ShapeSource.companions(name))
             if fold(name, batches, is_read=False) is not None
-            for companion in companions(name)
+            for companion in ShapeSource.companions(name)
         }
 
     @staticmethod

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ScanOptions, did_you_mean
-from tfrecord_io.bytes import LIST_MARK, SUPPORTED_DTYPES, ColumnBuffers, Kind, Layout, ShapeSource, element
+from tfrecord_io.base import ScanOptions, did_you_mean, printable
+from tfrecord_io.bytes import ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import column_mask
 from tfrecord_io.columns.arrow.decode.lists import is_nothing
 from tfrecord_io.columns.arrow.decode.stated_shapes import dtype_of, stated_dtypes, text_of
@@ -26,7 +26,7 @@ from tfrecord_io.columns.schema.field_makers import as_field, is_call
 from tfrecord_io.columns.schema.image_form import RawImageForm
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import Shape, dtype_metadata, tensor_type
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.store import Source
 
 Sample = Callable[[ScanOptions, tuple[str, ...]], list[Mapping[str, ColumnBuffers]]]
@@ -102,7 +102,7 @@ def _missing_size(name: str, column: _OpenColumn, missing: FeatureNotFoundError)
     reason = f"no record of the sample has it, and it states the {what} of '{printable(column.feature)}'"
     hint = missing.hint
     if is_dtype and "/" not in name:
-        question = did_you_mean(name, SUPPORTED_DTYPES.replace(",", "").split())
+        question = did_you_mean(name, Dtype.SUPPORTED.replace(",", "").split())
         hint = question or hint
     error = FeatureNotFoundError(reason, feature=name, hint=hint)
     error.path = missing.path
@@ -136,7 +136,7 @@ class _OpenColumn:
             return replace(field, metadata=metadata)
         if options.stable_types:
             shape = source.shape or (None,) * len(shape)
-        value = element(dtype)
+        value = Dtype.of_name(dtype)
         if (form := RawImageForm.from_metadata(field.metadata, self.column)) is not None:
             form.check(value.name, shape, self.column)
         type_ = tensor_type(value, shape)
@@ -152,7 +152,7 @@ class _OpenColumn:
     def _is_in_context(self, columns: Sequence[Mapping[str, ColumnBuffers]]) -> bool:
         """True if the context, and no feature list, has the features that state the shape of the steps."""
         parts = [part.get(name) for part in columns for name in self.source.features]
-        marked = any(name + LIST_MARK in part for part in columns for name in self.source.features)
+        marked = any(name + FeatureColumns.LIST_MARK in part for part in columns for name in self.source.features)
         return not marked and any(column is not None and column.steps is None for column in parts)
 
     def _shape(self, columns: Sequence[Mapping[str, ColumnBuffers]]) -> Shape | None:
@@ -208,7 +208,7 @@ class _OpenColumn:
         unknown = next((text for text, found in names.items() if found is None), None)
         if unknown is not None:
             reason = f"'{printable(name)}' is {printable(repr(unknown), 60)}, which names no dtype"
-            raise SchemaError(reason, feature=self.feature, got=unknown, hint=f"use {SUPPORTED_DTYPES}")
+            raise SchemaError(reason, feature=self.feature, got=unknown, hint=f"use {Dtype.SUPPORTED}")
         found = sorted({*names.values()}, key=str)
         if len(found) > 1:
             reason = f"'{printable(name)}' states arrays of {' and '.join(map(str, found))}"
@@ -219,7 +219,7 @@ class _OpenColumn:
 
 def _columns_of(columns: Mapping[str, ColumnBuffers], name: str) -> Iterator[ColumnBuffers]:
     """The columns of a feature that have a value: those of the context, and the steps of a feature list."""
-    for key in (name, name + LIST_MARK):
+    for key in (name, name + FeatureColumns.LIST_MARK):
         column = columns.get(key)
         if column is None or is_nothing(column):
             continue

@@ -15,19 +15,8 @@ from typing import NoReturn
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import listed
-from tfrecord_io.bytes import (
-    LIST_MARK,
-    Array,
-    ColumnBuffers,
-    Dtype,
-    Kind,
-    Layout,
-    ShapeSource,
-    dtype_of_number,
-    find_element,
-    usual_dtypes,
-)
+from tfrecord_io.base import listed, printable
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ParsedTensor, ShapeSource
 from tfrecord_io.columns.arrow.buffers import bitmap_of, column_mask, int64_array, offsets_of, take_rows, variable_width
 from tfrecord_io.columns.arrow.decode.companion_checks import LONGEST_AXIS, CompanionColumns, Companions, product
 from tfrecord_io.columns.arrow.decode.lists import absent, is_nothing
@@ -35,7 +24,7 @@ from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.arrow.tensor_values import misfits
 from tfrecord_io.columns.schema.column_features import size_of
 from tfrecord_io.columns.schema.tensor_types import Shape
-from tfrecord_io.errors import FeatureNotFoundError, printable
+from tfrecord_io.errors import FeatureNotFoundError
 
 _DERIVED = -1  # in a matrix of shapes: the size follows from the number of values
 
@@ -174,8 +163,8 @@ class StatedColumns(CompanionColumns):
 def fitting_shapes(size: int, shape: Sequence[int], element: Dtype) -> list[str]:
     """Name arrays of so many bytes near the stated shape: with another last dimension, or of a wider dtype.
 
-    >>> from tfrecord_io.bytes.format.dtypes import element
-    >>> fitting_shapes(4704, (28, 28, 3), element("uint8"))
+    >>> from tfrecord_io.bytes.format.dtypes import Dtype
+    >>> fitting_shapes(4704, (28, 28, 3), Dtype.of_name("uint8"))
     ['28 × 28 × 6 of uint8', '28 × 28 × 3 of uint16']
     """
     fitting = []
@@ -186,7 +175,7 @@ def fitting_shapes(size: int, shape: Sequence[int], element: Dtype) -> list[str]
             fitting.append(f"{' × '.join(map(str, changed))} of {element.name}")
             break
     values = math.prod(shape)
-    usual = usual_dtypes(size // values) if values > 0 and size % values == 0 else ()
+    usual = Dtype.usual_names(size // values) if values > 0 and size % values == 0 else ()
     fitting += [f"{' × '.join(map(str, shape))} of {name}" for name in usual[:1] if name != element.name]
     return fitting
 
@@ -201,7 +190,7 @@ def step_columns(
     assert arrays.offsets is not None
     counts, mask, steps = np.diff(arrays.offsets), column_mask(arrays), {}
     for name in source.features:
-        column = columns.get(name + LIST_MARK)
+        column = columns.get(name + FeatureColumns.LIST_MARK)
         column = columns.get(name) if column is None or is_nothing(column) else column
         if column is None or is_nothing(column):
             continue
@@ -287,9 +276,9 @@ def dtype_of(value: bytes | int) -> str | None:
     ('uint8', 'uint8', 'float32', 'float32', None)
     """
     if isinstance(value, int):
-        return dtype_of_number(value)
+        return ParsedTensor.dtype_of_number(value)
     name = value.decode("utf-8", "replace").strip().removeprefix("tf.").removeprefix("DT_").lower()
-    found = find_element(_TENSORFLOW_NAMES.get(name, name))
+    found = Dtype.find(_TENSORFLOW_NAMES.get(name, name))
     return None if found is None else found.name
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import Expansion
-from tfrecord_io.bytes import DTYPES, Array, ColumnBuffers, Kind, Layout, companions
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import column_mask, offsets_of, scatter
 from tfrecord_io.columns.arrow.decode.companion_checks import CompanionColumns, Companions
 from tfrecord_io.columns.arrow.decode.encoded_cells import decode_cells
@@ -51,7 +51,7 @@ class TensorColumn:
             stated = {} if column is None or offsets is None else step_columns(columns, source, column)
             return lambda steps: self.array(steps, checks.columns(stated, steps.rows))
         step_companions = {}
-        for name in companions(self._feature):
+        for name in ShapeSource.companions(self._feature):
             companion = columns.get(name)
             if companion is None or companion.steps is None or companion.offsets is None or offsets is None:
                 continue
@@ -136,7 +136,7 @@ class TensorColumn:
 
 def kind_of_bytes(content: bytes) -> tuple[str | None, str | None]:
     """Name the format of bytes that are not the values of a tensor, and how to read them; None if unknown."""
-    from tfrecord_io.bytes import ZEROS, looks_like, parse_tensor_proto
+    from tfrecord_io.bytes import ZEROS, ParsedTensor, looks_like
 
     kind = looks_like(content) if len(content) >= _LEAST_BYTES else None
     if kind is not None and kind != ZEROS:
@@ -148,7 +148,7 @@ def kind_of_bytes(content: bytes) -> tuple[str | None, str | None]:
             "declare the column with tfr.tensor(…, encoding='npy')" if is_npy else "declare the column as binary",
         )
     with suppress(DecodeError):
-        tensor = parse_tensor_proto(content, expansion=Expansion(_HINT_BYTES, len(content)))
+        tensor = ParsedTensor.parse(content, expansion=Expansion(_HINT_BYTES, len(content)))
         return (
             f"a serialized tensor of {tensor.name} and the shape {tensor.shape}",
             "declare the column with tfr.tensor(…, encoding='tensor_proto')",
@@ -160,11 +160,11 @@ def _hint(size: int, shape: Shape) -> str:
     """Tensors that this many bytes would be."""
     part = fixed_part(shape)
     width = size // part if part and size % part == 0 and None not in shape else 0
-    names = [name for name, row in DTYPES.items() if row.itemsize == width and row.is_likely]
+    names = [name for name, row in Dtype.TABLE.items() if row.itemsize == width and row.is_likely]
     names.sort(key=lambda name: name not in _USUAL)
     if names:
         return f"they are {part} values of {' or '.join(names)}"
-    fitting = [(name, DTYPES[name].itemsize) for name in _USUAL if name != "float16"]
+    fitting = [(name, Dtype.TABLE[name].itemsize) for name in _USUAL if name != "float16"]
     return "they are " + " or ".join(f"{size // itemsize} {name}" for name, itemsize in fitting if size % itemsize == 0)
 
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.buffers import bitmap_of, int64_array, list_array, list_lengths, offsets_of
 from tfrecord_io.columns.schema.composite import VALUES, Composite, composite_of
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, Field
-from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.errors import EncodeError
 
 
 def written_composite(field: Field) -> Composite | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, ShapeSource, companions
+from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import bytes_values, fixed_width, is_same_memory, valid_mask
 from tfrecord_io.columns.arrow.casts import collide_as_float32
 from tfrecord_io.columns.arrow.encode.encode_plan import (
@@ -167,7 +167,7 @@ def _encode_cells(
     if leaf.shape_source is not None:
         stated.extend(_stated_sizes(leaf.shape_source, cells, whole))
     elif encoding.companions:
-        yield from _stated_sizes(ShapeSource(*companions(leaf.feature)), cells, whole)
+        yield from _stated_sizes(ShapeSource(*ShapeSource.companions(leaf.feature)), cells, whole)
 
 
 def _tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> TensorValues:

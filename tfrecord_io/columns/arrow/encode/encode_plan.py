@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import and_more, counted
-from tfrecord_io.bytes import Array, ShapeSource, element_of
+from tfrecord_io.base import and_more, counted, printable, warn
+from tfrecord_io.bytes import Array, Dtype, ShapeSource
 from tfrecord_io.columns.arrow.buffers import number_view, offsets_of
 from tfrecord_io.columns.arrow.casts import DAY
 from tfrecord_io.columns.arrow.flatten import Rows
@@ -61,7 +61,7 @@ from tfrecord_io.columns.schema.types import (
     types_within,
     value_type,
 )
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning
 
 _NAMES_IN_WARNING = 10
 _INT64_MAX = 2**63 - 1
@@ -414,7 +414,7 @@ def refuse_invalid_categories(values: pa.Array, feature: str) -> None:
 
 def number_cells(rows: Rows, values: pa.Array) -> TensorValues:
     """The cells of a plain column as tensors: single numbers have no dimension, lists of them one."""
-    element = element_of(values.type)
+    element = Dtype.of_arrow(values.type)
     numbers = number_view(values)
     data = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<")).view(np.uint8)
     if rows.offsets is None:

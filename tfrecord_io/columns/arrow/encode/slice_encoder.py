@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, MIB, MessageType, Task, WriteOptions, too_large
-from tfrecord_io.bytes import FRAME_BYTES, ArrowReader, Encoder, Engine, Layout, PlainForm, PlainValue, get_engine
+from tfrecord_io.bytes import ArrowReader, Encoder, Engine, FrameHeader, Layout, PlainForm, PlainValue, get_engine
 from tfrecord_io.columns.arrow.buffers import value_bytes
 from tfrecord_io.columns.arrow.casts import has_all
 from tfrecord_io.columns.arrow.encode.encode_columns import dictionaries, encode_columns
@@ -152,7 +152,7 @@ class SliceEncoder:
         size = sum(map(value_bytes, map(batch.column, self._others)))  # Arrow takes long to count those of many columns
         width = (size if self._reader is None else size + self._reader.value_bytes(batch)) // max(1, len(batch)) + 1
         absent = sum(map(mul, self._absent, (column.null_count for column in batch.columns))) // max(1, len(batch))
-        record = width + self._names - absent + FRAME_BYTES
+        record = width + self._names - absent + FrameHeader.FRAME_BYTES
         rows = max(1, min(LIMITS.piece_bytes // record, _SLICE_BYTES // width))
         rows -= rows % 64 if rows > 64 else 0  # so that slices begin with a byte of their bitmaps
         slice_rows = rows * max(1, _SLICE_BYTES // (width * rows))

@@ -12,12 +12,13 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes import STORAGE, Array, ColumnBuffers, Kind, Layout, ShapeSource
+from tfrecord_io.base import printable
+from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, ParsedTensor, ShapeSource
 from tfrecord_io.columns.arrow.buffers import bitmap_of, column_mask, offsets_of, scatter, take_rows
 from tfrecord_io.columns.arrow.encode.encode_plan import WritePlan
 from tfrecord_io.columns.arrow.flatten import Rows, feature_column, feature_list, row_offsets
 from tfrecord_io.columns.arrow.tensor_values import TensorValues
-from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.errors import EncodeError
 
 
 def stated_columns(source: ShapeSource, tensors: TensorValues, rows: Rows) -> list[ColumnBuffers]:
@@ -36,7 +37,7 @@ def stated_columns(source: ShapeSource, tensors: TensorValues, rows: Rows) -> li
         return columns
     name = tensors.element.name
     if source.is_number:
-        return [*columns, _numbers(source.dtype, np.full(len(tensors), STORAGE[name].number), rows)]
+        return [*columns, _numbers(source.dtype, np.full(len(tensors), ParsedTensor.number_of(name)), rows)]
     text = np.frombuffer(name.encode(), np.uint8)
     values, ends = np.tile(text, len(tensors)), numbers * len(text)
     return [*columns, feature_column(source.dtype, Kind.BYTES, rows, values, value_offsets=ends)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.bytes import Array, Dtype, dtype_name, header, read_header
+from tfrecord_io.bytes import Array, Dtype, NpyHeader
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
     DecodedCells,
     TensorEncoding,
@@ -27,7 +27,7 @@ from tfrecord_io.columns.schema.tensor_types import Shape
 from tfrecord_io.errors import DecodeError
 
 _MAX_AXIS = 2**31 - 1  # Arrow's shapes are int32
-_header = lru_cache(maxsize=256)(header)
+_header = lru_cache(maxsize=256)(NpyHeader.to_bytes)
 
 
 class Npy(TensorEncoding):
@@ -59,7 +59,7 @@ def _cell(value: Array, row: int, element: Dtype, shape: Shape) -> Array:
     """The array of one cell, C order and little-endian."""
     file = io.BytesIO(value.data)
     try:
-        dtype, fortran_order, axes = read_header(file)
+        dtype, fortran_order, axes = NpyHeader.read(file)
     except DecodeError as error:
         raise RowFault(row, error.reason, expected=error.expected, got=error.got) from error
     if not _fits(dtype, element):
@@ -87,6 +87,6 @@ def _fits(dtype: np.dtype[Any], element: Dtype) -> bool:
     if dtype.kind in "SU":
         return dtype.kind == element.dtype.kind and dtype.itemsize <= element.itemsize
     try:
-        return dtype_name(dtype) == element.name
+        return Dtype.name_of(dtype) == element.name
     except ValueError:
         return False

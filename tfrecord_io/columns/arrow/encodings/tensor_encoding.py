@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from tfrecord_io.base import current
+from tfrecord_io.base import Expansion
 from tfrecord_io.bytes import Array, Dtype, Kind
 from tfrecord_io.columns.arrow.buffers import offsets_of
 from tfrecord_io.columns.arrow.row_fault import RowFault
@@ -94,7 +94,7 @@ class TensorEncoding(EncodingRules):
     @staticmethod
     def reserve(row: int, size: int, reason: str) -> None:
         """Take so many bytes for a value that expands; RowFault where `Limits.expansion_bytes` has no room for them."""
-        expansion = current()
+        expansion = Expansion.current()
         if not expansion.take(size):
             advice = expansion.advice(size)
             text = expansion.excess(reason)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import MAX_RECORD_BYTES, current
-from tfrecord_io.bytes import STRING, Array, Dtype, ParsedTensor, parse_tensor_proto, proto_prefix, serialize_tensor
+from tfrecord_io.base import MAX_RECORD_BYTES, Expansion
+from tfrecord_io.bytes import Array, Dtype, ParsedTensor, serialize_tensor
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
     DecodedCells,
     TensorEncoding,
@@ -41,14 +41,14 @@ class TensorProtos(TensorEncoding):
     def encode(self, cells: TensorValues) -> tuple[Array, Array]:
         if cells.element.dtype.kind in "SU":
             return self.join([serialize_tensor(cell) for cell in tensors_to_cells(cells)])
-        return prepend_headers(cells, lambda shape: proto_prefix(cells.element.name, shape))
+        return prepend_headers(cells, lambda shape: ParsedTensor.prefix(cells.element.name, shape))
 
     def encode_text(self, cells: Sequence[Any]) -> tuple[Array, Array]:
         return self.join([serialize_tensor(cell) for cell in cells])
 
     def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:
         if element.dtype.kind in "SU":
-            tensors = [_parse_tensor(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
+            tensors = [_parse_tensor(row, offsets, values, Dtype.STRING) for row in range(len(offsets) - 1)]
             cells, shapes = _join_tensors(
                 tensors, lambda row, tensor: _pad_to_one_width(row, tensor.values.tolist(), element.dtype)
             )
@@ -57,7 +57,7 @@ class TensorProtos(TensorEncoding):
         return cells._replace(shapes=check_shapes(shapes, shape, "the TensorProto"))
 
     def decode_text(self, values: Array, offsets: Array, shape: Shape) -> list[list[bytes]]:
-        tensors = [_parse_tensor(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
+        tensors = [_parse_tensor(row, offsets, values, Dtype.STRING) for row in range(len(offsets) - 1)]
         check_shapes([tensor.shape for tensor in tensors], shape, "the TensorProto")
         return [tensor.values.tolist() for tensor in tensors]
 
@@ -75,7 +75,7 @@ def _decode_numbers(values: Array, offsets: Array, element: Dtype) -> tuple[Deco
         raise RowFault(0, reason, expected=element.name, got=first.name)
     size = first.values.nbytes
     decoded = cells_of_one_header(
-        values, offsets, header=proto_prefix(first.name, first.shape), size=size, shape=first.shape
+        values, offsets, header=ParsedTensor.prefix(first.name, first.shape), size=size, shape=first.shape
     )
     is_misread = decoded is not None and first.name == "bool" and decoded.data.max(initial=0) > 1  # not a tensor
     if decoded is not None and not is_misread:
@@ -101,14 +101,16 @@ def _join_tensors(
 
 def _number_tensor(row: int, offsets: Array, values: Array, name: str | None) -> ParsedTensor:
     tensor = _parse_tensor(row, offsets, values, name)
-    if tensor.name == STRING:
-        raise RowFault(row, "the tensor is of strings, which have no raw values", expected="numbers", got=STRING)
+    if tensor.name == Dtype.STRING:
+        raise RowFault(row, "the tensor is of strings, which have no raw values", expected="numbers", got=Dtype.STRING)
     return tensor
 
 
 def _parse_tensor(row: int, offsets: Array, values: Array, name: str | None) -> ParsedTensor:
     try:
-        return parse_tensor_proto(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name, current())
+        return ParsedTensor.parse(
+            values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name, Expansion.current()
+        )
     except DecodeError as error:
         fault = RowFault(row, error.reason, expected=error.expected, got=error.got, hint=error.advice)
         fault.of_memory = error.of_memory

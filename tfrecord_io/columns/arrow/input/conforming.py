@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import WriteOptions, and_more, counted
+from tfrecord_io.base import WriteOptions, and_more, counted, printable, warn
 from tfrecord_io.columns.arrow.buffers import empty_batch
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding
 from tfrecord_io.columns.arrow.image_encoding import arrays_schema
@@ -27,7 +27,7 @@ from tfrecord_io.columns.schema.pandas_metadata import copy_index
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import NESTED
 from tfrecord_io.columns.schema.types import replace_fields, value_type
-from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.errors import SchemaError, SchemaWarning
 
 if TYPE_CHECKING:
     from tfrecord_io.columns.schema.composite import Composite

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes import dtype_name
+from tfrecord_io.base import printable
+from tfrecord_io.bytes import Dtype
 from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.columns.schema.column_features import nested_restored_field
 from tfrecord_io.columns.schema.embedded import embedded_schema, equal_types
@@ -20,7 +21,7 @@ from tfrecord_io.columns.schema.merged_schema import common_field, lacks_only_va
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.columns.schema.type_names import logical_name
 from tfrecord_io.columns.schema.types import UnsupportedType, is_list_like, value_type
-from tfrecord_io.errors import EncodeError, SchemaError, printable
+from tfrecord_io.errors import EncodeError, SchemaError
 
 
 def conversion_to_first(
@@ -118,7 +119,7 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
             free = tuple(x if x == y else None for x, y in zip(axes_a, axes_b, strict=True))
             is_same = element_a == element_b
             dtype = element_a.dtype if is_same else np.result_type(element_a.dtype, element_b.dtype)
-            declared = f"tfr.tensor('{dtype_name(dtype)}', {free})"
+            declared = f"tfr.tensor('{Dtype.name_of(dtype)}', {free})"
             return f"declare the type of all in advance: schema={{'{a.name}': {declared}, ...}}"
     are_floats = pa.types.is_integer(value_type(b.type)) and pa.types.is_floating(value_type(a.type))
     is_wider = lacks_type(b.type) or (are_floats and is_list_like(a.type) == is_list_like(b.type))

@@ -22,17 +22,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import counted, too_large
-from tfrecord_io.bytes import (
-    MAX_RECORD_BYTES,
-    Dtype,
-    GatheredValues,
-    check_nesting_level,
-    gather_objects,
-    has_inner,
-    holds_masked,
-    image_advice,
-)
+from tfrecord_io.base import MAX_RECORD_BYTES, counted, printable, too_large
+from tfrecord_io.bytes import Dtype, GatheredValues, Kind, check_nesting_level, holds_masked
 from tfrecord_io.columns.arrow.buffers import bitmap_of, list_array, variable_width
 from tfrecord_io.columns.arrow.input.tensor_cast import (
     Columns,
@@ -46,7 +37,7 @@ from tfrecord_io.columns.arrow.plain_values import array_of_values
 from tfrecord_io.columns.arrow.row_fault import first_failing
 from tfrecord_io.columns.arrow.tensor_values import plain_array
 from tfrecord_io.columns.schema.types import is_list_like, map_fields, types_within, value_type
-from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.errors import EncodeError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -291,7 +282,7 @@ def _ndarray(values: Any) -> np.ndarray[Any, Any]:
 def _torch_extension(values: Any) -> Dtype | None:
     """The dtype of a tensor of PyTorch that cannot be a NumPy array without ml_dtypes; None for other values."""
     dtype = getattr(values, "dtype", None)
-    return Dtype.find_extension(dtype) if str(dtype).startswith("torch.") else None
+    return Dtype.extension_of(dtype) if str(dtype).startswith("torch.") else None
 
 
 def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
@@ -304,7 +295,7 @@ def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
         values = np.fromiter(values, object, len(values))
     if type(values) is not np.ndarray or values.dtype.kind != "O" or values.ndim != 1:
         return False
-    gathered = gather_objects(values, nan_is_missing)
+    gathered = GatheredValues.of_objects(values, nan_is_missing)
     if not isinstance(gathered, GatheredValues):
         return gathered
     dtype, valid, offsets, content, value_offsets = gathered
@@ -679,7 +670,7 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
         reason = f"values of the Python type {types[0]} cannot be stored in a TFRecord"
     else:
         reason = f"values of the Python types {', '.join(types)} are mixed types"
-    advice = (image_advice(cells[0]) if len(types) == 1 else None) or _conversion(name, dtype, _one_type(cells))
+    advice = (Kind.image_advice(cells[0]) if len(types) == 1 else None) or _conversion(name, dtype, _one_type(cells))
     return EncodeError(reason, feature=name, hint=advice)
 
 
@@ -779,6 +770,6 @@ def _unmask(cell: Any) -> Any:
         return [_unmask(item) for item in cell]
     if isinstance(cell, dict):
         return {name: _unmask(item) for name, item in cell.items()}
-    if isinstance(cell, np.ndarray) and has_inner(cell) and holds_masked(cell.reshape(-1).tolist()):
+    if isinstance(cell, np.ndarray) and cell.dtype.kind == "O" and holds_masked(cell.reshape(-1).tolist()):
         return [_unmask(item) for item in cell]
     return cell

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.base import LIMITS
-from tfrecord_io.bytes import find_element
+from tfrecord_io.bytes import Dtype
 from tfrecord_io.columns.arrow.input.from_arrays import (
     class_name,
     imported_module,
@@ -67,7 +67,7 @@ def _arrow_tables(data: Any) -> Iterator[pa.Table]:
 def _array_field(field: pa.Field, feature: Any) -> pa.Field:
     """The field of a column of Hugging Face datasets; of an ``Array2D`` to ``Array5D`` of one shape that of tensors."""
     shape = getattr(feature, "shape", (None,))  # which datasets stores as lists of any length
-    element = None if None in shape else find_element(feature.dtype)
+    element = None if None in shape else Dtype.find(feature.dtype)
     return field if element is None else tensor_field(field.name, element, shape)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import and_more
+from tfrecord_io.base import and_more, printable, warn
 from tfrecord_io.columns.arrow.buffers import replace_columns
 from tfrecord_io.columns.arrow.input.from_arrays import (
     NOT_ARROW,
@@ -48,7 +48,7 @@ from tfrecord_io.columns.schema.pandas_metadata import (
     update_entries,
 )
 from tfrecord_io.columns.schema.types import restored_type
-from tfrecord_io.errors import EncodeError, SchemaWarning, printable, warn
+from tfrecord_io.errors import EncodeError, SchemaWarning
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS
+from tfrecord_io.base import LIMITS, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.input.from_arrays import imported_module
 from tfrecord_io.columns.schema.array_attributes import add_attributes, add_dimensions
-from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.errors import EncodeError
 
 _CHUNK_BYTES = 256 << 20  # blocks are whole chunks, unless these take more
 _DROP = "leave it out with dataset.drop_vars, or repeat it along the dimension with expand_dims"

@@ -347,7 +347,7 @@ def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
     if kind in _ARROW_TIMES:
         unit, count = np.datetime_data(dtype)
         return unit not in _ARROW_TIMES[kind] or count != 1 or (unit == "D" and _stores_kind(encoding, kind))
-    return kind == "c" or Dtype.find_extension(dtype) is not None or (kind in "SU" and _stores_kind(encoding, kind))
+    return kind == "c" or Dtype.extension_of(dtype) is not None or (kind in "SU" and _stores_kind(encoding, kind))
 
 
 def _stores_kind(encoding: str | None, kind: str) -> bool:

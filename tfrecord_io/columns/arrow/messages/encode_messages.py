@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import MessageType, too_large
-from tfrecord_io.bytes import MAX_RECORD_BYTES, Array, Engine, Frames, varint
+from tfrecord_io.base import MAX_RECORD_BYTES, MessageType, printable, too_large
+from tfrecord_io.bytes import Array, Engine, Frames, varint
 from tfrecord_io.columns.arrow.buffers import bitmap_buffer, number_view, offset_view, offsets_of, scatter, valid_mask
 from tfrecord_io.columns.arrow.messages.message_tree import (
     FIXED32,
@@ -36,7 +36,7 @@ from tfrecord_io.columns.arrow.messages.message_tree import (
 from tfrecord_io.columns.arrow.messages.well_known import json_messages, time_parts
 from tfrecord_io.columns.arrow.row_fault import RowFault, faults_of_lists, first_failing
 from tfrecord_io.columns.schema.types import is_text_or_bytes
-from tfrecord_io.errors import EncodeError, SchemaError, printable
+from tfrecord_io.errors import EncodeError, SchemaError
 
 _INT32 = range(-(2**31), 2**31)
 _CLASSES = (t.is_boolean, t.is_timestamp, t.is_duration)  # a column of such a type becomes one of the same

@@ -13,14 +13,14 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import MIB, Expansion, MessageType, and_more, counted, ordered
-from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FieldValues, Frames, get_engine, wire_reason
+from tfrecord_io.base import MIB, Expansion, MessageType, and_more, counted, ordered, printable, warn
+from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FieldValues, Frames, get_engine
 from tfrecord_io.columns.arrow.buffers import bitmap_buffer, bitmap_of, list_array, offsets_of, scatter, variable_width
 from tfrecord_io.columns.arrow.decode.batch_builder import batch_of
 from tfrecord_io.columns.arrow.messages.message_tree import JSON, TIMES, MessageField, MessageNode, Scalar, message_tree
 from tfrecord_io.columns.arrow.messages.well_known import json_texts, time_numbers
 from tfrecord_io.columns.arrow.row_fault import RowFault, faults_of_lists, first_failing
-from tfrecord_io.errors import SchemaWarning, printable, warn
+from tfrecord_io.errors import SchemaWarning
 
 _PART_BYTES = MIB  # that are worth a thread
 _MOST_SHOWN = 8  # unknown fields in a warning
@@ -134,7 +134,7 @@ class MessageReader:
         extents = Frames(parts.starts, parts.lengths, 0)
         result, fault = self._engine.message_fields(self._data, extents, parts.rows, node.forms)
         if fault is not None:
-            reason, feature = wire_reason(fault, "field" if path else "payload"), path.rstrip(".") or None
+            reason, feature = fault.wire_reason("field" if path else "payload"), path.rstrip(".") or None
             raise RowFault(int(parts.rows[fault.record]), reason, feature=feature, expected=node.name)
         for number, count in result.unknown.items():
             self.unknown[f"{path}{number}"] += count

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import cached_property
+from tfrecord_io.base import cached_property, printable
 from tfrecord_io.bytes import FieldForm, is_closed, is_packed
-from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.errors import SchemaError
 
 VARINT, FIXED64, LEN, GROUP, GROUP_END, FIXED32 = range(6)  # wire types
 _MOST_LEVELS = 100  # protobuf's limit of messages in messages

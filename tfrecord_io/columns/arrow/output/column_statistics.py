@@ -16,6 +16,7 @@ from tfrecord_io.base import (
     SHOWN_ITEMS,
     Report,
     Summary,
+    printable,
     ranges,
     shape_ranges,
     short,
@@ -29,7 +30,6 @@ from tfrecord_io.columns.arrow.tensor_values import column_to_cells, flat_values
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.type_names import short_type_name
 from tfrecord_io.columns.schema.types import is_list_like, is_text, is_text_or_bytes
-from tfrecord_io.errors import printable
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted
 EXAMPLE_ROWS = 16  # number of rows searched for an example

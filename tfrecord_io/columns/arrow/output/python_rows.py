@@ -12,15 +12,14 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.bytes import (
-    FOOTER_BYTES,
-    HEADER_BYTES,
-    LIST_MARK,
     Array,
     Checks,
+    FeatureColumns,
+    FrameHeader,
     ObjectDecoder,
     ObjectForm,
     Plan,
-    companions,
+    ShapeSource,
     get_engine,
 )
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder, Form, Nesting, Value
@@ -108,7 +107,7 @@ class PayloadDicts(RecordDicts):
         frames, fault = get_engine().scan(frame, checks=checks, max_record_bytes=plan.max_record_bytes)
         if fault is not None or len(frames.starts) != 1 or frames.consumed != len(frame):
             return None
-        return {self._name: frame[HEADER_BYTES:-FOOTER_BYTES].tobytes()}
+        return {self._name: frame[FrameHeader.BYTES : -FrameHeader.FOOTER_BYTES].tobytes()}
 
 
 _Added = tuple[list[ObjectForm], list[Callable[[dict[str, Any]], None]]]
@@ -147,16 +146,16 @@ def _tensor(field: Field, slots: Mapping[str, int]) -> _Added | None:
         return None
     element, shape = element_and_shape(field.tensor)
     is_plain = element.dtype.kind in "iuf" and not element.inner and element.dtype.isnative
-    hidden = [(feature, slots[feature]) for feature in companions(field.feature) if feature in slots]
+    hidden = [(feature, slots[feature]) for feature in ShapeSource.companions(field.feature) if feature in slots]
     if not is_plain or not shape or len(hidden) not in (0, 2):
         return None
     of_shape = _INTEGERS if len(shape) > 1 else _INTEGER  # a feature with one value in each record is not a list
     forms = [ObjectForm(field.column, slots[field.feature], _BINARY, None)]
     forms += [
-        ObjectForm(feature + LIST_MARK, slot, form, dtype)
+        ObjectForm(feature + FeatureColumns.LIST_MARK, slot, form, dtype)
         for (feature, slot), form, dtype in zip(hidden, (of_shape, _BINARY), (np.dtype(np.int64), None), strict=False)
     ]
-    companion_names = tuple(feature + LIST_MARK for feature, _ in hidden)
+    companion_names = tuple(feature + FeatureColumns.LIST_MARK for feature, _ in hidden)
     finish = partial(
         _finish_tensor,
         name=field.column,

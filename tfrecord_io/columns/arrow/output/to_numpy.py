@@ -20,20 +20,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, cpu_count, ordered
-from tfrecord_io.bytes import (
-    Array,
-    BytesSlots,
-    ColumnBuffers,
-    Kind,
-    Layout,
-    bytes_objects,
-    copy_runs,
-    is_text_dtype,
-    padded_rows,
-    row_views,
-    text,
-    text_dtype,
-)
+from tfrecord_io.bytes import Array, BytesSlots, ColumnBuffers, Dtype, Kind, Layout, Runs
 from tfrecord_io.columns.arrow.buffers import (
     column_mask,
     list_lengths,
@@ -99,7 +86,7 @@ class Ragged:
             whole = Ragged.concatenate(parts, threads)  # type: ignore[arg-type]
         elif len(parts) > 1:
             values, valid = [part.values for part in parts], joined_valid(parts)
-            join = _join_texts if is_text_dtype(whole.values.dtype) else partial(concatenate, threads=threads)
+            join = _join_texts if Dtype.is_text(whole.values.dtype) else partial(concatenate, threads=threads)
             del whole
             parts.clear()
             whole = Dense(join(values), valid)
@@ -163,7 +150,7 @@ class Ragged:
         """
         if self.shapes is None and is_plain(self.values):
             valid = None if self.valid is None else self.valid[begin:end]
-            return row_views(self.values, self.offsets[begin : end + 1], valid)
+            return Runs(self.values, self.offsets[begin : end + 1]).views(valid)
         rows = np.empty(end - begin, object)
         at = self.offsets[begin : end + 1].tolist()
         present = [True] * len(rows) if self.valid is None else self.valid[begin:end].tolist()
@@ -191,7 +178,7 @@ class Ragged:
         longest, *inner_sizes = shapes.max(axis=0, initial=0).tolist()
         length = -(-longest // multiple) * multiple if length is None else length
         if self.shapes is None:
-            return padded_rows(self.values, self.offsets[begin : end + 1], length, fill)
+            return Runs(self.values, self.offsets[begin : end + 1]).padded(length, fill)
         rows = np.full((len(shapes), length, *inner_sizes, *self.values.shape[1:]), fill, self.values.dtype)
         axes = np.ogrid[tuple(map(slice, (1, *rows.shape[1 : shapes.shape[1] + 1])))][1:]
         is_value = np.ones(rows.shape[: shapes.shape[1] + 1], np.bool_)
@@ -229,12 +216,12 @@ class Ragged:
         first_row = bins.searchsorted(bins)  # of the bin of each row
         places = bins * length + before - before[first_row]
         values = np.full((count * length, *self.values.shape[1:]), fill, self.values.dtype)
-        copy_runs(self.values, starts, lengths=copied, out=values, places=places)
+        Runs.copy(self.values, starts, lengths=copied, out=values, places=places)
         if ended is not None and last is not None:
             values[(places + copied)[ended]] = last
         ids, positions = np.zeros(count * length, np.int32), np.zeros(count * length, np.int32)
-        copy_runs(np.repeat(segments, lengths), before, lengths=lengths, out=ids, places=places)
-        copy_runs(
+        Runs.copy(np.repeat(segments, lengths), before, lengths=lengths, out=ids, places=places)
+        Runs.copy(
             np.arange(length, dtype=np.int32), np.zeros_like(lengths), lengths=lengths, out=positions, places=places
         )
         shape = (count, length)
@@ -254,7 +241,7 @@ class Ragged:
         offsets = offsets_of(lengths)
         values = np.empty((int(offsets[-1]), *self.values.shape[1:]), self.values.dtype)
         begins = self.offsets[1:] - lengths if from_left else self.offsets[:-1]
-        copy_runs(self.values, begins, lengths=lengths, out=values, places=offsets[:-1])
+        Runs.copy(self.values, begins, lengths=lengths, out=values, places=offsets[:-1])
         return Ragged(values, offsets, None if self.shapes is None else shapes, self.valid)
 
 
@@ -273,8 +260,8 @@ def joined_valid(parts: Sequence[Any]) -> Array | None:
 
 def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Zeros; None in an array of objects or of text."""
-    if is_text_dtype(dtype):
-        return np.full(shape, None, text_dtype(missing=True))
+    if Dtype.is_text(dtype):
+        return np.full(shape, None, Dtype.text(missing=True))
     return np.full(shape, None, object) if dtype.kind == "O" else np.zeros(shape, dtype)
 
 
@@ -334,7 +321,7 @@ class Dense:
     @classmethod
     def of_bytes(cls, arrays: Sequence[pa.Array], threads: int = 1) -> Dense:
         """The rows of arrays of bytes, as objects."""
-        return cls(bytes_objects([_slots(array) for array in arrays], threads))
+        return cls(BytesSlots.objects([_slots(array) for array in arrays], threads))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -472,7 +459,7 @@ def _scalars(array: pa.Array, missing: bool) -> Dense:
     if t.is_null(type_):
         return Dense(np.full(len(array), None, object))
     if t.is_string(type_) or t.is_large_string(type_):
-        return Dense(text(*_slots(array), missing=missing))
+        return Dense(_slots(array).text(missing=missing))
     if t.is_boolean(type_):
         return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), valid_mask(array))
     dtype = numpy_dtype(type_)
@@ -489,13 +476,13 @@ def _slots(array: pa.Array) -> BytesSlots:
     offsets = offset_view(array)
     data = array.buffers()[2]
     content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return content, offsets, valid_mask(array)
+    return BytesSlots(content, offsets, valid_mask(array))
 
 
 def _join_texts(parts: list[Array]) -> Array:
     """Join arrays of text, of which some may not know None; each is freed once it is copied."""
-    missing = any(part.dtype != text_dtype(missing=False) for part in parts)
-    whole, end = np.empty(sum(map(len, parts)), text_dtype(missing=missing)), 0
+    missing = any(part.dtype != Dtype.text(missing=False) for part in parts)
+    whole, end = np.empty(sum(map(len, parts)), Dtype.text(missing=missing)), 0
     while parts:
         part = parts.pop(0)
         begin, end = end, end + len(part)

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.base import cpu_count
-from tfrecord_io.bytes import Array, NumberColumn, join_numbers
+from tfrecord_io.base import cpu_count, printable, warn
+from tfrecord_io.bytes import Array, NumberColumn
 from tfrecord_io.columns.arrow.buffers import list_lengths, offsets_of, replace_columns, struct_fields
 from tfrecord_io.columns.arrow.casts import one_dictionary
 from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, memory_error, memory_errors, number_dtype, to_rows
@@ -48,7 +48,7 @@ from tfrecord_io.columns.schema.types import (
     types_within,
     uncommon_columns,
 )
-from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.errors import SchemaError, SchemaWarning
 from tfrecord_io.typing import DtypeBackend
 
 if TYPE_CHECKING:
@@ -576,7 +576,7 @@ def _masked_integers(table: pa.Table, description: Mapping[str, Any]) -> dict[in
             continue
         values, missing = np.empty(shape, type_.to_pandas_dtype()), np.empty(shape, np.bool_)
         numbers = list(map(NumberColumn, range(len(numbers_of_type)), values, missing))
-        join_numbers(table.select(numbers_of_type).to_batches(), numbers, cpu_count())
+        NumberColumn.join(table.select(numbers_of_type).to_batches(), numbers, cpu_count())
         for at, column in zip(numbers_of_type, numbers, strict=True):
             series[at] = pd.Series(pd.arrays.IntegerArray(column.values, column.missing), copy=False)
     return series

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
-from tfrecord_io.base import DEFAULT_STORAGE, INT64_MAX, TFDS_FEATURES, TFDS_INFO, StorageOptions
-from tfrecord_io.bytes import FRAME_BYTES
-from tfrecord_io.errors import CorruptRecordError, SchemaError, printable
+from tfrecord_io.base import INT64_MAX, TFDS_FEATURES, TFDS_INFO, StorageOptions, printable
+from tfrecord_io.bytes import FrameHeader
+from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.store import Directory
 
 
@@ -26,7 +26,7 @@ class TfdsSplit(NamedTuple):
 
     def has_bytes(self, size: int) -> bool:
         """True if files of this total size may be the files that TFDS wrote."""
-        return self.bytes in (0, size, size - FRAME_BYTES * sum(self.lengths))
+        return self.bytes in (0, size, size - FrameHeader.FRAME_BYTES * sum(self.lengths))
 
     def files_between(self, begin: int, end: int) -> Iterator[tuple[str, tuple[int, int], int]]:
         """The files with the rows from `begin` to `end`, the rows in each, and the number of its rows."""
@@ -76,7 +76,9 @@ class TfdsInfo:
             raise SchemaError(reason, path=path) from error
 
     @classmethod
-    def lengths_in(cls, path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> dict[str, int]:
+    def lengths_in(
+        cls, path: str | os.PathLike[str], storage: StorageOptions = StorageOptions.DEFAULT
+    ) -> dict[str, int]:
         """The `shard_lengths` of the dataset in a directory; none if TFDS did not describe it.
 
         SchemaError if the description is damaged.

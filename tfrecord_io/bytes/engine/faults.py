@@ -1,17 +1,20 @@
-"""Messages for faults: the one table from codes to exceptions, reasons and advice."""
+"""What is wrong with data: faults, and the one table from their codes to exceptions, reasons and advice.
+
+A fault is about records that a plan reads.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, NamedTuple
 
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Fault, FaultCode, Plan, RecordCounts
-from tfrecord_io.bytes.format.companions import feature_of_companion
-from tfrecord_io.bytes.format.feature_types import Kind, Layout
-from tfrecord_io.bytes.format.foreign_files import ZEROS, looks_like, reader_hints
-from tfrecord_io.bytes.format.framing import HEADER_BYTES, is_record_header, payload_length, wrong_checksums
+from tfrecord_io.base import MAX_RECORD_BYTES, ON_ERROR, ON_ERROR_CLI, printable
+from tfrecord_io.bytes.format.companions import ShapeSource
+from tfrecord_io.bytes.format.feature_types import Kind, Layout, RecordType, Text
+from tfrecord_io.bytes.format.framing import FrameHeader, wrong_checksums
 from tfrecord_io.errors import (
-    ON_ERROR,
-    ON_ERROR_CLI,
     CorruptRecordError,
     DecodeError,
     FeatureNotFoundError,
@@ -19,8 +22,150 @@ from tfrecord_io.errors import (
     SchemaError,
     TFRecordError,
     TruncatedRecordError,
-    printable,
 )
+
+TFRECORD, EXAMPLE = "TFRecord", "Example"  # what errors state as expected
+
+
+class FaultCode(IntEnum):
+    """The kind of a fault. Below 16: framing; 16 to 31: wire format; from 32 on: values against the plan."""
+
+    TRUNCATED_HEADER = 1
+    TRUNCATED_PAYLOAD = 2
+    TRUNCATED_FOOTER = 3
+    LENGTH_CRC = 4  # expected = computed CRC, got = stored CRC
+    PAYLOAD_CRC = 5  # the same; `byte` = length of the payload
+    LENGTH_TOO_LARGE = 6  # expected = limit, got = length; the length's CRC is right
+
+    VARINT_TRUNCATED = 16
+    VARINT_TOO_LONG = 17
+    LENGTH_PAST_END = 18  # expected = bytes left, got = length
+    BAD_WIRE_TYPE = 19  # got = wire type
+    FIELD_ZERO = 20
+    GROUP_END_UNEXPECTED = 21
+    GROUP_UNCLOSED = 22
+    GROUP_TOO_DEEP = 23
+    KEY_NOT_UTF8 = 24
+    PACKED_FLOAT_SIZE = 25  # got = length of the packed run
+    FIXED_TRUNCATED = 26
+    TAG_TOO_LONG = 27
+
+    WIRE = 31  # of the tests' reference engine: protobuf refuses without a reason
+
+    KIND = 32  # expected, got = Kind
+    VALUE_COUNT = 33  # `got` values for a scalar column
+    NOT_TEXT = 34  # bytes that are not text for a STRICT column
+    NOT_UTF8 = 35  # bytes that are not UTF-8 for a UTF8 column
+    UNKNOWN_FEATURE = 36  # a feature that the plan does not name
+    MISSING_FEATURE = 37  # a required feature is absent or has no values
+    TOO_MANY_FEATURES = 38  # expected = limit
+    NAME_IN_BOTH = 39  # one name in the context and in the feature lists
+
+
+class Fault(NamedTuple):
+    """A problem with its record and byte; numbers are relative to the start of the call's data."""
+
+    code: FaultCode
+    record: int  # index among the records of this call
+    offset: int  # first byte of the record's header, in this call's data
+    byte: int = -1  # byte inside the payload, −1 if unknown
+    feature: str | None = None
+    expected: int = 0
+    got: int = 0
+
+    @property
+    def is_of_message(self) -> bool:
+        """True if a payload is not a message of its expected type, whatever its frame is."""
+        return FaultCode.VARINT_TRUNCATED <= self.code <= FaultCode.WIRE
+
+    def to_error(self, **context: Any) -> TFRecordError:
+        """The exception, with the keywords of `_to_error`: where the data is, and how it is read."""
+        return _to_error(self, **context)
+
+    def error_in(self, path: str, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
+        """The exception for a fault in `data` of a file: see `_record_error`."""
+        return _record_error(path, self, record=record, offset=offset, data=data, **context)
+
+    def wire_reason(self, what: str = "payload") -> str:
+        """The fault in the bytes of a message: of a record's payload, or nested in one."""
+        return _message_reason(self, what)
+
+    @staticmethod
+    def is_other_format(error: TFRecordError) -> bool:
+        """True if an error of `error_in` is about the first bytes of a file, which look like another format."""
+        return error.expected == TFRECORD
+
+
+class PlanColumn(NamedTuple):
+    """One column for a decoder to fill, and the checks of its values.
+
+    A column of ``layout`` NULL has no value in any row: values in a record are a KIND fault.
+    """
+
+    name: str
+    kind: Kind = Kind.NONE  # NONE: that of the first value; if all lists are empty, that of the first list
+    layout: Layout = Layout.ANY
+    text: Text = Text.TRACK
+    required: bool = False
+    steps: bool = False  # a feature list; kind, layout and text are those of its steps
+    splits: bool = False  # values of other kinds are not a fault, and make `ColumnBuffers.others`
+
+
+class Plan(NamedTuple):
+    """A schema compiled for a decoder.
+
+    ``unknown`` applies to features outside ``columns`` and ``ignored``: "skip" leaves them out; where ``select(name)``
+    is true, "discover" makes them columns of layout ANY and "fault" makes them a fault, else they are left out. A
+    feature that is left out is skipped by its length: its values are not parsed.
+    """
+
+    columns: tuple[PlanColumn, ...] = ()
+    unknown: str = "discover"
+    select: Callable[[str], bool] | None = None  # None: all
+    ignored: frozenset[str] = frozenset()  # known features that are left out
+    text: Text = Text.TRACK  # of discovered columns
+    record_type: RecordType = RecordType.EXAMPLE
+    check_crc: bool = True  # the checksums of lengths and payloads; False: none
+    max_record_bytes: int = MAX_RECORD_BYTES
+    max_features: int = 100_000
+    max_expansion: int | None = None  # see `Decoder.feed`; None: no limit
+    stop_at_embedded: bool = False  # see `Decoder.feed`
+    splits: bool = False  # of discovered columns: see `PlanColumn`
+    keep_lengths: bool = False  # see `Decoder.lengths`: 4 bytes a row, which cost 3 % of the time of small records
+    # An empty list of another kind than its column's is a KIND fault, as in TensorFlow's parsers; else it has no kind.
+    typed_empties: bool = False
+    names_in_both: bool = False  # whether the context and the feature lists may have a discovered name in common
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCounts:
+    """Numbers of records that tell whether these are Examples."""
+
+    seen: int = 0  # records with a feature or an unknown field
+    foreign: int = 0  # those of `seen` that are probably another message: with unknown fields but no feature, or nested
+    # Those of `foreign` in which no feature has a value and each name is itself a serialized map entry:
+    # ExampleListWithContext.
+    nested: int = 0
+
+    def __add__(self, other: RecordCounts) -> RecordCounts:
+        return RecordCounts(self.seen + other.seen, self.foreign + other.foreign, self.nested + other.nested)
+
+    def __sub__(self, other: RecordCounts) -> RecordCounts:
+        return RecordCounts(self.seen - other.seen, self.foreign - other.foreign, self.nested - other.nested)
+
+    def not_examples(self, path: str | None, *, is_declared: bool = False) -> DecodeError | None:
+        """The error for records that are not Examples or SequenceExamples: see `_not_examples`."""
+        return _not_examples(self, path, is_declared=is_declared)
+
+    @staticmethod
+    def no_examples(path: str | None, reason: str, *, record: int = 0) -> DecodeError:
+        """The error for a file whose records are intact and none of which is an Example, as `record` shows."""
+        return _no_examples(path, reason, record=record)
+
+    @staticmethod
+    def is_no_examples(error: Exception) -> bool:
+        """True for an error of `no_examples` or `not_examples`, which is not about damage."""
+        return isinstance(error, DecodeError) and error.expected == EXAMPLE
 
 
 class Hint(NamedTuple):
@@ -55,7 +200,6 @@ _DAMAGE = Hint(ON_ERROR, ON_ERROR_CLI)
 _OTHER = Hint(OTHER_MESSAGE, OTHER_MESSAGE_CLI)
 _EXAMPLE = "Example or SequenceExample"  # what a payload is read as
 _NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages instead of features
-_TFRECORD = "TFRecord"  # what is expected where a file looks like another format
 _INSIDE = "the file ends inside the record's {part} (expected {{f.expected}} bytes, got {{f.got}})"
 _CRC = "{part} CRC mismatch (stored 0x{{f.got:08x}}, computed 0x{{f.expected:08x}}{{length}})"
 _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, Hint]] = {
@@ -133,19 +277,11 @@ _WIRE_FAULTS = {
 
 def _is_companion(feature: str | None, plan: Plan) -> bool:
     """True if a feature is read only as a companion of a tensor, of whatever type it has in the first record."""
-    is_named = feature is not None and feature_of_companion(feature) is not None
+    is_named = feature is not None and ShapeSource.of_companion(feature) is not None
     return is_named and any(c.name == feature and c.kind is Kind.NONE for c in plan.columns)
 
 
-def other_kind_hint(expected: Kind, got: Kind, layout: Layout | None) -> Hint:
-    """The hint where a feature of a layout has another type than its column reads."""
-    text = "pass schema= with a type that fits, or exclude the feature with columns="
-    if got is Kind.BYTES and expected in (Kind.INT64, Kind.FLOAT) and layout is Layout.LIST:
-        text = f"declare arrays that are stored as bytes with tfr.tensor(dtype, shape), or {text}"
-    return Hint(text, "pass --type with a type that fits, or exclude the feature with --columns")
-
-
-def wire_reason(fault: Fault, what: str = "payload") -> str:
+def _message_reason(fault: Fault, what: str = "payload") -> str:
     """The fault in the bytes of a message: of a record's payload, or nested in one."""
     return f"the {what} is not a valid protobuf message: {_wire_detail(fault, what)}"
 
@@ -153,11 +289,6 @@ def wire_reason(fault: Fault, what: str = "payload") -> str:
 def _wire_detail(fault: Fault, what: str = "payload") -> str:
     at = f" at byte {fault.byte} of the {what}" if fault.byte >= 0 else ""
     return _WIRE_FAULTS[fault.code].format(f=fault) + at
-
-
-def is_wire_fault(fault: Fault) -> bool:
-    """True if a payload is not a message of its expected type, whatever its frame is."""
-    return fault.code in _WIRE_FAULTS
 
 
 def _two_columns(fault: Fault) -> str:
@@ -168,7 +299,7 @@ def _two_columns(fault: Fault) -> str:
 
 
 def _reason(fault: Fault, message: str = _EXAMPLE) -> str:
-    if is_wire_fault(fault):
+    if fault.is_of_message:
         return f"the payload is not a valid {message}: {_wire_detail(fault)}"
     if fault.code is FaultCode.KIND:
         return f"expected {Kind(fault.expected).description}, got {Kind(fault.got).description}"
@@ -178,7 +309,7 @@ def _reason(fault: Fault, message: str = _EXAMPLE) -> str:
     return _FAULTS[fault.code][1].format(f=fault, length=length)
 
 
-def to_error(
+def _to_error(
     fault: Fault,
     *,
     path: str | None = None,
@@ -252,15 +383,15 @@ def _kind_hint(fault: Fault, plan: Plan | None, contradicts_sample: bool) -> Hin
         text = "the schema was fixed from a sample; pass {}, or pass {}"
         return Hint(text.format("sample='all'", "schema="), text.format("--sample all", "--type"))
     if plan is not None and _is_companion(fault.feature, plan):
-        tensor = printable(feature_of_companion(fault.feature or "") or "")
+        tensor = printable(ShapeSource.of_companion(fault.feature or "") or "")
         text = f"it is read as a companion of the tensor '{tensor}', and had another type before; pass "
         cli = f"{text}--type {tensor}=binary to read the bytes without it"
         return Hint(f"{text}schema={ {tensor: 'binary'}!r} to read the bytes without it", cli)
     layouts = [] if plan is None else [column.layout for column in plan.columns if column.name == fault.feature]
-    return other_kind_hint(Kind(fault.expected), Kind(fault.got), layouts[0] if layouts else None)
+    return Hint(*Kind(fault.expected).hint_for(Kind(fault.got), layouts[0] if layouts else None))
 
 
-def not_examples(counts: RecordCounts, path: str | None, *, is_declared: bool = False) -> DecodeError | None:
+def _not_examples(counts: RecordCounts, path: str | None, *, is_declared: bool = False) -> DecodeError | None:
     """The error for records that are not Examples or SequenceExamples, if all conclusive ones are another message.
 
     If the type of the records `is_declared`, records without a feature are accepted, but not ExampleListWithContext.
@@ -271,10 +402,10 @@ def not_examples(counts: RecordCounts, path: str | None, *, is_declared: bool = 
     if is_declared or counts.nested == counts.foreign:
         reason = "they look like ExampleListWithContext (TensorFlow Ranking), which has Examples where features are"
         got = "ExampleListWithContext"
-    return no_examples(path, reason, got)
+    return _no_examples(path, reason, got)
 
 
-def record_error(
+def _record_error(
     path: str, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any
 ) -> TFRecordError:
     """Build the exception for a fault in `data`, which starts at byte `offset` and record number `record` of a file.
@@ -282,18 +413,20 @@ def record_error(
     If the fault is in the first record of the file, the message names the format that the first bytes look like, or
     what its writer stores as checksums.
     """
+    from tfrecord_io.bytes.format.foreign_files import looks_like, reader_hints
+
     is_first = fault.code <= FaultCode.LENGTH_TOO_LARGE and offset + fault.offset == 0
     head = bytes(memoryview(data)[:_HEAD_BYTES]) if is_first else b""
-    is_other = len(head) >= _LEAST_HEAD_BYTES and not is_record_header(head)
+    is_other = len(head) >= _LEAST_HEAD_BYTES and not FrameHeader(head).is_intact
     kind = looks_like(head) if is_other else None
     if is_first and kind is None and (stored := wrong_checksums(data)) is not None:
-        error = to_error(fault, path=path, record=record, offset=offset, **context)
+        error = _to_error(fault, path=path, record=record, offset=offset, **context)
         error.reason = f"{error.reason}: {stored}"
         error.set_hint(WITHOUT_CRC, WITHOUT_CRC_CLI)
         return error
     if kind is None:
-        error = to_error(fault, path=path, record=record, offset=offset, **context)
-        if is_wire_fault(fault) and (kind := _kind_of_payload(data, fault.offset)) is not None:
+        error = _to_error(fault, path=path, record=record, offset=offset, **context)
+        if fault.is_of_message and (kind := _kind_of_payload(data, fault.offset)) is not None:
             error.reason = f"{error.reason}; it looks like {kind}"
         return error
     reason = f"not TFRecord: looks like {kind}"
@@ -303,7 +436,7 @@ def record_error(
         path=path,
         record=0,
         offset=0,
-        expected=_TFRECORD,
+        expected=TFRECORD,
         got=kind,
         records_intact=0,
         hint=hint.text,
@@ -313,34 +446,26 @@ def record_error(
 
 def _kind_of_payload(data: Any, at: int) -> str | None:
     """The kind of file that the payload of the record at byte `at` looks like; None if it is unknown."""
-    frame = bytes(memoryview(data)[at : at + HEADER_BYTES + _HEAD_BYTES])
-    payload = frame[HEADER_BYTES:][: payload_length(frame)] if is_record_header(frame) else b""
+    from tfrecord_io.bytes.format.foreign_files import ZEROS, looks_like
+
+    frame = bytes(memoryview(data)[at : at + FrameHeader.BYTES + _HEAD_BYTES])
+    payload = frame[FrameHeader.BYTES :][: FrameHeader(frame).payload_length] if FrameHeader(frame).is_intact else b""
     kind = looks_like(payload) if len(payload) >= _LEAST_HEAD_BYTES else None
     return None if kind == ZEROS else kind
 
 
-def no_examples(path: str | None, reason: str, got: str = "another message", record: int = 0) -> DecodeError:
+def _no_examples(path: str | None, reason: str, got: str = "another message", record: int = 0) -> DecodeError:
     """The error for a file whose records are intact and none of which is an Example, as `record` shows."""
     return DecodeError(
         f"the records are not tf.train.Examples: {reason}",
         path=path,
         record=record,
-        expected="Example",
+        expected=EXAMPLE,
         got=got,
         records_intact=record,
         hint=OTHER_MESSAGE,
         hint_cli=OTHER_MESSAGE_CLI,
     )
-
-
-def is_about_no_examples(error: Exception) -> bool:
-    """True for an error of `no_examples`, which is not about damage."""
-    return isinstance(error, DecodeError) and error.expected == "Example"
-
-
-def is_other_format(error: TFRecordError) -> bool:
-    """True if an error of `record_error` is about the first bytes of a file, which look like another format."""
-    return error.expected == _TFRECORD
 
 
 def _value(fault: Fault, number: int) -> object:
