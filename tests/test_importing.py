@@ -72,10 +72,10 @@ CALLS: dict[str, tuple[set[str], int]] = {
     "tfr.read_table(path)": (COLUMNS, 98),
     "tfr.read_table(path, columns=['feature0'], limit=1)": (COLUMNS, 100),
     "list(tfr.RecordReader(path))": (COLUMNS, 86),
-    "tfr.write_tfrecord({'a': [1, None], 'b': ['x', 'y']}, new)": (COLUMNS, 96),
-    "tfr.write_tfrecord(table, new)": (COLUMNS, 96),
+    "tfr.write_tfrecord({'a': [1, None], 'b': ['x', 'y']}, new)": (COLUMNS, 99),
+    "tfr.write_tfrecord(table, new)": (COLUMNS, 99),
     "tfr.read_tfrecord(path)": ({*COLUMNS, "pandas"}, 106),
-    "tfr.apps.cli.main()": ({"click"}, 46),
+    "tfr.apps.cli.main()": ({"click"}, 48),
 }
 
 

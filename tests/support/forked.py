@@ -70,7 +70,7 @@ def import_all() -> None:
     import tfrecord_io
 
     names = [each.name for each in pkgutil.walk_packages(tfrecord_io.__path__, "tfrecord_io.")]
-    other = ("__main__", ".plugins", ".torch_")  # modules that import torch, too
+    other = ("__main__", ".plugins", ".torch_", ".keras_")  # modules that import torch and Keras, too
     names = [name for name in names if not any(part in name for part in other)]
     for name in (*names, "pandas", "pyarrow.csv", "pyarrow.parquet", "rich.console", "rich.table", "tqdm.auto"):
         importlib.import_module(name)

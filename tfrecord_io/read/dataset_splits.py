@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Any
 from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions, counted, did_you_mean, hide_secrets, printable
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read.scan import Scan
-from tfrecord_io.read.sources import record_sources, resolve_selection
 from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs
 
 if TYPE_CHECKING:
@@ -50,6 +48,8 @@ def resolve_sources(
     the dataset has no such split, or not these rows, or has several configurations; SchemaError if its
     ``dataset_info.json`` is damaged.
     """
+    from tfrecord_io.read.scan import Scan
+    from tfrecord_io.read.sources import resolve_selection
 
     path, options = resolve_selection(path, options)
     if isinstance(path, Scan):
@@ -87,6 +87,7 @@ def find_sources(
 
 
 def _has_datasets(parts: Sequence[Any]) -> bool:
+    from tfrecord_io.read.scan import Scan
 
     return any(isinstance(part, Scan) for part in parts)
 
@@ -94,6 +95,8 @@ def _has_datasets(parts: Sequence[Any]) -> bool:
 def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, as_they_are: bool) -> list[Any]:
     """The files of the datasets in a list, and what else is in it."""
     from tfrecord_io.base import CopyOptions
+    from tfrecord_io.read.scan import Scan
+    from tfrecord_io.read.sources import record_sources
 
     sources: list[Any] = []
     for part in parts:

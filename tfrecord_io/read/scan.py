@@ -28,7 +28,6 @@ from tfrecord_io.columns import (
     BatchBuilder,
     Column,
     EmbeddedSchema,
-    Observation,
     Projection,
     Schema,
     other_part,
@@ -49,7 +48,7 @@ from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
 from tfrecord_io.store import Source, total
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder, Observation
+    from tfrecord_io.columns import MessageBatchBuilder, Observation
     from tfrecord_io.read.index.picked_records import PickedSource
     from tfrecord_io.read.row_filter import RowFilter
     from tfrecord_io.store import PackedSources

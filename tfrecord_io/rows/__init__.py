@@ -12,7 +12,7 @@ _HOMES = {
     "cut_lists": "arrays.list_layout",  # Truncate lists, and pad them if the layout has a length
     "read_arrays": "arrays.read_arrays",  # Read TFRecord files of tf.train.Example into NumPy arrays, one per column
     "scan_arrays": "arrays.read_arrays",  # All rows of a scan
-    "SHAPE": "arrays.representation",
+    "SHAPE": "arrays.representation",  # The suffix of the array with the shapes of rows
     "ColumnRepresentation": "arrays.representation",  # How one column is represented
     "TableRepresentation": "arrays.representation",  # How the columns of a schema are represented
     "row_lookup": "arrays.row_lookup",  # Look up rows of a scan

@@ -36,7 +36,6 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import get_engine
 from tfrecord_io.columns import (
     BatchSource,
-    Conforming,
     EmbeddedSchema,
     EncodedPiece,
     PieceMemory,
@@ -50,14 +49,12 @@ from tfrecord_io.columns import (
     stored_index,
 )
 from tfrecord_io.errors import SchemaWarning
-from tfrecord_io.store import Output, Publication, change_of, is_url
+from tfrecord_io.store import Output, is_url
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute
-from tfrecord_io.write.partition_folders import stored_columns
-from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
-from tfrecord_io.write.side_by_side import side_by_side
 
 if TYPE_CHECKING:
+    from tfrecord_io.columns import Conforming
     from tfrecord_io.read import SkippedRegion
 
 
@@ -150,6 +147,8 @@ class Writer(PublishingWriter):
         self._embeds = options.embed_schema and not takes_payloads(options.record_type)
         self._conform: Conforming | None = None
         if options.schema is not None:
+            from tfrecord_io.columns import Conforming
+
             schema = Schema.parse(options.schema)
             stored = schema.select(name for name in schema.names if name not in (options.partition_by or ()))
             written = Conforming.written_schema(stored)
@@ -162,6 +161,8 @@ class Writer(PublishingWriter):
     def _compile(self, schema: pa.Schema, known: bytes | None) -> SliceEncoder:
         """Plan the writing of rows of this schema; `known` is that of the dataset to which they are added."""
         if known is not None and self._embeds:
+            from tfrecord_io.columns import Conforming
+
             schema = Conforming.as_in_dataset(
                 schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options
             )
@@ -252,6 +253,8 @@ class Writer(PublishingWriter):
             return
 
         sequences = [self._tasks(part(rows.start, rows.stop), rows.start, encoder, memory) for rows in ranges]
+        from tfrecord_io.write.side_by_side import side_by_side
+
         yield from side_by_side(sequences, partial(self._write_piece, memory), self._sink.end, threads)
 
     def _write_piece(self, memory: PieceMemory, part: EncodedPiece[Piece]) -> None:
@@ -334,6 +337,8 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
 
     For engines, whose tasks would fail one by one.
     """
+    from tfrecord_io.columns import Conforming
+    from tfrecord_io.write.partition_folders import stored_columns
 
     check_column_encodings(options.column_encoding)
     source = open_input(empty_batch(schema), encodings=options.column_encoding)
@@ -382,6 +387,9 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         from tfrecord_io.read import IndexWriter
 
         IndexWriter.check_uncompressed(output.compression)  # before a directory is made
+
+    from tfrecord_io.store import Publication, change_of  # one file needs none of these
+    from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 
     columns, mode = tuple(options.partition_by or ()), options.effective_mode
     unite = SchemaUnion(options.evolve, options.overwrite_where)

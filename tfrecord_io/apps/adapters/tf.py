@@ -210,8 +210,7 @@ class _Columns:
             return np.ma.MaskedArray(cells, missing | np.ma.getmaskarray(array))
         if missing.any():
             advice = 'pass missing="mask", or declare a default with schema='
-            advice_cli = "declare a default with --schema"
-            raise DecodeError(_NO_VALUE, feature=name, hint=advice, hint_cli=advice_cli)
+            raise DecodeError(_NO_VALUE, feature=name, hint=advice)
         return cells
 
     def _tensor(self, name: str, array: Any) -> Any:

@@ -27,7 +27,6 @@ from tfrecord_io.errors import (
     TFRecordError,
 )
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.store import Source
 
 if TYPE_CHECKING:

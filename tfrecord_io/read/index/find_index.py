@@ -16,7 +16,6 @@ import numpy as np
 from tfrecord_io.base import MAX_RECORD_BYTES, StorageOptions, and_more, logger, printable, warn
 from tfrecord_io.bytes import Array, Checks, FrameHeader, get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning
-from tfrecord_io.read.index.column_index import REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.read.index.record_index import (
     REWRITE,
     SMALL_BYTES,
@@ -155,7 +154,7 @@ def open_columns(
     of its records can be longer than `longest`, of its payload. Afterwards, ``columns.is_certain`` says whether the
     content of the whole file is known to be that of the index.
     """
-    from tfrecord_io.read.index.column_index import ColumnIndex
+    from tfrecord_io.read.index.column_index import REWRITE_COLUMNS, ColumnIndex
 
     with RandomAccessFile.open(index_source) as opened:
         columns = ColumnIndex(opened, index_source.path, file.size, span)
