@@ -45,8 +45,9 @@ def imported(path: Path) -> frozenset[str]:
     for module, given in IMPORT.findall(text_of(path)):
         words = re.findall(r"([\w.]+)(?: as \w+)?", re.sub("#.*", "", given))
         homes = homes_of(module)
+        root = "tfrecord_io" if module == "tfrecord_io.kit" else module
         names.update(
-            f"{module}.{homes[word]}.{word}" if word in homes else f"{module}.{word}".lstrip(".") for word in words
+            f"{root}.{homes[word]}.{word}" if word in homes else f"{module}.{word}".lstrip(".") for word in words
         )
     return frozenset(
         ".".join(parts[:n]) for parts in (name.split(".") for name in names) for n in range(1, len(parts) + 1)

@@ -69,12 +69,12 @@ COLUMNS = {"numpy", "pyarrow"}
 CALLS: dict[str, tuple[set[str], int]] = {
     "pass": (set(), 5),
     "tfr.count(path)": (COLUMNS, 76),
-    "tfr.read_table(path)": (COLUMNS, 98),
-    "tfr.read_table(path, columns=['feature0'], limit=1)": (COLUMNS, 100),
-    "list(tfr.RecordReader(path))": (COLUMNS, 86),
+    "tfr.read_table(path)": (COLUMNS, 103),
+    "tfr.read_table(path, columns=['feature0'], limit=1)": (COLUMNS, 105),
+    "list(tfr.RecordReader(path))": (COLUMNS, 87),
     "tfr.write_tfrecord({'a': [1, None], 'b': ['x', 'y']}, new)": (COLUMNS, 99),
     "tfr.write_tfrecord(table, new)": (COLUMNS, 99),
-    "tfr.read_tfrecord(path)": ({*COLUMNS, "pandas"}, 106),
+    "tfr.read_tfrecord(path)": ({*COLUMNS, "pandas"}, 111),
     "tfr.apps.cli.main()": ({"click"}, 48),
 }
 

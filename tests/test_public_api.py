@@ -155,8 +155,8 @@ def test_calls_have_their_own_keywords_and_few_of_reading() -> None:
     long = {name for name, keywords in calls.items() if len(keywords) >= 20}
     assert long <= {"dataset", "write_tfrecord", "open_writer", "iter_arrays"}
     as_in_tensorflow = {name for name in calls if reference["FULL"][name].startswith("io.")}
-    # Browse has 7. Training has added 4 to 530: cut=, end_token= and cu_seqlens= of packed rows, which change what a batch is; the
-    # offsets= of windows, one dict in place of a keyword for each column.
+    # Browse has 7. Training has added 4 to 530: cut=, end_token= and cu_seqlens= of packed rows, which change what a
+    # batch is; the offsets= of windows, one dict in place of a keyword for each column.
     assert sum(len(keywords) for name, keywords in calls.items() if name not in as_in_tensorflow) <= 541
     assert len(reading) <= 225
     for name, keywords in calls.items():

@@ -64,12 +64,7 @@ _HOMES = {
     "TIFF_MAGIC": "format.foreign_files",  # the last two are of BigTIFF
     "ZEROS": "format.foreign_files",  # Text about a file of zeros
     "looks_like": "format.foreign_files",  # Name the format of a file by its first `HEAD_BYTES` bytes
-    "CSV": "format.format_registry",
     "FORMATS": "format.format_registry",  # The table of file formats
-    "HDF5": "format.format_registry",
-    "NPY": "format.format_registry",
-    "NPZ": "format.format_registry",
-    "TSV": "format.format_registry",
     "Format": "format.format_registry",  # A file format
     "format_option": "format.format_registry",  # A field of a dataclass that is an option of ``tfr convert``
     "crc32c": "format.framing",  # The CRC-32C of `data`, appended to what gave `value`

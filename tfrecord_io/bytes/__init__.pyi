@@ -58,12 +58,7 @@ from tfrecord_io.bytes.format.foreign_files import IMAGES as IMAGES
 from tfrecord_io.bytes.format.foreign_files import TIFF_MAGIC as TIFF_MAGIC
 from tfrecord_io.bytes.format.foreign_files import ZEROS as ZEROS
 from tfrecord_io.bytes.format.foreign_files import looks_like as looks_like
-from tfrecord_io.bytes.format.format_registry import CSV as CSV
 from tfrecord_io.bytes.format.format_registry import FORMATS as FORMATS
-from tfrecord_io.bytes.format.format_registry import HDF5 as HDF5
-from tfrecord_io.bytes.format.format_registry import NPY as NPY
-from tfrecord_io.bytes.format.format_registry import NPZ as NPZ
-from tfrecord_io.bytes.format.format_registry import TSV as TSV
 from tfrecord_io.bytes.format.format_registry import Format as Format
 from tfrecord_io.bytes.format.format_registry import format_option as format_option
 from tfrecord_io.bytes.format.framing import FrameHeader as FrameHeader
@@ -89,7 +84,6 @@ __all__ = [
     "ArrowReader",
     "BytesSlots",
     "CODECS",
-    "CSV",
     "Checks",
     "Codec",
     "ColumnBuffers",
@@ -116,13 +110,10 @@ __all__ = [
     "Frames",
     "Gap",
     "GatheredValues",
-    "HDF5",
     "IMAGES",
     "Kind",
     "Layout",
     "Members",
-    "NPY",
-    "NPZ",
     "NpyHeader",
     "NumberColumn",
     "OTHER_MESSAGE",
@@ -146,7 +137,6 @@ __all__ = [
     "ShapeSource",
     "Stream",
     "TIFF_MAGIC",
-    "TSV",
     "Text",
     "ZEROS",
     "check_nesting_level",

@@ -73,7 +73,7 @@ _HOMES = {
     "json_value": "arrow.output.to_python",  # Convert a value to what JSON supports
     "record_dicts": "arrow.output.to_python",  # The rows of a table as dicts
     "PixelReader": "arrow.pixel_reader",  # Decodes images of a column, or a small copy of one
-    "encode_png": "arrow.raw_images",  # A PNG of uint8 or uint16 pixels [height, width, channels] of 1 to 4 channels, without a loss
+    "encode_png": "arrow.raw_images",  # A PNG of uint8 or uint16 pixels [height, width, channels]
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
     "plain_array": "arrow.tensor_values",  # Values of an array of one axis

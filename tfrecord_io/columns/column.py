@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.columns.schema import column_features, tensor_types, type_names, types
+from tfrecord_io.columns.schema import column_features, tensor_types, types
 from tfrecord_io.columns.schema import field as fields
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ class Column:
     @classmethod
     def parse(cls, source: Any) -> Column:
         """A column of a type, its name, a Python type or a dtype; SchemaError if it is none of these."""
-        return cls(type_names.as_arrow_type(source))
+        from tfrecord_io.columns.schema.type_names import as_arrow_type
+
+        return cls(as_arrow_type(source))
 
     @staticmethod
     def parse_shape(source: Any) -> tensor_types.Shape:
@@ -190,17 +192,23 @@ class Column:
     @property
     def type_name(self) -> str:
         """The name of the type, as it is parsed."""
-        return type_names.type_name(self.type)
+        from tfrecord_io.columns.schema.type_names import type_name
+
+        return type_name(self.type)
 
     @property
     def logical_name(self) -> str:
         """The name of the type; of tensors with the dtype in the metadata, and the shape that NumPy has."""
-        return type_names.logical_name(self.type, self.metadata)
+        from tfrecord_io.columns.schema.type_names import logical_name
+
+        return logical_name(self.type, self.metadata)
 
     @property
     def short_name(self) -> str:
         """The name of the type in tables and reports."""
-        return type_names.short_type_name(self.type, self.metadata)
+        from tfrecord_io.columns.schema.type_names import short_type_name
+
+        return short_type_name(self.type, self.metadata)
 
     # ---- features
 

@@ -23,7 +23,6 @@ _HOMES = {
     "Files": "kit.files_facade",  # The files that a path means
     "File": "kit.files_facade",  # One of them
     "filesystem_of": "kit.files_facade",  # The fsspec filesystem of a URL
-    "FileName": "store",  # A name in a directory of datasets, and what it says
     # ---- columns
     "Column": "kit.column_facade",  # Answers questions about a column or a type
     "RowFault": "columns",  # Raise it for a row whose value does not fit: the caller knows file and record
@@ -41,6 +40,7 @@ _HOMES = {
     "TableRepresentation": "rows",  # How the columns of a schema become arrays
     "ColumnRepresentation": "rows",  # How one of them does
     "cut_lists": "rows",  # Truncate and pad the lists of an Arrow column
+    "ModelInputs": "rows",  # Batches as models take them: channels first, pairs of inputs and targets
     "ImageColumns": "rows",  # The columns of images in tables, and their pixels
     "workers_in_state": "rows",  # Among how many workers the rows were split when the state of an iterator was saved
     # ---- write

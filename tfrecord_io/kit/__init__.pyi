@@ -41,11 +41,11 @@ from tfrecord_io.rows import ArraysByNumber as ArraysByNumber
 from tfrecord_io.rows import BatchesByNumber as BatchesByNumber
 from tfrecord_io.rows import ColumnRepresentation as ColumnRepresentation
 from tfrecord_io.rows import ImageColumns as ImageColumns
+from tfrecord_io.rows import ModelInputs as ModelInputs
 from tfrecord_io.rows import RowLookup as RowLookup
 from tfrecord_io.rows import TableRepresentation as TableRepresentation
 from tfrecord_io.rows import cut_lists as cut_lists
 from tfrecord_io.rows import workers_in_state as workers_in_state
-from tfrecord_io.store import FileName as FileName
 from tfrecord_io.store import open_output as open_output
 from tfrecord_io.write import DistributedWriter as DistributedWriter
 from tfrecord_io.write import OpenPart as OpenPart
@@ -66,12 +66,12 @@ __all__ = [
     "Dtype",
     "FORMATS",
     "File",
-    "FileName",
     "Files",
     "Format",
     "ImageColumns",
     "LateTypes",
     "LiveScan",
+    "ModelInputs",
     "OpenPart",
     "Operator",
     "ReadOptions",

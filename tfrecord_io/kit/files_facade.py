@@ -32,6 +32,13 @@ class File:
     size: int | None
     _source: Source
 
+    @staticmethod
+    def plain_name(path: str) -> str:
+        """Return a path in lower case, without a query and the suffix of a compression."""
+        from tfrecord_io.store import FileName
+
+        return FileName.without_compression(path)
+
     def open(self) -> io.BufferedReader:
         """Open the content, decompressed, as a binary file to read in order."""
         return io.BufferedReader(RawFile(self._source.open_stream(), None), _BUFFER)

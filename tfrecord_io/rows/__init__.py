@@ -7,12 +7,10 @@ from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
     "ImageColumns": "arrays.image_columns",  # The columns of images in tables of a schema
-    "image_decoder": "arrays.image_decoding",  # The decoder of a column whose arrays are made of images
-    "RawImageDecoder": "arrays.image_decoding",  # Resizes a column of raw pixels, or of lists of them
     "cut_lists": "arrays.list_layout",  # Truncate lists, and pad them if the layout has a length
+    "ModelInputs": "arrays.model_inputs",  # Form of batches, which are dicts by column
     "read_arrays": "arrays.read_arrays",  # Read TFRecord files of tf.train.Example into NumPy arrays, one per column
     "scan_arrays": "arrays.read_arrays",  # All rows of a scan
-    "SHAPE": "arrays.representation",  # The suffix of the array with the shapes of rows
     "ColumnRepresentation": "arrays.representation",  # How one column is represented
     "TableRepresentation": "arrays.representation",  # How the columns of a schema are represented
     "row_lookup": "arrays.row_lookup",  # Look up rows of a scan
@@ -31,7 +29,7 @@ _HOMES = {
     "same_columns": "training.mixture",  # Bring the columns of all parts into one order
     "shares": "training.mixture",  # Scale weights so that their sum is 1
     "RowSource": "training.row_source",  # Rows for training
-    "ColumnForm": "training.windows",  # Windows with steps of their own for each column, relative to every `stride`-th step of an episode
+    "ColumnForm": "training.windows",  # Windows with steps of their own for each column
     "Form": "training.windows",  # Form of windows
     "WindowForm": "training.windows",  # Windows of the same steps of all columns
     "Windows": "training.windows",  # Windows of the episodes of a scan

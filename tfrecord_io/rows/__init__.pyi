@@ -1,12 +1,10 @@
 # Written by docs/reference/stub.py.
 
 from tfrecord_io.rows.arrays.image_columns import ImageColumns as ImageColumns
-from tfrecord_io.rows.arrays.image_decoding import RawImageDecoder as RawImageDecoder
-from tfrecord_io.rows.arrays.image_decoding import image_decoder as image_decoder
 from tfrecord_io.rows.arrays.list_layout import cut_lists as cut_lists
+from tfrecord_io.rows.arrays.model_inputs import ModelInputs as ModelInputs
 from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
 from tfrecord_io.rows.arrays.read_arrays import scan_arrays as scan_arrays
-from tfrecord_io.rows.arrays.representation import SHAPE as SHAPE
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation as ColumnRepresentation
 from tfrecord_io.rows.arrays.representation import TableRepresentation as TableRepresentation
 from tfrecord_io.rows.arrays.row_lookup import RowLookup as RowLookup
@@ -41,16 +39,14 @@ __all__ = [
     "ImageColumns",
     "MixedEpochs",
     "Mixture",
-    "RawImageDecoder",
+    "ModelInputs",
     "RowLookup",
     "RowSource",
-    "SHAPE",
     "SequenceEpochs",
     "TableRepresentation",
     "WindowForm",
     "Windows",
     "cut_lists",
-    "image_decoder",
     "iterate",
     "open_by_number",
     "read_arrays",

@@ -42,7 +42,7 @@ _HOMES = {
     "Bytes": "read.block_reader",  # Any buffer of bytes
     "RawFile": "read.file_object",  # A raw file, which has only readinto, tell, seek and close, as a Python file object
     "SourcePrefetcher": "read.prefetch",  # Iterate over sources in order, each with the data prefetched for it
-    "LocalRandomAccessFile": "read.random_access_file",  # A file of the operating system, read with pread, which has no shared file position
+    "LocalRandomAccessFile": "read.random_access_file",  # A local file, read with pread
     "RandomAccessFile": "read.random_access_file",  # A file to read at any offset, from several threads at a time
     "ReadAhead": "read.read_ahead",  # Cuts a stream into blocks as `tfrecord_io.store.read.block_reader.BlockReader`
     "is_elsewhere": "read.source",  # True if the working directory has changed, or was removed

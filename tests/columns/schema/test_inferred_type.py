@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,11 @@ from tfrecord_io.columns.arrow.decode.observations import Observations
 from tfrecord_io.columns.schema.inferred_type import Observation, arrow_type, join, join_columns
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import RecordRef
+
+
+def _observation(*values: Any) -> Observation:  # Hypothesis makes all fields of a named tuple
+    return Observation(*values)
+
 
 WHERES = st.builds(RecordRef, st.sampled_from(["a.tfrecord", "b.tfrecord"]), st.integers(0, 9), st.integers(0, 1))
 MAYBE = st.none() | WHERES
@@ -30,7 +36,7 @@ EMPTY = st.builds(
 
 def plain(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observation]:
     seen = st.builds(
-        Observation,
+        _observation,
         kinds,
         st.sampled_from([Layout.SCALAR, Layout.LIST]),
         st.booleans(),
@@ -44,9 +50,9 @@ def plain(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observation]:
 
 def sequences(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observation]:
     steps = st.builds(
-        Observation, kinds, st.sampled_from([Layout.SCALAR, Layout.LIST]), st.booleans(), st.booleans(), WHERES
+        _observation, kinds, st.sampled_from([Layout.SCALAR, Layout.LIST]), st.booleans(), st.booleans(), WHERES
     )
-    kindless = st.builds(Observation, nulls=st.booleans())
+    kindless = st.booleans().map(lambda nulls: Observation(nulls=nulls))
     return st.builds(
         lambda step, where: Observation(layout=Layout.LIST, first=where, steps=step), steps | kindless | EMPTY, WHERES
     )

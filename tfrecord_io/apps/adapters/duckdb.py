@@ -24,7 +24,7 @@ from tfrecord_io.kit import (
     FORMATS,
     Column,
     Condition,
-    FileName,
+    File,
     LateTypes,
     LiveScan,
     ReadOptions,
@@ -306,7 +306,7 @@ def _children(node: dict[str, Any], ctes: frozenset[bytes]) -> Iterator[tuple[An
 
 def _is_path(name: str) -> bool:
     """True if a table is a path of TFRecord files: not the name of a table or view, nor a file that DuckDB reads."""
-    plain = FileName.without_compression(name)
+    plain = File.plain_name(name)
     if plain.endswith(".xlsx") or any(plain.endswith(row.sql) for row in FORMATS):
         return False
     return re.fullmatch(r"\w+", name) is None or os.path.exists(name)

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.apps.adapters.model_inputs import ModelInputs
-from tfrecord_io.base import LateTypes, check_keywords, needs
-from tfrecord_io.read import ScanHolder
-from tfrecord_io.rows import BatchesByNumber, RowSource, open_by_number
-from tfrecord_io.typing import CacheFolder, Lengths, Missing
+from tfrecord_io.kit import BatchesByNumber, LateTypes, ModelInputs, Rows, check_keywords, needs
+from tfrecord_io.typing import CacheFolder, Lengths, Missing, OpenedDataset
 
 if TYPE_CHECKING:
     import keras
@@ -19,7 +16,7 @@ else:
 
 @check_keywords
 def to_keras(
-    dataset: ScanHolder | RowSource,
+    dataset: OpenedDataset | Rows,
     *,
     batch_size: int,
     targets: Sequence[str] | str | None = None,
@@ -79,8 +76,7 @@ def to_keras(
     """
     with needs("keras"):
         from tfrecord_io.apps.adapters.keras_batches import KerasBatches
-    rows = open_by_number(
-        dataset,
+    rows = Rows.of(dataset).by_number(
         batch_size=batch_size,
         seed=seed,
         drop_last=drop_last,

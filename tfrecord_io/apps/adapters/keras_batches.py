@@ -1,4 +1,7 @@
-"""The PyDataset of `to_keras`, which imports keras, and is imported by that call only."""
+"""The PyDataset of `to_keras`, which imports keras, and is imported by that call only.
+
+Tests: tests/apps/adapters/test_keras.py.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,7 @@ import keras
 import numpy as np
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
-from tfrecord_io.apps.adapters.model_inputs import ModelInputs
-from tfrecord_io.rows import BatchesByNumber
+from tfrecord_io.kit import BatchesByNumber, ModelInputs
 
 
 class KerasBatches(keras.utils.PyDataset):  # type: ignore[misc]

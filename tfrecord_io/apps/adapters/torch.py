@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.apps.adapters.model_inputs import ModelInputs
-from tfrecord_io.kit import LateTypes, RepresentationOptions, Rows, check_integer, check_keywords, needs
+from tfrecord_io.kit import LateTypes, ModelInputs, RepresentationOptions, Rows, check_integer, check_keywords, needs
 from tfrecord_io.typing import ArrayLayout, CacheFolder, Lengths, Missing, OpenedDataset, UnevenParts
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ import numpy.typing as npt
 import torch
 
 from tfrecord_io.apps.adapters.masked_arrays import split_masks
-from tfrecord_io.apps.adapters.model_inputs import ModelInputs
-from tfrecord_io.kit import Dtype
+from tfrecord_io.kit import Dtype, ModelInputs
 
 Array = npt.NDArray[Any]
 

@@ -23,10 +23,8 @@ from torch import distributed
 from torch.utils.data import Dataset, IterableDataset, default_convert, get_worker_info
 from torch.utils.data._utils.collate import collate, default_collate_fn_map
 
-from tfrecord_io.apps.adapters.model_inputs import ModelInputs
 from tfrecord_io.apps.adapters.torch_batches import Array, WorkerBatch, is_sent, tensor_of, tensors_of
-from tfrecord_io.base import INT64_MAX
-from tfrecord_io.kit import ArraysByNumber, BatchesByNumber, check_integer, counted, workers_in_state
+from tfrecord_io.kit import ArraysByNumber, BatchesByNumber, ModelInputs, check_integer, counted, workers_in_state
 from tfrecord_io.typing import ArrayIterator
 
 _SEED_BITS = 48
@@ -423,7 +421,7 @@ class TFRecordRows(Dataset):  # type: ignore[misc]
         """Put the rows of batches in another order; before a loader makes workers. ValueError without a `seed`."""
         if not isinstance(self.rows, BatchesByNumber):
             raise ValueError("set_epoch() orders the rows of batches: pass batch_size= and seed=, or use a sampler")
-        self.rows.set_epoch(check_integer("epoch", epoch, 0, INT64_MAX))
+        self.rows.set_epoch(check_integer("epoch", epoch, 0, np.iinfo(np.int64).max))
 
     def __len__(self) -> int:
         return len(self.rows)

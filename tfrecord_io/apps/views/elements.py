@@ -1,4 +1,7 @@
-"""HTML of values and texts of any content: the only place where they are escaped."""
+"""HTML of values and texts of any content: the only place where they are escaped.
+
+Tests: tests/apps/views/test_media.py.
+"""
 
 from __future__ import annotations
 

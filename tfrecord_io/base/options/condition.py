@@ -46,7 +46,7 @@ class Condition:
     name: str = ""  # of the function that is called, as `Operator.function` or another one of `pyarrow.compute`
     path: tuple[str, ...] = ()  # of a field: the column, and the names of fields inside structs
     value: pa.Scalar | None = None  # of a literal; of a call its options
-    arguments: tuple[Condition, ...] = ()
+    arguments: tuple[Condition, ...] = ()  # of a call
 
     @property
     def operator(self) -> Operator | None:

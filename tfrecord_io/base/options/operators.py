@@ -43,8 +43,8 @@ class ColumnTypes:
 class Operator:
     """An operator of a condition. No attribute has a default, so that a new operator answers every question."""
 
-    ALL: ClassVar[tuple[Operator, ...]]
-    BY_SYMBOL: ClassVar[Mapping[str, Operator]]
+    ALL: ClassVar[tuple[Operator, ...]]  # the table
+    BY_SYMBOL: ClassVar[Mapping[str, Operator]]  # of a condition
     BY_FUNCTION: ClassVar[Mapping[str, Operator]]  # of Arrow
     MIRRORED: ClassVar[Mapping[str, str]]  # functions with swapped sides, as < for >
 

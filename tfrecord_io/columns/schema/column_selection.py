@@ -19,7 +19,6 @@ from tfrecord_io.base import ScanOptions, name_advice, printable
 from tfrecord_io.bytes import SHAPE_SOURCE_KEY
 from tfrecord_io.columns.schema.column_features import LIST, NULL_POSITIONS, Leaf, column_leaves
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field, default_part
-from tfrecord_io.columns.schema.field_makers import is_call
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import NESTED, is_composed
 from tfrecord_io.columns.schema.types import UnsupportedType, types_within, value_type
@@ -319,6 +318,10 @@ def has_open_shapes(options: ScanOptions) -> bool:
     declared = Schema.parse(options.schema) if is_declared else None
     fields = () if declared is None or declared.plain is not None else declared.fields
     overrides = (options.schema_overrides or {}).values()
-    return any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)) or any(
-        is_call(type_) for type_ in overrides
-    )
+    if any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)):
+        return True
+    if not overrides:
+        return False
+    from tfrecord_io.columns.schema.field_makers import is_call
+
+    return any(map(is_call, overrides))

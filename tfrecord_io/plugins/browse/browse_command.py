@@ -1,4 +1,7 @@
-"""``tfr browse``."""
+"""``tfr browse``.
+
+Tests: tests/plugins/browse/test_browse_server.py.
+"""
 
 from __future__ import annotations
 

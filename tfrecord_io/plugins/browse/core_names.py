@@ -1,4 +1,7 @@
-"""The names of the core that the pages for browsing are made of; no other module of the plugin imports more of it."""
+"""The names of the core that the pages for browsing are made of; no other module of the plugin imports more of it.
+
+Tests: tests/plugins/browse/test_browse_server.py.
+"""
 
 from tfrecord_io.apps.adapters.duckdb import query_rows as query_rows
 from tfrecord_io.apps.views.charts import histogram_chart as histogram_chart

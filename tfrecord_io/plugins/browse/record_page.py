@@ -1,4 +1,7 @@
-"""The page of a record, with what is stored of it, and the values of a column, as HTML."""
+"""The page of a record, with what is stored of it, and the values of a column, as HTML.
+
+Tests: tests/plugins/browse/test_browse_server.py.
+"""
 
 from __future__ import annotations
 

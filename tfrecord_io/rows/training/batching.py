@@ -2,6 +2,8 @@
 
 Rows keep the order of the files or go through a shuffle buffer; then they are cut into batches of `batch_size` rows, or
 arranged by the lengths of their lists (buckets, packed rows). Where a chunk ends does not change the batches.
+
+Tests: tests/rows/training/test_arrangement.py.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tfrecord_io.base import TFDS_FEATURES, TFDS_INFO, StorageOptions, and_more, listed, printable, secret_url, warn
-from tfrecord_io.bytes import CODECS, CSV, FORMATS, TSV, Format, looks_like
+from tfrecord_io.bytes import CODECS, FORMATS, Format, looks_like
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import locate
@@ -160,7 +160,7 @@ def _left_out(
         unread = [entry for entry in unread if like[entry.name]]
     else:
         unread = [entry for entry in unread if like[entry.name] or not _is_of_other_format(entry)]
-    is_text = not {CSV, TSV}.isdisjoint(formats)
+    is_text = not {FORMATS.csv, FORMATS.tsv}.isdisjoint(formats)
     is_table = _table_of_text(match.sources[0]) if is_text and unread else None
     names = []
     for entry in islice(unread, MOST_CHECKED):
@@ -169,7 +169,7 @@ def _left_out(
         is_data = any(kind in format.looks for format in formats)
         if is_text and is_data and head is not None:
             is_data = like[entry.name] if is_table is None else is_table(head)
-        is_packed = _has_inside(entry, suffixes) and kind not in (None, *CSV.looks)  # as a.csv.bz2
+        is_packed = _has_inside(entry, suffixes) and kind not in (None, *FORMATS.csv.looks)  # as a.csv.bz2
         if is_data or is_packed:
             names.append(entry.basename)
     return names

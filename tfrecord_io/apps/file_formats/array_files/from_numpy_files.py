@@ -27,7 +27,7 @@ from tfrecord_io.apps.file_formats.array_files.open_array import (
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE
 from tfrecord_io.apps.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.base import Options, check_keywords
-from tfrecord_io.bytes import FORMATS, NPY, NPZ, Array
+from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import Column, TensorValues, open_input
 from tfrecord_io.errors import EncodeError, TFRecordError
 from tfrecord_io.store import Source, find_files
@@ -86,7 +86,7 @@ def open_npy(path: Paths, *, storage_options: StorageLike | None = None) -> Arra
     if isinstance(path, str | os.PathLike):
         files = find_files(path, suffixes_of(_NPY), storage)
         if files.is_directory:
-            files.warn_of_left_out((NPY,))
+            files.warn_of_left_out((_NPY,))
             return stream_of_objects(files.sources, partial(_array, name=array_name(os.fspath(path))))
         source = files.single(_WAYS)
         return _stream({array_name(source.path): source}, npy_array)
@@ -200,7 +200,7 @@ def stream_of_npz(path: Any, *, project: Project | None = None, **keywords: Any)
         raise TypeError(f"open_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
     files = find_files(path, _NPZ.suffixes, storage)
     if files.is_directory:
-        files.warn_of_left_out((NPZ,))
+        files.warn_of_left_out((_NPZ,))
         return stream_of_objects(files.sources, partial(_members, project=project))
     with ExitStack() as opened:
         arrays = opened.enter_context(_members(files.single(_ARCHIVES), project))

@@ -26,7 +26,7 @@ from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE, EXCLUDE_CLI, StoredArray, library_errors
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
 from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options, needs, printable
-from tfrecord_io.bytes import FORMATS, HDF5, Array
+from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.store import find_files, named_temporary_folder
@@ -65,7 +65,7 @@ def open_netcdf(
     labelled: dict[str, Any] = {"record_dim": record_dim, "decode_cf": decode_cf}
     with ExitStack() as opened:
         raw = opened.enter_context(closing(source.open_file()))
-        begin = raw.read(len(HDF5.magic[0]))
+        begin = raw.read(len(_HDF5.magic[0]))
         raw.seek(0)
         if begin.startswith(_HDF5.magic):
             return stream_of_file(raw, source, opened=opened, limits=limits, project=project, **labelled)

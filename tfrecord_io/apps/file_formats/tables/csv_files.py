@@ -40,7 +40,7 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     text_hints,
 )
 from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered, printable, warn
-from tfrecord_io.bytes import FORMATS, TSV, Array
+from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import Column, arrow_file, uncommon_columns
 from tfrecord_io.errors import DecodeError, SchemaWarning
 from tfrecord_io.store import FileName, Source
@@ -75,7 +75,7 @@ class Cells:
     def parsing(self, path: str) -> Any:
         from pyarrow import csv
 
-        suffix_delimiter = "\t" if FileName.without_compression(path).endswith(TSV.suffixes) else ","
+        suffix_delimiter = "\t" if FileName.without_compression(path).endswith(_TSV.suffixes) else ","
         return csv.ParseOptions(delimiter=self.delimiter or suffix_delimiter, newlines_in_values=True)
 
     def conversion(self, types: dict[str, pa.DataType] | None, names: Sequence[str] | None = None) -> Any:

@@ -13,14 +13,15 @@ from tfrecord_io.base import check_names
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import leaf_fields
 from tfrecord_io.errors import FeatureNotFoundError
-from tfrecord_io.rows import SHAPE, RawImageDecoder, image_decoder
+from tfrecord_io.rows.arrays.image_decoding import RawImageDecoder, image_decoder
+from tfrecord_io.rows.arrays.representation import SHAPE
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInputs:
     """Form of batches, which are dicts by column."""
 
-    columns: frozenset[str] = frozenset()
+    columns: frozenset[str] = frozenset()  # all of them
     images: frozenset[str] = frozenset()  # columns whose channels become the first axis of an image
     targets: tuple[str, ...] = ()  # columns of the second dict of a pair
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.apps.adapters.model_inputs import ModelInputs
+from tfrecord_io.rows.arrays.model_inputs import ModelInputs
 
 
 @pytest.fixture(scope="module")
