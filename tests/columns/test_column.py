@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.bytes import Kind, element
+from tfrecord_io.bytes import Dtype, Kind
 from tfrecord_io.columns import Column
 
 
@@ -19,7 +19,7 @@ def test_types_and_names() -> None:
 
 
 def test_a_column_without_a_name_is_a_type_and_its_metadata() -> None:
-    tensors = Column.of_tensors("x", element("complex64"), (None, 4))
+    tensors = Column.of_tensors("x", Dtype.of_name("complex64"), (None, 4))
     same = Column(tensors.type, tensors.metadata)
     assert same.dtype_and_shape[1] == (None, 4)
     assert same.logical_name == tensors.logical_name == "tensor<complex64>[?,4]"
@@ -36,7 +36,7 @@ def test_features_and_encodings() -> None:
 
 
 def test_rows_and_cells() -> None:
-    column = Column.of_tensors("x", element("int8"), (2,))
+    column = Column.of_tensors("x", Dtype.of_name("int8"), (2,))
     array = pa.ExtensionArray.from_storage(column.type, pa.array([[1, 2], None], pa.list_(pa.int8(), 2)))
     assert column.cells(array)[0].tolist() == [1, 2]
     assert column.cells(array)[1] is None

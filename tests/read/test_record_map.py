@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from tfrecord_io.base.options import ReadOptions
 from tfrecord_io.read import record_map
+from tfrecord_io.read.opening import CallSource
 from tfrecord_io.read.record_map import RecordMap
-from tfrecord_io.read.source_resolution import plan_dataset
 
 
 def opened(path: object) -> RecordMap:
-    scan = plan_dataset(path, ReadOptions(record_type="bytes"))
+    scan = CallSource(path).dataset(ReadOptions(record_type="bytes"))
     return RecordMap(scan.sources, scan.options)
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import rounds
 from source_calls import ROWS, f
-from tfrecord_io.base.options import ALL, ReadOptions
+from tfrecord_io.base.options import ReadOptions, Selection
 from tfrecord_io.read.scan import Origin, Scan
 from tfrecord_io.typing import UNSET
 
@@ -52,7 +52,9 @@ def test_the_files_of_a_sum_are_looked_up_again(files: Path, tmp_path: Path) -> 
 def test_a_split_of_tfds_is_no_whole_dataset(files: Path) -> None:
     source = tfr.dataset(files / "a")
     options = replace(Scan.unwrap(source).options, split="train")
-    source = tfr.Dataset(replace(Scan.unwrap(source), options=options, origin=Origin(files / "a", options, ALL)))
+    source = tfr.Dataset(
+        replace(Scan.unwrap(source), options=options, origin=Origin(files / "a", options, Selection.ALL))
+    )
     refused = r"takes no split= of a dataset: .* write its rows first with tfr\.write_tfrecord"
     for call in (tfr.salvage, tfr.copy):
         with pytest.raises(ValueError, match=f"{call.__name__} {refused}"):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.base.options.arrays import refuse_matrices
+from tfrecord_io.base.options.arrays import RepresentationOptions
 from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, SchemaError
 
 sparse = pytest.importorskip("scipy.sparse")
@@ -159,8 +159,8 @@ def test_libraries_of_tensors_refuse_matrices() -> None:
         with pytest.raises(
             ValueError, match=r"ragged='csr' makes matrices of scipy, not tensors of torch; pass ragged="
         ):
-            refuse_matrices(ragged, "torch")
-    refuse_matrices({"x": "pad"}, "torch")
+            RepresentationOptions.refuse_matrices(ragged, "torch")
+    RepresentationOptions.refuse_matrices({"x": "pad"}, "torch")
 
 
 def test_a_matrix_without_a_name_and_names_that_are_taken(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from forked import interpreter
-from tfrecord_io.base.options import DEFAULT_STORAGE
+from tfrecord_io.base.options import StorageOptions
 from tfrecord_io.store import system
 from tfrecord_io.store.write.new_folder import NewFolder
 
@@ -22,11 +22,11 @@ from tfrecord_io.store.write.new_folder import NewFolder
 def test_a_full_disk_names_the_file_and_leaves_nothing(tmp_path: Path) -> None:
     code = f"""
         import errno, resource
-        from tfrecord_io.base.options import DEFAULT_STORAGE
+        from tfrecord_io.base.options import StorageOptions
         from tfrecord_io.store.write.new_folder import NewFolder
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
         try:
-            with NewFolder.begin({str(tmp_path / "a")!r}, DEFAULT_STORAGE) as folder:
+            with NewFolder.begin({str(tmp_path / "a")!r}, StorageOptions.DEFAULT) as folder:
                 folder.write("sub/b.bin", bytes(100))
                 folder.write("sub/c.bin", bytes(10_000))
         except OSError as error:
@@ -45,7 +45,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(os, "mkdir", refuse)
     monkeypatch.setattr(os, "makedirs", lambda *_, **__: None)
     with pytest.raises(PermissionError) as caught:
-        NewFolder.begin(str(tmp_path / "a"), DEFAULT_STORAGE)
+        NewFolder.begin(str(tmp_path / "a"), StorageOptions.DEFAULT)
     assert caught.value.filename == str(tmp_path / "a")
 
 
@@ -64,7 +64,7 @@ def test_the_files_are_durable_before_the_folder_has_its_name(
     monkeypatch.setattr(os, "fsync", noted("fsync", os.fsync))
     real = system._syncfs()
     monkeypatch.setattr(system, "_syncfs", lambda: noted("syncfs", real) if has_syncfs else None)
-    with NewFolder.begin(str(tmp_path / "a"), DEFAULT_STORAGE) as folder:
+    with NewFolder.begin(str(tmp_path / "a"), StorageOptions.DEFAULT) as folder:
         folder.write("sub/b.bin", b"b")
         folder.write("c.bin", b"c")
     at = calls.index(("rename", "a"))
@@ -82,7 +82,7 @@ def test_a_folder_whose_files_cannot_be_synced_is_not_published(
     monkeypatch.setattr(system.current, "sync_folder", fail)
     with (
         pytest.raises(OSError, match="Input/output error") as caught,
-        NewFolder.begin(str(tmp_path / "a"), DEFAULT_STORAGE),
+        NewFolder.begin(str(tmp_path / "a"), StorageOptions.DEFAULT),
     ):
         pass
     assert caught.value.filename == str(tmp_path / "a")

@@ -240,13 +240,6 @@ class IterOptions(RepresentationOptions):
     def has_layouts(self) -> bool:
         return self.arranges or super().has_layouts
 
-    @staticmethod
-    def refuse_matrices(ragged: Any, library: str) -> None:
-        """Raise ValueError for matrices of scipy.sparse, which a library does not take."""
-        if has_matrices(ragged):
-            advice = 'pass ragged="offsets", or take the batches of iter_arrays(ragged="csr")'
-            raise ValueError(f"ragged='csr' makes matrices of scipy, not tensors of {library}; {advice}")
-
     def layouts(self) -> dict[str, ColumnLayout]:
         names = (*self.bucketed, *(self.pack or ()))
         return super().layouts() | {name: self.layout_of(name) for name in names}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from arrow_tables import LEAVES
 from rounds import rounds
-from tfrecord_io.bytes.format.dtypes import Dtype, text_dtype
+from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, Rows, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.columns.arrow.tensor_values import ndarray_to_column
 from tfrecord_io.testing.tensor_encoding_suite import tensor_column
@@ -135,7 +135,7 @@ def test_texts_are_joined_in_little_more_than_their_memory(missing: bool) -> Non
 
     def join() -> Rows:
         some = [*[texts[:3]] * 20, texts]
-        return Ragged.join([Dense(np.array(each, text_dtype(missing=None in each))) for each in some])
+        return Ragged.join([Dense(np.array(each, Dtype.text(missing=None in each))) for each in some])
 
     assert join().values.tolist() == [*texts[:3] * 20, *texts]
     assert peak(join) < 1.6 * 21 * 200_000

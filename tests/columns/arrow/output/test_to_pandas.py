@@ -362,13 +362,11 @@ def test_metadata_that_makes_no_sense_is_passed_over(metadata: bytes) -> None:
 
 
 def test_register_pandas_may_be_called_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tfrecord_io.apps import api
-
     monkeypatch.setattr(pd, "read_tfrecord", None, raising=False)
     monkeypatch.setattr(pd.DataFrame, "to_tfrecord", None, raising=False)
     calls: list[Any] = []
     for name in ("read_tfrecord", "write_tfrecord"):
-        monkeypatch.setattr(api, name, lambda *given, **options: calls.append((*given, options)))
+        monkeypatch.setattr(tfr, name, lambda *given, **options: calls.append((*given, options)))
     register_pandas()
     register_pandas()
     pd.read_tfrecord("a", limit=1)

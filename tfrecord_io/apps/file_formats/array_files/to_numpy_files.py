@@ -23,7 +23,7 @@ from tfrecord_io.bytes import Array, Dtype, NpyHeader
 from tfrecord_io.columns import Column, Ragged, dimension_names, empty_batch, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning
 from tfrecord_io.read import CallSource, Reader, Scan, open_scan, options_from_call
-from tfrecord_io.store import Directory, open_output
+from tfrecord_io.store import Directory, Source, open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import FrameSink, Piece, WriteReport
 
@@ -233,7 +233,7 @@ def _check_member(name: str) -> None:
 def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOptions]:
     """Plan a read that is opened several times; and the storage of the target."""
     paths = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
-    if any(hasattr(Scan.unwrap(path), "read") for path in paths):
+    if any(hasattr(Scan.unwrap(path), "read") and not isinstance(path, Source) for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
     options = options_from_call(ExportOptions, None, source, {"batch_bytes": BLOCK_BYTES}, **keywords)
     return CallSource(source).scan(options), options.target
