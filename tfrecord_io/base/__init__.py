@@ -57,7 +57,7 @@ _HOMES = {
     "ColumnLayout": "options.arrays",  # How the lists of one column are represented
     "IterOptions": "options.arrays",  # Keywords of `tfrecord_io.iter_arrays`
     "RepresentationOptions": "options.arrays",  # Keywords of the representation of columns as arrays
-    "check_keywords": "options.call_errors",  # Make a public call raise a helpful TypeError for a keyword that it
+    "check_keywords": "options.call_errors",  # Decorate a public call: unknown keywords are TypeErrors
     "Condition": "options.condition",  # A condition on rows, or a part of one
     "parse_filters": "options.condition_text",  # The terms of a condition
     "OF_PLAIN_FILES": "options.dataset_keywords",  # Calls whose files have no compression keyword
@@ -66,7 +66,7 @@ _HOMES = {
     "REPORTS_ALL": "options.dataset_keywords",  # calls that report all damage: their ``on_error`` may be "collect"
     "meant_keywords": "options.did_you_mean",  # The keywords that have this name in other libraries
     "unknown_attribute": "options.did_you_mean",  # The error for an attribute that a dataset or a reader does not
-    "AnnotationOptions": "options.file_options",  # Keywords of `tfrecord_io.formats.open_coco` and
+    "AnnotationOptions": "options.file_options",  # Keywords of COCO, Pascal VOC and YOLO annotations
     "FileOptions": "options.file_options",  # Keywords of calls that read many files
     "FolderOptions": "options.file_options",  # Keywords of calls that make a row of each file of a folder
     "condition_of": "options.filters",  # The condition of ``filters=``
@@ -81,7 +81,7 @@ _HOMES = {
     "SALVAGE": "options.on_damage",  # How to keep the intact records
     "Collect": "options.on_damage",  # ``"collect"``
     "Inspect": "options.on_damage",  # Tools that show content
-    "OnDamage": "options.on_damage",  # Treatment of damaged data by a read
+    "OnDamage": "options.on_damage",  # What a read does at damage: raise, stop, skip, collect or ask
     "without_report": "options.on_damage",  # True for each ``on_error`` that needs no report
     "Operand": "options.operators",  # What follows an operator, as messages say it
     "Operator": "options.operators",  # An operator of a condition
@@ -94,7 +94,7 @@ _HOMES = {
     "check_progress": "options.options_base",  # Return a `progress`, flags of NumPy as bool
     "cpu_count": "options.options_base",  # Processors that this process may use
     "Options": "options.options_base",  # The keywords of all calls that take a path
-    "separate_filesystem": "options.options_base",  # Keywords in which a filesystem that was passed as
+    "separate_filesystem": "options.options_base",  # Split a filesystem from storage options
     "StorageOptions": "options.options_base",  # How paths are accessed
     "TransferOptions": "options.options_base",  # Options of calls that read files and write others
     "CheckOptions": "options.read",  # Keywords of `tfrecord_io.verify`

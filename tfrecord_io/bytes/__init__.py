@@ -15,7 +15,7 @@ _HOMES = {
     "open_decompressed": "compression.stream",  # Open the uncompressed bytes of a file as a stream
     "PlainStream": "compression.stream",  # The bytes of a file, including a head that was read before
     "Raw": "compression.stream",  # A raw binary file
-    "Stream": "compression.stream",  # See the module's docstring
+    "Stream": "compression.stream",  # Protocol of a stream that knows its offset
     "PAGE": "engine.contract",  # Bytes of a page of memory and files; the kernel's FileWindows have the same
     "ArrowReader": "engine.contract",  # Takes columns from the batches of one schema
     "Checks": "engine.contract",  # Which checksums of frames are compared
@@ -25,7 +25,7 @@ _HOMES = {
     "Engine": "engine.contract",  # The functions of an engine
     "Fact": "engine.contract",  # The properties of a column as numbers
     "FeatureColumns": "engine.contract",  # Decoded columns by feature, in an engine
-    "FeatureName": "engine.contract",  # The name of a feature: bytes of UTF-8
+    "FeatureName": "engine.contract",  # A feature by its name, and True for one of a feature list
     "FieldForm": "engine.contract",  # A field of a message, and how it is read
     "FieldValues": "engine.contract",  # The values of a field in messages
     "FileView": "engine.contract",  # An open file, and memory for windows of it
@@ -43,7 +43,7 @@ _HOMES = {
     "PlanColumn": "engine.faults",  # One column for a decoder to fill, and the checks of its values
     "RecordCounts": "engine.faults",  # Numbers of records that tell whether these are Examples
     "DecodingChoice": "engine.filtering_decoder",  # Choose between decoding the next records in one go and in two steps
-    "FilteringDecoder": "engine.filtering_decoder",  # A `tfrecord_io.bytes.engine.contract.Decoder` that leaves out
+    "FilteringDecoder": "engine.filtering_decoder",  # A decoder that leaves out records that a filter does not select
     "Prefilter": "engine.filtering_decoder",  # A condition on records that needs some of the columns of a plan
     "BytesSlots": "engine.numpy_output",  # Bytes, their offsets, and which are valid
     "first_fit": "engine.numpy_output",  # Assign rows, in order, to the first of some bins that has room
@@ -55,7 +55,7 @@ _HOMES = {
     "ShapeSource": "format.companions",  # Where the shape and the dtype of the arrays of a column stand
     "Array": "format.dtypes",  # Any NumPy array
     "Dtype": "format.dtypes",  # A row of the table of dtypes
-    "Feature": "format.example_messages",  # A ProtocolMessage
+    "Feature": "format.example_messages",  # The protobuf message of one feature
     "Kind": "format.feature_types",  # The feature type
     "Layout": "format.feature_types",  # How many values a row of a column has
     "RecordType": "format.feature_types",  # Which message a payload is parsed as
@@ -65,7 +65,7 @@ _HOMES = {
     "ZEROS": "format.foreign_files",  # Text about a file of zeros
     "looks_like": "format.foreign_files",  # Name the format of a file by its first `HEAD_BYTES` bytes
     "FORMATS": "format.format_registry",  # The table of file formats
-    "Format": "format.format_registry",  # A file format
+    "Format": "format.format_registry",  # A row of the table of file formats
     "format_option": "format.format_registry",  # A field of a dataclass that is an option of ``tfr convert``
     "crc32c": "format.framing",  # The CRC-32C of `data`, appended to what gave `value`
     "FrameHeader": "format.framing",  # The length before a payload, and sizes of a frame

@@ -29,7 +29,7 @@ _HOMES = {
     "plain_layout": "arrow.casts",  # The array without views and run-ends, for which Arrow (26.0) has few functions
     "BatchBuilder": "arrow.decode.batch_builder",  # Makes record batches of one schema
     "to_table": "arrow.decode.batch_builder",  # The table of batches of `schema`
-    "other_part": "arrow.decode.decode_plan",  # Columns for what the declared `schema` has under the names of
+    "other_part": "arrow.decode.decode_plan",  # Columns that SequenceExamples have in the other part of the record
     "plan_columns": "arrow.decode.decode_plan",  # Compile a declared schema
     "reads_companions": "arrow.decode.decode_plan",  # True if the companions are read too
     "SeenColumns": "arrow.decode.inferred_column",  # Evidence of the columns of chunks, added in the order of reading
@@ -104,7 +104,7 @@ _HOMES = {
     "merge_embedded": "schema.merged_schema",  # The schema that covers both: `a` itself if it covers `b`
     "prefer_read_files": "schema.merged_schema",  # Resolve conflicts between types by the files that are read
     "drop_index": "schema.pandas_metadata",  # Remove the index from the metadata
-    "feature_descriptions": "schema.pandas_metadata",  # The features that Hugging Face datasets describe in a
+    "feature_descriptions": "schema.pandas_metadata",  # The features that Hugging Face datasets describe in a schema
     "stored_index": "schema.pandas_metadata",  # Names of the columns of a schema that are levels of the frame's index
     "Schema": "schema.schema",  # The columns to read, in order, with their types
     "SparseColumn": "schema.sparse_column",  # A sparse tensor for each row

@@ -52,10 +52,10 @@ _HOMES = {
     "Adapter": "base",  # A row: a library, and the methods that it adds to datasets
     "LateTypes": "base",  # Types of a library in annotations, which is imported when an annotation is evaluated
     "needs": "base",  # Turns a failed import in its block into an error that names the extra
-    "check_keywords": "base",  # Decorates a public call: an error for an unknown keyword names the one that is meant
+    "check_keywords": "base",  # Decorate a public call: an unknown keyword is a TypeError with the one that is meant
     "check_integer": "base",  # A keyword as an int within bounds
     "FORMATS": "bytes",  # The file formats, by name
-    "Format": "bytes",  # A row: a file format, and how it is read and written
+    "Format": "bytes",  # A row of the table of file formats
     "format_option": "bytes",  # A keyword of a format, which is an option of ``tfr convert``
     # ---- add a compression or an encoding
     "Codec": "bytes",  # A compression

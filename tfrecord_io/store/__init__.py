@@ -50,11 +50,11 @@ _HOMES = {
     "OpenPlainFile": "read.source",  # A descriptor of a plain file, read at any offset by several threads
     "Origin": "read.source",  # Where a record comes from
     "RecordRef": "read.source",  # A record of a dataset, as messages name it
-    "Source": "read.source",  # A file to read
+    "Source": "read.source",  # A file or a part of one: path, size, version, and how it is opened
     "SummedFile": "read.source",  # A raw file
     "total": "read.source",  # The sum of sizes or numbers of records
     "working_directory": "read.source",  # The working directory, if the path of a source is relative to it
-    "named_temporary_folder": "system",  # Name the folder of temporary files in an error about a full disk that
+    "named_temporary_folder": "system",  # Name the folder of temporary files in errors about a full disk
     "open_output": "write.atomic",  # Open one file for writing
     "change_of": "write.change",  # The change that a caller's `mode` asks for
     "clean_leftovers": "write.leftovers",  # Find what killed writers left behind, the oldest first, and `remove` it

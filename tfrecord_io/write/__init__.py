@@ -9,7 +9,7 @@ _HOMES = {
     "adopt_files": "adopting",  # Write a manifest for files of another writer, which makes them a dataset
     "compact_shards": "compacting",  # Join small neighbouring shards of a dataset
     "CompactReport": "compacting",  # Report of a compaction
-    "CopiedRecords": "copied_records",  # Records of files, in order, with every checksum checked (of a selection
+    "CopiedRecords": "copied_records",  # Records of files as bytes, in order, with their checksums checked
     "Frames": "copied_records",  # Frames of records as bytes, with their sizes
     "delete_rows": "deleting",  # Remove the rows of a dataset, or of one file, that meet a condition
     "DeleteReport": "deleting",  # Rows and files deleted, or to be deleted in a dry run

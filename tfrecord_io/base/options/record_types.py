@@ -1,6 +1,6 @@
 """Types of records: an Example, a SequenceExample, plain bytes, or a message of any other type.
 
-Tests: tests/base/options/test_options.py and tests/base/test_registry.py.
+Tests: tests/columns/arrow/messages/test_message_batches.py and tests/base/options/test_options.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Functions take buffers, bitmaps, offsets or columns of an engine (`ColumnBuffers`) and return arrays, or the reverse.
 
-Tests: those of its callers, tests/columns/arrow/decode and tests/columns/arrow/encode.
+Tests: tests/columns/arrow/decode/test_batch_builder.py and tests/columns/arrow/decode/test_batch_builder_types.py.
 """
 
 from __future__ import annotations
