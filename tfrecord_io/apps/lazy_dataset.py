@@ -676,7 +676,8 @@ def windows(
 
     >>> arm = {"observation/pose": [[1, 2, 3]], "action": [[7, 8, 9]]}
     >>> _ = tfr.write_tfrecord(arm, "arm.tfrecord")
-    >>> pairs = tfr.windows("arm.tfrecord", {"observation/*": range(-1, 1), "action": range(0, 2)})
+    >>> offsets = {"observation/*": range(-1, 1), "action": range(0, 2)}
+    >>> pairs = tfr.windows("arm.tfrecord", offsets)
     >>> for name, steps in next(pairs.iter_arrays(batch_size=3)).items():
     ...     print(name, steps.tolist())
     observation/pose [[1, 1], [1, 2], [2, 3]]

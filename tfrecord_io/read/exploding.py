@@ -52,9 +52,11 @@ def explode(
 
     Several lists side by side, such as the boxes of a record:
 
-    >>> boxes = {"file": ["a.jpg"], "xmin": [[0.1, 0.5]], "xmax": [[0.2, 0.75]], "tags": [["x", "y", "z"]]}
-    >>> tfr.explode(boxes, lists=["xmin", "xmax"]).read_all().drop_columns("tags").to_pylist()[1]
-    {'record': 0, 'step': 1, 'file': 'a.jpg', 'xmin': 0.5, 'xmax': 0.75}
+    >>> boxes = {"file": ["a"], "xmin": [[0.1, 0.5]], "xmax": [[0.2, 0.75]]}
+    >>> boxes["tags"] = [["x", "y", "z"]]
+    >>> rows = tfr.explode(boxes, lists=["xmin", "xmax"]).read_all()
+    >>> rows.drop_columns("tags").to_pylist()[1]
+    {'record': 0, 'step': 1, 'file': 'a', 'xmin': 0.5, 'xmax': 0.75}
 
     Parameters
     ----------

@@ -23,14 +23,17 @@ def implode(data: FilesLike | TableLike, *, lists: Sequence[str] | str = "steps/
     """Turn consecutive rows that differ in some columns only, such as the boxes of an image, into one row with lists.
 
     >>> import tfrecord_io as tfr
-    >>> boxes = {"file": ["a.jpg", "a.jpg", "b.jpg"], "width": [32, 32, 64], "xmin": [0.1, 0.5, 0.2]}
-    >>> tfr.formats.implode(boxes, lists="xmin").read_all().to_pylist()
-    [{'file': 'a.jpg', 'width': 32, 'xmin': [0.1, 0.5]}, {'file': 'b.jpg', 'width': 64, 'xmin': [0.2]}]
+    >>> boxes = {"file": ["a", "a", "b"], "width": [32, 32, 64], "xmin": [0.1, 0.5, 0.2]}
+    >>> for row in tfr.formats.implode(boxes, lists="xmin").read_all().to_pylist():
+    ...     print(row)
+    {'file': 'a', 'width': 32, 'xmin': [0.1, 0.5]}
+    {'file': 'b', 'width': 64, 'xmin': [0.2]}
 
     What `explode` made is restored:
 
     >>> runs = {"id": ["a", "b"], "steps/reward": [[0.5, 1.0], []]}
-    >>> tfr.formats.implode(tfr.explode(runs, keep_empty=True)).read_all().to_pydict() == runs
+    >>> steps = tfr.explode(runs, keep_empty=True)
+    >>> tfr.formats.implode(steps).read_all().to_pydict() == runs
     True
 
     Parameters

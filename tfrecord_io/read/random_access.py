@@ -316,7 +316,8 @@ class RandomAccess(Closing, Shared):
         """The records that meet a condition; one that is null is not met.
 
         >>> import tfrecord_io as tfr
-        >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "chosen.tfrecord")
+        >>> letters = {"label": [3, 1, 3], "name": ["a", "b", "c"]}
+        >>> _ = tfr.write_tfrecord(letters, "chosen.tfrecord")
         >>> _ = tfr.build_index("chosen.tfrecord", columns=["label"])
         >>> with tfr.open_random("chosen.tfrecord") as records:
         ...     threes = records.select([("label", "==", 3)])

@@ -72,8 +72,10 @@ def merge(
     >>> _ = tfr.merge("days", "days.tfrecord")
     >>> tfr.read_table("days.tfrecord").to_pylist()
     [{'x': 1, 'day': 1}, {'x': 2, 'day': 1}, {'x': 3, 'day': 2}]
-    >>> [file.path for file in tfr.merge("days", "compact/", partitions="folders").files]
-    ['compact/day=1/part-00000-of-00001.tfrecord', 'compact/day=2/part-00000-of-00001.tfrecord']
+    >>> for file in tfr.merge("days", "compact/", partitions="folders").files:
+    ...     print(file.path)
+    compact/day=1/part-00000-of-00001.tfrecord
+    compact/day=2/part-00000-of-00001.tfrecord
 
     Parameters
     ----------
