@@ -226,7 +226,8 @@ void check_exports(const TakenColumn& column, u8 choice) {
               type.high,
               choice >> 3 & 1,
               choice >> 4 & 1};
-    if (type.value == Value::kBool || type.bits == 0) form.spreads = 0;  // as columns/arrow/decode/batch_builder.py asks for it
+    if (type.value == Value::kBool || type.bits == 0)
+      form.spreads = 0;  // as columns/arrow/decode/batch_builder.py asks for it
     ArrowArrays arrays(1);
     if (!export_column(column, form, arrays[0])) continue;
     FUZZ_CHECK(arrays[0].length == column.rows &&

@@ -391,8 +391,8 @@ void make_arrow_columns(ArrowColumns* place, const nb::capsule& batch, const Pla
   new (place) ArrowColumns(*array, forms.columns);
 }
 
-// `columns`: the fields of ColumnBuffers (bytes/engine/contract.py) that an encoder reads, with offsets of 64 bits, or the
-// index of a column in `arrow`; the caller keeps both alive.
+// `columns`: the fields of ColumnBuffers (bytes/engine/contract.py) that an encoder reads, with offsets of 64 bits, or
+// the index of a column in `arrow`; the caller keeps both alive.
 void make_encoder(Encoder* place, const nb::list& columns, bool sequence, const ArrowColumns* arrow) {
   std::vector<Source> sources;
   std::vector<int> indices;

@@ -1,4 +1,5 @@
-// Errors as values: a code and a position. Messages are written in Python (bytes/engine/contract.py has the same numbers).
+// Errors as values: a code and a position. Messages are written in Python (bytes/engine/contract.py has the same
+// numbers).
 #pragma once
 
 #include <cstdint>
