@@ -608,25 +608,6 @@ class Blocks:
         return values
 
 
-def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
-    """Convert a padding value to a dtype; arrays of text and bytes are padded with empty values unless `value` is one.
-
-    >>> pad_value(-1, np.dtype("int64"), "x"), pad_value(0, np.dtype("M8[s]"), "x")
-    (np.int64(-1), np.datetime64('1970-01-01T00:00:00'))
-    """
-    if Dtype.is_text(dtype):
-        return value if isinstance(value, str) else ""
-    if dtype.kind == "O":
-        return value if isinstance(value, bytes) else b""
-    if dtype.kind in "US" and not isinstance(value, str | bytes):
-        return dtype.type()
-    converted = _cast_exactly(value, dtype)
-    if converted is None:
-        reason = f"cannot pad {dtype} with {value!r}"
-        raise SchemaError(reason, feature=name, expected=str(dtype), got=value, hint="pass another pad_value=")
-    return converted
-
-
 def _end_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     """Convert an end token to a dtype; SchemaError if the dtype cannot hold it."""
     is_text = Dtype.is_text(dtype) or dtype.kind in "OSU"
