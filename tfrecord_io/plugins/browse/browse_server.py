@@ -108,8 +108,7 @@ class Pages:
         """Rows of the table, by number or by number among those found."""
         dataset, where = self.dataset, query.get("where", "")
         first, count = max(0, int(query["first"])), min(int(query["count"]), _MOST_ROWS)
-        columns = [int(at) for at in query.get("columns", "").split(",") if at][:_MOST_COLUMNS]
-        names = [dataset.names[at] for at in columns]
+        names = _wanted_columns(dataset, query)[:_MOST_COLUMNS]
         if where or dataset.is_filtered:
             addresses = dataset.search(where).found[first : first + count].tolist()
         else:
@@ -175,15 +174,9 @@ class Pages:
         """The page of a record."""
         dataset = self.dataset
         address = dataset.find(query["at"])
-        names = [dataset.names[int(at)] for at in query.get("columns", "").split(",") if at] or dataset.names
+        names = _wanted_columns(dataset, query) or dataset.names
         names = names[:_MOST_ENTRIES]
-        beside = [
-            other
-            for name in names
-            if may_be_image(dataset.schema.field(name))
-            for other in companions(name, dataset.names)
-        ]
-        decoded = list(dict.fromkeys([*names, *beside]))[: 2 * _MOST_ENTRIES]
+        decoded = _with_companions(dataset, names)[: 2 * _MOST_ENTRIES]
         ((_, row),) = dataset.rows([address], decoded, most=2**62)
         url = _value_url(dataset, address)
         page = record_page(dataset, address, row, names=names, url=url, forms=box_forms_of(dataset.schema))
@@ -212,7 +205,7 @@ class Pages:
     def lines(self, query: Any) -> dict[str, Any]:
         """The command and the line of Python that give the rows and the columns that are shown."""
         where, dataset = query.get("where", ""), self.dataset
-        names = [dataset.names[int(at)] for at in query.get("columns", "").split(",") if at]
+        names = _wanted_columns(dataset, query)
         paths = dataset.scan.files if len(dataset.scan.files) <= 3 else _paths_of(dataset)
         command = ["tfr", "cat", *paths, *(["--where", where] if where else [])]
         command += [part for name in names for part in ("-c", name.replace(",", "?"))]
@@ -262,6 +255,11 @@ class Pages:
         """Close the files."""
         for dataset in filter(None, (self.dataset, self.other)):
             dataset.close()
+
+
+def _wanted_columns(dataset: BrowsedDataset, query: Any) -> list[str]:
+    """The columns that a query names by their numbers."""
+    return [dataset.names[int(at)] for at in query.get("columns", "").split(",") if at]
 
 
 def _with_companions(dataset: BrowsedDataset, names: Sequence[str]) -> list[str]:
