@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from reading import read_by
 from rounds import rounds
-from training_batches import chunks_of, going_on
+from training_batches import chunks_of, opened, state_between
 
 COUNTS = [9, 0, 7, 14, 5]
 TOTAL = sum(COUNTS)
@@ -124,10 +121,6 @@ def arrays_of_pack(bins: list[Batch], room: dict[str, int]) -> dict[str, Any]:
     return arrays
 
 
-def as_lists(batch: dict[str, Any]) -> dict[str, Any]:
-    return {name: array.tolist() for name, array in batch.items()}
-
-
 # ---- the laws
 
 SOME = (pc.field("x") >= 3) & (pc.field("x") != 12)
@@ -164,7 +157,7 @@ def test_batches_of_buckets(
             for epoch in epochs_of_rows(paths, options)
             for size, rows in plain_buckets(epoch, by, batch_size, drop_last)
         ]
-        check(paths, {**options, **arranged}, expected, taken)
+        state_between(paths, {**options, **arranged}, expected, taken)
 
 
 @settings(max_examples=rounds(400, 15))
@@ -195,7 +188,7 @@ def test_packed_batches(
             for epoch in epochs_of_rows(paths, options)
             for bins in plain_packs(epoch, room, batch_size, drop_last)
         ]
-        check(paths, {**options, **arranged}, expected, taken)
+        state_between(paths, {**options, **arranged}, expected, taken)
 
 
 @settings(max_examples=rounds(200, 10))
@@ -229,24 +222,4 @@ def test_batches_of_a_mixture(
                 expected += [
                     arrays_of_bucket(size, rows, "a") for size, rows in plain_buckets(epoch, "a", batch_size, False)
                 ]
-        check(mixture.select(["a", "b"]) if packs else mixture, {**options, **arranged}, expected, taken)
-
-
-def opened(source: Any, options: dict[str, Any]) -> tfr.typing.ArrayIterator:
-    """An iterator over files, or over a mixture."""
-    return read_by(tfr.iter_arrays, source, **options) if isinstance(source, list) else source.iter_arrays(**options)
-
-
-def check(source: Any, options: dict[str, Any], expected: list[dict[str, Any]], taken: int) -> None:
-    """The batches of a read, of one that stops in between, and of those that go on from its state."""
-    with opened(source, options) as batches:
-        got = [as_lists(batch) for batch in islice(batches, taken)]
-        assert got == expected[:taken]
-        state = json.loads(json.dumps(batches.state()))
-        assert [as_lists(batch) for batch in going_on(batches)] == expected[taken:]
-    with opened(source, {**options, "state": state}) as resumed:
-        got = [as_lists(batch) for batch in islice(resumed, 1)]
-        again = json.loads(json.dumps(resumed.state()))
-        assert got + [as_lists(batch) for batch in going_on(resumed)] == expected[taken:]
-    with opened(source, {**options, "state": again}) as resumed:
-        assert [as_lists(batch) for batch in resumed] == expected[taken + 1 :]
+        state_between(mixture.select(["a", "b"]) if packs else mixture, {**options, **arranged}, expected, taken)

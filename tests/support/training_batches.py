@@ -109,3 +109,28 @@ def is_continued(mixture: tfr.typing.MixedDataset, at: int, **keywords: Any) -> 
     assert rows_of(itertools.islice(mixture.iter_arrays(**keywords, state=state), 9)) == rest
     again = pickle.loads(pickle.dumps(mixture)).iter_arrays(**keywords)
     assert rows_of(itertools.islice(again, at)) == before
+
+
+def opened(source: Any, options: dict[str, Any]) -> tfr.typing.ArrayIterator:
+    """An iterator over files, or over a mixture."""
+    return read_by(tfr.iter_arrays, source, **options) if isinstance(source, list) else source.iter_arrays(**options)
+
+
+def as_lists(batch: dict[str, Any]) -> dict[str, Any]:
+    return {name: array.tolist() for name, array in batch.items()}
+
+
+def state_between(source: Any, options: dict[str, Any], expected: list[dict[str, Any]], taken: int) -> dict[str, Any]:
+    """Check the batches of a read, of one that stops in between, and of those that go on from its state: the state."""
+    with opened(source, options) as batches:
+        got = [as_lists(batch) for batch in itertools.islice(batches, taken)]
+        assert got == expected[:taken]
+        state: dict[str, Any] = json.loads(json.dumps(batches.state()))
+        assert [as_lists(batch) for batch in going_on(batches)] == expected[taken:]
+    with opened(source, {**options, "state": state}) as resumed:
+        got = [as_lists(batch) for batch in itertools.islice(resumed, 1)]
+        again = json.loads(json.dumps(resumed.state()))
+        assert got + [as_lists(batch) for batch in going_on(resumed)] == expected[taken:]
+    with opened(source, {**options, "state": again}) as resumed:
+        assert [as_lists(batch) for batch in resumed] == expected[taken + 1 :]
+    return state
