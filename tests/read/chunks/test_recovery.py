@@ -85,6 +85,20 @@ def test_readers_return_what_can_be_salvaged(tmp_path: Path, name: str, seed: in
         assert reader.report.skipped.total
 
 
+@pytest.mark.parametrize("damaged_record", [0, 4])
+def test_records_before_a_cut_are_kept(tmp_path: Path, damaged_record: int) -> None:
+    """A file is damaged and then cut at any byte: 4 or 9 bytes of a header look like the checksum of a payload."""
+    content = bytearray(framed(*ROWS[:10]))
+    last = len(framed(*ROWS[:9]))
+    content[len(framed(*ROWS[:damaged_record])) + 15] ^= 1
+    expected = [number for number in range(9) if number != damaged_record]
+    for size in range(last + 1, len(content)):
+        path = tmp_path / "a.tfrecord"
+        path.write_bytes(content[:size])
+        table = read_by(tfr.read_table, path, schema={"x": "int64"}, on_error="skip")
+        assert table["x"].to_pylist() == expected, f"cut {size - last} bytes into the last record"
+
+
 def test_what_is_left_out_is_stated(engine: str, tmp_path: Path) -> None:
     members = [gzip.compress(framed(*ROWS[i : i + 100])) for i in range(0, 500, 100)]
     middle = bytearray(members[2])

@@ -145,9 +145,10 @@ class BoundarySearch:
         if self._size_at(end) is not None and self._judge(chain, None, None) == end:
             return end
         # Where bytes of the payload are missing, the next record begins before the stated end. Where bytes were put in,
-        # that end is inside the payload, and may be the begin of a record there.
+        # that end is inside the payload, and may be the begin of a record there, if another record follows the chain.
+        # A few bytes that end with the file are the begin of a record that was cut off, far more likely than a checksum.
         boundary = self._search(self._begin + FrameHeader.BYTES, None, stop=end)
-        if boundary is None and chain.records and self._ends_in_payload(chain.offset):
+        if boundary is None and chain.records and self._ends_in_payload(chain.offset, file_may_end=False):
             return self._search(chain.intact_end, None)
         return end if boundary is None else boundary
 
@@ -292,26 +293,26 @@ class BoundarySearch:
 
     # Files inside payloads --------------------------------------------------------------------------------------
 
-    def _ends_in_payload(self, offset: int) -> bool:
+    def _ends_in_payload(self, offset: int, *, file_may_end: bool = True) -> bool:
         """True if a payload ends at `offset`, or after fields of a message that begin there.
 
-        Its checksum and then the next header, or the end of the file, follow.
+        Its checksum and then the next header, or the end of the file if that may be, follow.
         """
         at: int | None = offset
         for _ in range(_MOST_FIELDS):
             if at is None or at - offset > _TRAILING_BYTES:
                 return False
             boundary = at + FrameHeader.FOOTER_BYTES
-            if self._is_boundary(boundary):
+            if self._is_boundary(boundary, file_may_end=file_may_end):
                 proof = _PayloadProof(self._engine, offset + FrameHeader.BYTES)
                 return not proof.holds(self._walker, boundary)  # else a record of the chain that lacks its header
             at = self._after_field(at)
         return False
 
-    def _is_boundary(self, offset: int) -> bool:
-        """True if a header is at `offset`, or the file ends there."""
+    def _is_boundary(self, offset: int, *, file_may_end: bool) -> bool:
+        """True if a header is at `offset`, or the file ends there if it may."""
         if not self._holds(offset + FrameHeader.BYTES):
-            return self._walker.final and offset == self._walker.offset + len(self._walker.data)
+            return file_may_end and self._walker.final and offset == self._walker.offset + len(self._walker.data)
         return self._size_at(offset) is not None
 
     def _after_field(self, at: int) -> int | None:
