@@ -146,7 +146,7 @@ class BoundarySearch:
             return end
         # Where bytes of the payload are missing, the next record begins before the stated end. Where bytes were put in,
         # that end is inside the payload, and may be the begin of a record there, if another record follows the chain.
-        # A few bytes that end with the file are the begin of a record that was cut off, far more likely than a checksum.
+        # A few bytes that end with the file are the begin of a record that was cut off, more likely than a checksum.
         boundary = self._search(self._begin + FrameHeader.BYTES, None, stop=end)
         if boundary is None and chain.records and self._ends_in_payload(chain.offset, file_may_end=False):
             return self._search(chain.intact_end, None)
