@@ -14,6 +14,7 @@ import pytest
 from tfrecord_io.apps.file_formats.tables.columnar_files import _apply_categories, _categorical
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.columns.arrow.casts import unify_table
+from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.columns.arrow.input.batch_source import nest_lossy_columns
 from tfrecord_io.columns.arrow.input.conforming import Conforming
 from tfrecord_io.columns.arrow.input.tensor_cast import Columns, tensors_of_array
@@ -69,6 +70,7 @@ def categories(*values: str) -> pa.DictionaryArray:
         (lambda: (schema(pa.dictionary(pa.int8(), pa.string())), NAMES), _categorical),
         (lambda: (table(categories("a")).to_batches()[0], dict.fromkeys(NAMES, pa.array(["b"]))), _apply_categories),
         (lambda: ([SimpleNamespace(schema=schema(pa.int8()))] * 2,), same_columns),
+        (lambda: (pa.schema(dict.fromkeys(map(str, range(30_000)), pa.int64())),), plan_writing),
     ],
 )
 def test_the_time_for_columns_is_in_proportion_to_their_number(

@@ -301,9 +301,10 @@ def _refuse_collisions(fields: list[pa.Field], columns: tuple[tuple[Leaf, ...], 
                     reason = f"the columns '{first}' and '{second}' would both be written as this feature"
                     raise EncodeError(reason, feature=name, hint="rename one of them")
                 owners[name] = column.name
+    features = {leaf.feature for parts in columns for leaf in parts}
     for column, parts in zip(fields, columns, strict=True):
         for leaf in parts:
-            _refuse_stated(column, leaf, owners, {part.feature for of_column in columns for part in of_column})
+            _refuse_stated(column, leaf, owners, features)
 
 
 def _refuse_stated(column: pa.Field, leaf: Leaf, owners: Mapping[str, str], features: Collection[str]) -> None:
