@@ -20,6 +20,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io import errors, kit, typing
+from tfrecord_io.base.public_names import homes as public_homes
 
 _SPEC = importlib.util.find_spec("tfrecord_io")
 assert _SPEC is not None
@@ -28,7 +29,7 @@ PACKAGE = Path(_SPEC.origin).parent
 STUBS = Path(__file__).parents[1] / "docs" / "reference" / "stub.py"
 
 # The most names that a room's door may have: a name that is added to a full door belongs to a noun that is there.
-ROOMS = {"base": 119, "bytes": 78, "store": 63, "columns": 107, "read": 65, "write": 22, "rows": 27}
+ROOMS = {"base": 119, "bytes": 78, "store": 63, "columns": 107, "read": 54, "write": 21, "rows": 27}
 FILES = {path.relative_to(PACKAGE).with_suffix("").as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
@@ -69,11 +70,16 @@ def homes(room: str) -> dict[str, str]:
     return found
 
 
+def is_shown_to_users(file: str, module: str, name: str) -> bool:
+    """True if `typing` names the module of a public name, as the stubs of the other public modules do."""
+    return file == "typing" and public_homes("typing").get(name) == f"tfrecord_io.{module}"
+
+
 def test_rooms_are_entered_by_their_doors() -> None:
     wrong = [
         f"tfrecord_io/{file}.py:{line}: {module}.{name}"
         for file, module, name, line in CROSSING
-        if "." in module and module != "base.public_names"
+        if "." in module and module != "base.public_names" and not is_shown_to_users(file, module, name)
     ]
     assert wrong == [], "import the name from the room, and add it to the door of the room if it is not there"
 

@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from tfrecord_io.apps.lazy_dataset import DatasetPiece as DatasetPiece
     from tfrecord_io.apps.lazy_dataset import MixedDataset as MixedDataset
     from tfrecord_io.apps.lazy_dataset import WindowedDataset as WindowedDataset
-    from tfrecord_io.columns import Field as Field
-    from tfrecord_io.columns import InferredSchema as InferredSchema
+    from tfrecord_io.columns.schema.field import Field as Field
+    from tfrecord_io.columns.schema.inferred_schema import InferredSchema as InferredSchema
     from tfrecord_io.plugins.browse.browse_server import BrowseServer as BrowseServer
     from tfrecord_io.plugins.report.dataset_report import DatasetReport as DatasetReport
-    from tfrecord_io.read import Explanation as Explanation
-    from tfrecord_io.read import FilePlan as FilePlan
-    from tfrecord_io.read import FilterPlan as FilterPlan
-    from tfrecord_io.read import RandomAccess as RandomAccess
-    from tfrecord_io.read import Reader as Reader
-    from tfrecord_io.read import ReadReport as ReadReport
-    from tfrecord_io.read import SelectedRecords as SelectedRecords
-    from tfrecord_io.read import SkippedRegion as SkippedRegion
-    from tfrecord_io.read import Suggestion as Suggestion
-    from tfrecord_io.rows import ArrayIterator as ArrayIterator
-    from tfrecord_io.write import DeleteReport as DeleteReport
-    from tfrecord_io.write import Writer as Writer
-    from tfrecord_io.write import WriteReport as WriteReport
+    from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
+    from tfrecord_io.read.explanation import Explanation as Explanation
+    from tfrecord_io.read.explanation import FilePlan as FilePlan
+    from tfrecord_io.read.explanation import FilterPlan as FilterPlan
+    from tfrecord_io.read.random_access import RandomAccess as RandomAccess
+    from tfrecord_io.read.random_access import SelectedRecords as SelectedRecords
+    from tfrecord_io.read.reader import Reader as Reader
+    from tfrecord_io.read.report import ReadReport as ReadReport
+    from tfrecord_io.read.type_suggestions import Suggestion as Suggestion
+    from tfrecord_io.rows.training.iterator import ArrayIterator as ArrayIterator
+    from tfrecord_io.write.deleting import DeleteReport as DeleteReport
+    from tfrecord_io.write.writer import Writer as Writer
+    from tfrecord_io.write.writer import WriteReport as WriteReport
 
 __all__ = [
     "UNSET",

@@ -40,7 +40,6 @@ from tfrecord_io.base import (
 from tfrecord_io.columns import export_stream, open_input
 from tfrecord_io.read import (
     CallSource,
-    Explanation,
     LazyScan,
     Reader,
     Scan,
@@ -73,6 +72,7 @@ from tfrecord_io.typing import (
     ArrayLayout,
     Compression,
     DtypeBackend,
+    Explanation,
     FilesLike,
     InputPath,
     Lengths,

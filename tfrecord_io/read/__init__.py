@@ -17,18 +17,11 @@ _HOMES = {
     "SkippedRegions": "chunks.recovery",  # The regions that were left out, their table and texts
     "SegmentWalk": "chunks.segments",  # Advances walkers over records of which nothing is kept, a segment at a time
     "ColumnIndexes": "column_indexes",  # The column indexes of what is written
-    "count": "counting",  # Count the records of files
     "tfds_format": "dataset_splits",  # The format of the files of a directory that TFDS wrote, None for TFRecord
-    "Explanation": "explanation",  # The files, columns and filters that a read will open and decode
-    "FilePlan": "explanation",  # How a file, or a piece of one, is read
-    "FilterPlan": "explanation",  # Where a part of the filter is applied
-    "explode": "exploding",  # Turn each row, such as an episode, into a row for each item of its lists, such as a step
     "Steps": "exploding",  # The steps of the rows of a batch, such as episodes
-    "build_index": "file_indexes",  # Write a column index of each file
     "check_indexes": "file_indexes",  # Compare the index of each file with the file
     "compare_index": "file_indexes",  # Read an index that equals the headers of the records
     "write_indexes": "file_indexes",  # Write the index of each file
-    "implode": "imploding",  # Turn consecutive rows that differ in some columns only, such as the boxes of an image
     "find_indexes": "index.find_index",  # The index file of each data file
     "IndexedFiles": "index.indexed_files",  # Plain files whose records are numbered consecutively, from 0 on
     "KnownCounts": "index.known_counts",  # Numbers of records from manifests, slices
@@ -43,9 +36,7 @@ _HOMES = {
     "open_scan": "opening",  # Open the files of a scan
     "read_scan": "opening",  # All rows as a table
     "PartitionColumns": "partition_columns",  # The columns whose values are in directory names
-    "open_random": "random_access",  # Open TFRecord files to read any of their records, by number or by key
     "RandomAccess": "random_access",  # Records of TFRecord files by number, and by key
-    "SelectedRecords": "random_access",  # The records that meet a condition, numbered from 0 on
     "NumberedRows": "reader",  # The rows of a reader, and their numbers among all records
     "open_as_it_is": "reader",  # Open all files of a scan
     "Reader": "reader",  # Record batches of one schema from TFRecord files
@@ -54,7 +45,6 @@ _HOMES = {
     "warn_of_schema": "record_checks",  # Warn about records that the schema does not describe
     "Damage": "record_map",  # A damaged region of a file
     "RecordMap": "record_map",  # The records of all files
-    "RecordReader": "record_reader",  # Iterate once over the payloads of TFRecord files
     "ReadReport": "report",  # The counts of a read so far
     "plan_scan": "resolve_schema",  # Choose the schema of a read, and compile it
     "RowFaultPolicy": "row_fault_policy",  # The policy of `on_error` for rows that were delivered
@@ -70,7 +60,6 @@ _HOMES = {
     "unite_parts": "sources",  # Make one scan of the rows of parts of a dataset
     "SAMPLE_ROWS": "type_suggestions",  # Rows of the sample that suggestions look at
     "suggest_types": "type_suggestions",  # The columns of the first records that can be read as something better
-    "Suggestion": "type_suggestions",  # How a column of bytes, or of numbers, can be read as what it is
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)
 refuse_calls(__name__)

@@ -11,18 +11,11 @@ from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
 from tfrecord_io.read.chunks.recovery import SkippedRegions as SkippedRegions
 from tfrecord_io.read.chunks.segments import SegmentWalk as SegmentWalk
 from tfrecord_io.read.column_indexes import ColumnIndexes as ColumnIndexes
-from tfrecord_io.read.counting import count as count
 from tfrecord_io.read.dataset_splits import tfds_format as tfds_format
-from tfrecord_io.read.explanation import Explanation as Explanation
-from tfrecord_io.read.explanation import FilePlan as FilePlan
-from tfrecord_io.read.explanation import FilterPlan as FilterPlan
 from tfrecord_io.read.exploding import Steps as Steps
-from tfrecord_io.read.exploding import explode as explode
-from tfrecord_io.read.file_indexes import build_index as build_index
 from tfrecord_io.read.file_indexes import check_indexes as check_indexes
 from tfrecord_io.read.file_indexes import compare_index as compare_index
 from tfrecord_io.read.file_indexes import write_indexes as write_indexes
-from tfrecord_io.read.imploding import implode as implode
 from tfrecord_io.read.index.find_index import find_indexes as find_indexes
 from tfrecord_io.read.index.indexed_files import IndexedFiles as IndexedFiles
 from tfrecord_io.read.index.known_counts import KnownCounts as KnownCounts
@@ -38,8 +31,6 @@ from tfrecord_io.read.opening import open_scan as open_scan
 from tfrecord_io.read.opening import read_scan as read_scan
 from tfrecord_io.read.partition_columns import PartitionColumns as PartitionColumns
 from tfrecord_io.read.random_access import RandomAccess as RandomAccess
-from tfrecord_io.read.random_access import SelectedRecords as SelectedRecords
-from tfrecord_io.read.random_access import open_random as open_random
 from tfrecord_io.read.reader import NumberedRows as NumberedRows
 from tfrecord_io.read.reader import Reader as Reader
 from tfrecord_io.read.reader import open_as_it_is as open_as_it_is
@@ -48,7 +39,6 @@ from tfrecord_io.read.record_checks import SidecarSchema as SidecarSchema
 from tfrecord_io.read.record_checks import warn_of_schema as warn_of_schema
 from tfrecord_io.read.record_map import Damage as Damage
 from tfrecord_io.read.record_map import RecordMap as RecordMap
-from tfrecord_io.read.record_reader import RecordReader as RecordReader
 from tfrecord_io.read.report import ReadReport as ReadReport
 from tfrecord_io.read.resolve_schema import plan_scan as plan_scan
 from tfrecord_io.read.row_fault_policy import RowFaultPolicy as RowFaultPolicy
@@ -63,7 +53,6 @@ from tfrecord_io.read.sources import PieceStream as PieceStream
 from tfrecord_io.read.sources import made_records as made_records
 from tfrecord_io.read.sources import unite_parts as unite_parts
 from tfrecord_io.read.type_suggestions import SAMPLE_ROWS as SAMPLE_ROWS
-from tfrecord_io.read.type_suggestions import Suggestion as Suggestion
 from tfrecord_io.read.type_suggestions import suggest_types as suggest_types
 
 __all__ = [
@@ -73,11 +62,8 @@ __all__ = [
     "ChosenRecords",
     "ColumnIndexes",
     "Damage",
-    "Explanation",
     "FileIndex",
-    "FilePlan",
     "Files",
-    "FilterPlan",
     "IndexWriter",
     "IndexedFiles",
     "KnownCounts",
@@ -91,7 +77,6 @@ __all__ = [
     "Reader",
     "RecordFile",
     "RecordMap",
-    "RecordReader",
     "Recovery",
     "ResolvedSchema",
     "RowFaultPolicy",
@@ -100,26 +85,19 @@ __all__ = [
     "Scan",
     "ScanHolder",
     "SegmentWalk",
-    "SelectedRecords",
     "SidecarSchema",
     "SkippedRegion",
     "SkippedRegions",
     "Steps",
-    "Suggestion",
-    "build_index",
     "check_equal",
     "check_indexes",
     "compare_index",
-    "count",
     "count_scan",
     "exclude_rows",
-    "explode",
     "find_indexes",
-    "implode",
     "made_records",
     "open_as_it_is",
     "open_indexed",
-    "open_random",
     "open_scan",
     "options_from_call",
     "plan_scan",

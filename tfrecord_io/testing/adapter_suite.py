@@ -14,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tfrecord_io import RecordWriter, build_index
 from tfrecord_io.apps.api import write_tfrecord
 from tfrecord_io.apps.tf_compat.example import encode_example
 from tfrecord_io.errors import CorruptRecordError, SchemaError
-from tfrecord_io.read import build_index
-from tfrecord_io.write import RecordWriter
 
 ZONE = "Europe/Paris"
 DAYS = [datetime.datetime(2020, 1, day, 12, tzinfo=datetime.UTC) for day in (1, 2, 3)]

@@ -23,7 +23,6 @@ _HOMES = {
     "RecordOutput": "record_output",  # Writes copied records to a file or a dataset
     "RecordWriter": "record_writer",  # Write payloads to a TFRecord file
     "ResumableWriter": "resumable",  # One writing of a dataset, which a later process may go on with
-    "salvage": "salvaging",  # Write the intact records of damaged files to new files
     "Spool": "sharded_sink",  # Keeps bytes by number until they are read once
     "write": "writer",  # Write one table
     "Writer": "writer",  # Writes tables to one file or to the shards of a dataset

@@ -17,7 +17,6 @@ from tfrecord_io.write.frame_sink import WrittenFile as WrittenFile
 from tfrecord_io.write.record_output import RecordOutput as RecordOutput
 from tfrecord_io.write.record_writer import RecordWriter as RecordWriter
 from tfrecord_io.write.resumable import ResumableWriter as ResumableWriter
-from tfrecord_io.write.salvaging import salvage as salvage
 from tfrecord_io.write.sharded_sink import Spool as Spool
 from tfrecord_io.write.writer import Writer as Writer
 from tfrecord_io.write.writer import WriteReport as WriteReport
@@ -44,6 +43,5 @@ __all__ = [
     "adopt_files",
     "compact_shards",
     "delete_rows",
-    "salvage",
     "write",
 ]

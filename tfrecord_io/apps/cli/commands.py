@@ -51,16 +51,17 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
     """Show the last records."""
     import pyarrow as pa
 
+    import tfrecord_io
     from tfrecord_io.apps.api import open_reader, read_table
     from tfrecord_io.apps.cli import output
     from tfrecord_io.columns import record_dicts
-    from tfrecord_io.read import count as number_of_records
 
     is_read_twice = not keywords["filters"] and OnDamage.of(keywords["on_error"]).is_strict and STDIN not in path
     if is_read_twice:
         names = ("compression", "split", "allow_missing_shards", "storage_options")
         counting = {name: keywords[name] for name in names}
-        number = number_of_records(read_from(path, counting, number_of_records), progress=True, **counting)
+        source = read_from(path, counting, tfrecord_io.count)
+        number = tfrecord_io.count(source, progress=True, **counting)
         keywords["offset"] = max(number - count, 0)
         records = read_table(read_from(path, keywords, read_table), **keywords)
     else:
@@ -144,8 +145,8 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywor
 
     The number comes from a manifest or an index, if there is one; tfr verify reads the records.
     """
+    import tfrecord_io
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.read import count as number_of_records
 
     is_list = isinstance(path, list)
     paths = path if isinstance(path, list) else [path]
@@ -155,8 +156,8 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywor
     counts = []
     for single_path, files in zip(paths, indexes, strict=True):
         options = dict(keywords)
-        source = read_from(single_path, options, number_of_records)
-        counts.append(number_of_records(source, index=files, progress=True, **options))
+        source = read_from(single_path, options, tfrecord_io.count)
+        counts.append(tfrecord_io.count(source, index=files, progress=True, **options))
     total = sum(counts)
     value = {"records": total, "paths": [{"path": p, "records": n} for p, n in zip(paths, counts, strict=True)]}
     lines = [(n, printable(p, 1024)) for n, p in zip(counts, paths, strict=True)]
@@ -176,15 +177,17 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
     Random access and counting use the index. With --columns, filters also use it, as do reads of only these
     columns.
     """
+    import tfrecord_io
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.read import build_index, check_indexes, write_indexes
+    from tfrecord_io.read import check_indexes, write_indexes
 
     if STDIN in ([path] if isinstance(path, str) else path):
         raise click.UsageError("an index is written next to its file: pass the path of a file, not standard input")
     if check and columns:
         raise click.UsageError("--check compares the offsets in an index with its file: it takes no --columns")
     if columns:
-        indexes = build_index(read_from(path, keywords, build_index), columns=columns, progress=True, **keywords)
+        source = read_from(path, keywords, tfrecord_io.build_index)
+        indexes = tfrecord_io.build_index(source, columns=columns, progress=True, **keywords)
     else:
         verb = check_indexes if check else write_indexes
         indexes = verb(read_from(path, keywords, verb), progress=True, **keywords)
@@ -373,11 +376,12 @@ def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> N
 
     PATH must not be compressed. With an index (tfr index), the record headers are not read.
     """
+    import tfrecord_io
     from tfrecord_io.apps.cli import output
     from tfrecord_io.columns import record_dicts
-    from tfrecord_io.read import open_random
 
-    with open_random(read_from(path, keywords, open_random), **keywords) as records:
+    source = read_from(path, keywords, tfrecord_io.open_random)
+    with tfrecord_io.open_random(source, **keywords) as records:
         try:
             by_key = keywords["key"] is not None
             table = _lookup(records, wanted) if by_key else records[list(map(_number, wanted))]

@@ -274,9 +274,9 @@ def explode(
     episode, with the values of the step, and two more: the number of the episode (record) and of the step (step).
     TARGET may be a CSV, JSON, Parquet or Arrow file. Use - as SOURCE or TARGET for standard input or output.
     """
-    from tfrecord_io.read import explode as explode_rows
+    import tfrecord_io
 
-    made = partial(explode_rows, prefix=prefix, lists=lists, keep_empty=keep_empty)
+    made = partial(tfrecord_io.explode, prefix=prefix, lists=lists, keep_empty=keep_empty)
     _write_other_rows(made, sources, target, "row" if lists else "step", as_json=as_json, keywords=keywords)
 
 
@@ -298,9 +298,10 @@ def implode(sources: tuple[str, ...], target: str, lists: list[str] | None, as_j
     adds, are left out. TARGET may be a JSON, Parquet or Arrow file. Use - as SOURCE or TARGET for standard input or
     output.
     """
-    from tfrecord_io.read import implode as implode_rows
+    import tfrecord_io
 
-    made = implode_rows if lists is None else partial(implode_rows, lists=lists)
+    rows_of = tfrecord_io.formats.implode
+    made = rows_of if lists is None else partial(rows_of, lists=lists)
     _write_other_rows(made, sources, target, "row", as_json=as_json, keywords=keywords)
 
 

@@ -91,11 +91,11 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     Lost data is reported. TARGET is a file if SOURCE is one file, otherwise a directory, in which files keep their
     names. Exit codes: 0 nothing was lost, 1 something was lost.
     """
+    import tfrecord_io
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.write import salvage as salvage_files
 
-    source = read_from(list(sources), keywords, salvage_files, record_type="bytes")
-    report = salvage_files(source, target, progress=True, **keywords)
+    source = read_from(list(sources), keywords, tfrecord_io.salvage, record_type="bytes")
+    report = tfrecord_io.salvage(source, target, progress=True, **keywords)
     table = partial(output.TextTable, report.HEADINGS, report.rows())
     output.print_result(as_json, report.to_dict(), text=report.title(), table=table, lines=report.loss_lines())
     if not report.ok:

@@ -14,7 +14,8 @@ from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.bytes import Dtype, ShapeSource
 from tfrecord_io.columns import Column, Field, Schema, TensorEncoding, apply_overrides
-from tfrecord_io.read import CallSource, Reader, Suggestion, plan_scan, save_schema, suggest_types
+from tfrecord_io.read import CallSource, Reader, plan_scan, save_schema, suggest_types
+from tfrecord_io.typing import Suggestion
 
 
 def schema_text(schema: Schema | pa.Schema, format: str) -> str:

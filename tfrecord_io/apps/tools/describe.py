@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from tfrecord_io.base import MessageType, ReadOptions, Report, Summary, check_keywords, counted
 from tfrecord_io.columns import Column, ColumnAccumulator, ColumnSummary
-from tfrecord_io.read import SAMPLE_ROWS, CallSource, Suggestion, options_from_call, suggest_types
-from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLike, StorageLike, Unset
+from tfrecord_io.read import SAMPLE_ROWS, CallSource, options_from_call, suggest_types
+from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLike, StorageLike, Suggestion, Unset
 
 
 @dataclass(frozen=True, slots=True, repr=False)

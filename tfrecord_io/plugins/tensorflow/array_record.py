@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import (
@@ -34,7 +35,7 @@ from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
-from tfrecord_io.read import CallSource, PieceStream, RecordReader, made_records, options_from_call
+from tfrecord_io.read import CallSource, PieceStream, made_records, options_from_call
 from tfrecord_io.store import (
     FileName,
     Origin,

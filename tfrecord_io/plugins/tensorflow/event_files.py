@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError as ProtobufError
 
+from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import is_directory
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import (
@@ -23,7 +24,6 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.bytes import Dtype, message_classes, parse_message, parse_tensor
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.read import RecordReader
 from tfrecord_io.store import Folder, resolve_inputs, total
 from tfrecord_io.typing import OnError, Path, ProgressLike, StorageLike
 

@@ -21,11 +21,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io import explode
 from tfrecord_io.base import MIB, ExportOptions, check_integer, counted, printable, warn
 from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RowFault, int64_array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning
-from tfrecord_io.read import CallSource, Steps, explode, options_from_call
+from tfrecord_io.read import CallSource, Steps, options_from_call
 from tfrecord_io.store import NewFolder, is_url
 from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write import WriteReport
