@@ -16,6 +16,7 @@ from forked import interpreter
 from records import written
 from servers import Bucket
 from tensor_cells import record
+from tfrecord_io.apps.cli.output import TextTable, _as_table
 from tfrecord_io.testing.tensor_encoding_suite import NAMES, values_of
 
 COMMANDS = ["head", "schema", "count", "verify", "describe"]
@@ -74,6 +75,39 @@ def test_a_schema_is_saved_beside_the_files_of_others(run, words: Path, tmp_path
     refused = run("schema", "--save", words)
     assert refused.exit_code != 0
     assert "states the schema of the files" in refused.stderr
+
+
+def test_types_of_files_that_carry_none_are_stated_or_taken_from_a_file(run, tmp_path: Path) -> None:
+    path, schema = tmp_path / "raw.tfrecord", tmp_path / "raw.json"
+    written(path, [bytes(tfr.encode_example({"x": bytes(range(4)), "n": i})) for i in range(3)])
+    stated = ["--type", "x=tensor(uint8,(2,2))"]
+    assert run("schema", path, "--save", *stated).exit_code == 0
+    for form in ("json", "tfx"):
+        schema.write_text(run("schema", path, "--as", form).stdout)
+        (schema.with_suffix(f".{form}")).write_text(schema.read_text())
+    (tmp_path / "_SCHEMA-raw.tfrecord.json").unlink()
+    for types in (stated, ["--schema", tmp_path / "raw.json"], ["--schema", tmp_path / "raw.tfx"]):
+        for arguments in (["head"], ["tail"], ["describe"], ["get"], ["cat"]):
+            done = run(*arguments, path, *(["1"] if arguments == ["get"] else []), *types)
+            assert done.exit_code == 0, done.output
+            is_shown = {"cat": "[[0, 1], [2, 3]]", "describe": "tensor<uint8>[2, 2]"}.get(arguments[0], "uint8[2, 2]")
+            assert is_shown in done.stdout, arguments
+        assert run("convert", path, tmp_path / "x.npz", *types).exit_code == 0
+        assert np.load(tmp_path / "x.npz")["x"].shape == (3, 2, 2)
+        assert "uint8" in run("report", path, tmp_path / "page.html", *types, "--json").stdout
+    (tmp_path / "none.json").write_text("[]")
+    refused = run("head", path, "--schema", tmp_path / "none.json")
+    assert refused.exit_code == 2
+    assert "expected what tfr schema --as json or --as tfx prints" in refused.stderr
+
+
+def test_names_are_not_broken_in_a_narrow_terminal() -> None:
+    name, other = "image/object/bbox/xmin_of_the_left_side", "an example of a value that is long, and may be folded"
+    table = TextTable(["column", "type", "example"], [[name, "float", other]])
+    assert table.fits(80)
+    assert name in _as_table(table, 80)
+    assert max(map(len, _as_table(table, 80).splitlines())) <= 80
+    assert not TextTable(["column", "type", "nulls", "range"], [[name * 2, "float", "0", "1"]]).fits(80)
 
 
 @pytest.mark.parametrize(

@@ -367,3 +367,19 @@ def test_metadata_of_a_manifest(run, tmp_path: Path) -> None:
     assert (refused.exit_code, "or leave out --metadata" in refused.stderr) == (2, True)
     refused = run("convert", f"{tmp_path}/d/", f"{tmp_path}/y.csv", "--metadata", "a=b")
     assert (refused.exit_code, "--metadata is only for TFRecord targets" in refused.stderr) == (2, True)
+
+
+def test_a_column_in_the_path_of_the_source_is_named(run, tmp_path: Path) -> None:
+    for day in ("2026-11-24", "2026-11-25"):
+        (tmp_path / f"in/day={day}").mkdir(parents=True)
+        (tmp_path / f"in/day={day}/a.csv").write_text("user\n1\n")
+    refused = run("convert", tmp_path / "in/day=2026-11-25", tmp_path / "out/", "--partition-by", "day")
+    assert refused.exit_code == 2
+    assert f"convert {tmp_path}/in/ with --where" in refused.stderr
+    advised = ["--where", "day == '2026-11-25'"]
+    assert run("convert", tmp_path / "in/", tmp_path / "out/", "--partition-by", "day", *advised).exit_code == 0
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.is_dir()] == ["day=2026-11-25"]
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"with filters=\[\('day', '==', '2026-11-25'\)\]"):
+        tfr.convert(tmp_path / "in/day=2026-11-25", tmp_path / "b/", target_options={"partition_by": "day"})
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match="it has: user"):
+        tfr.convert(tmp_path / "in/day=2026-11-25", tmp_path / "b/", target_options={"partition_by": "hour"})

@@ -174,6 +174,13 @@ def test_fractions_give_exact_counts(count: int, percents: list[int], seed: int)
     assert len({p for part in parts for p in part}) == sum(map(len, parts))
 
 
+def test_parts_without_names_are_numbered(dataset: Path, tmp_path: Path) -> None:
+    assert [*tfr.split(dataset, tmp_path / "five", fractions=[0.2] * 5)] == [f"part{i}" for i in range(5)]
+    names = [*tfr.split(dataset, tmp_path / "many", fractions=[0.05] * 12)]
+    assert names == sorted(names)
+    assert (names[0], names[-1]) == ("part00", "part11")
+
+
 def test_every_record_is_equally_likely_in_a_part(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(n=int64s(i)) for i in range(10)])
     counts = np.zeros(10)

@@ -29,7 +29,7 @@ from tfrecord_io.apps.cli.process import echo, output_path
 from tfrecord_io.base import Inspect, OnDamage, counted, printable
 from tfrecord_io.typing import FileMode
 
-_OF_RECORDS = ("columns", "record_type", "compression", "on_error", "filters")
+_OF_RECORDS = ("columns", "schema", "schema_overrides", "record_type", "compression", "on_error", "filters")
 
 
 @inspection(*_OF_RECORDS, number("-n", "limit", default=5, help="Number of records."))
@@ -370,7 +370,7 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
     help="Look up records by this column; N are its values. An index (tfr index -c COLUMN) makes it faster.",
 )
 @click.option("--keep", type=click.Choice(["first"]), help="Which record to show if several have the same key.")
-@options("columns", "record_type", "storage_options", "json")
+@options("columns", "schema", "schema_overrides", "record_type", "storage_options", "json")
 def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> None:
     """Show records by number, from 0 (-1 is the last), or by key.
 

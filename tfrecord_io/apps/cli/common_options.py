@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 
 from tfrecord_io.apps.cli.command_group import tfr
-from tfrecord_io.base import CopyOptions, Limits, ReadOptions, listed, parse_filters
+from tfrecord_io.base import CopyOptions, Limits, ReadOptions, listed, parse_filters, printable
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.typing import FileMode, RecordTypeName, WriteMode
 
@@ -163,6 +163,22 @@ def type_option(where: str, example: str) -> Callable[[Any], Any]:
     text = f"Type of a column {where}, such as {example}; may be repeated."
     parse = pairs(example)
     return click.option("--type", "schema_overrides", multiple=True, metavar="NAME=TYPE", callback=parse, help=text)
+
+
+def _schema_file(ctx: click.Context, option: click.Parameter, path: str | None) -> Any:
+    """The schema in a file, in one of the forms that ``tfr schema --as json`` and ``--as tfx`` print."""
+    if path is None:
+        return None
+    from tfrecord_io.columns import Schema
+    from tfrecord_io.errors import SchemaError
+
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+        return Schema.from_json(content) if content.lstrip()[:1] == b"{" else Schema.from_tfx(content)
+    except (SchemaError, UnicodeDecodeError) as error:
+        expected = "expected what tfr schema --as json or --as tfx prints"
+        raise click.BadParameter(f"{printable(path)} has no schema ({error}): {expected}") from None
 
 
 class ListingOption(click.Option):
@@ -375,6 +391,14 @@ _SPECIAL_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "record_type": lambda command: plain_record_type(messages(command)),
     "json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     "write_index": write_index,
+    "schema": click.option(
+        "--schema",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        callback=_schema_file,
+        help="Columns and types to read: a file with what tfr schema --as json (or tfx) prints.",
+    ),
+    "schema_overrides": type_option("of the files", "image_raw=image(uint8,(height,width,3))"),
 }
 
 

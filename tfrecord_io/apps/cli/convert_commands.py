@@ -165,6 +165,7 @@ def _format_help(format: Format) -> str:
     type=click.Choice(["raise", "ignore"]),
     help="On a feature that is not in the sample: fail (the default), or ignore it.",
 )
+@options("schema")
 @type_option("of CSV, JSON lines or TFRecord", "zip=string")
 @click.option(
     "--files",

@@ -60,10 +60,14 @@ class TextTable:
         """Numbers of the columns that are not empty."""
         return [i for i, _ in enumerate(self.headings) if not self.rows or any(row[i] for row in self.rows)]
 
+    def least_width(self, i: int) -> int:
+        """Characters that a column needs: its heading, and names of columns, are not broken; other cells are folded."""
+        longest = max((len(row[i]) for row in self.rows), default=0)
+        return max(len(self.headings[i]), longest if self.headings[i] == "column" else min(LEAST_CELL, longest))
+
     def fits(self, width: int) -> bool:
-        """True if the columns fit on a line, with long cells folded to `LEAST_CELL` characters."""
-        cells = [[self.headings[i], *(row[i] for row in self.rows)] for i in self.filled_columns()]
-        return sum(min(LEAST_CELL, max(map(len, column))) + 2 for column in cells) <= width + 2
+        """True if the columns fit on a line, each with its least width."""
+        return sum(self.least_width(i) + 2 for i in self.filled_columns()) <= width + 2
 
 
 def show(table: TextTable) -> None:
@@ -98,7 +102,7 @@ def _as_table(table: TextTable, width: int) -> str:
     columns = table.filled_columns()
     for i in columns:
         justify: Any = "right" if table.headings[i] in RIGHT_ALIGNED else "left"
-        grid.add_column(Text(table.headings[i]), justify=justify, overflow="fold")
+        grid.add_column(Text(table.headings[i]), justify=justify, overflow="fold", min_width=table.least_width(i))
     for row in table.rows:
         grid.add_row(*(Text(row[i], style="dim" if row[i] == "null" else "") for i in columns))
     text = io.StringIO()

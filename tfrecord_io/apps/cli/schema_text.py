@@ -14,7 +14,7 @@ from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.bytes import Dtype, ShapeSource
 from tfrecord_io.columns import Column, Field, Schema, TensorEncoding, apply_overrides
-from tfrecord_io.read import CallSource, Reader, plan_scan, save_schema, suggest_types
+from tfrecord_io.read import CallSource, Reader, Scan, plan_scan, save_schema, suggest_types
 from tfrecord_io.typing import Suggestion
 
 
@@ -45,7 +45,7 @@ def resolve_schema(
             first = next(reader, None)  # a file damaged from its first record on is an error, not a schema of nothing
             if first is not None and planned.scan.resolved.source == "inferred":
                 suggestions = suggest_types([first])
-    schema, source = Schema.parse(planned.scan.schema), planned.scan.resolved.source
+    schema, source = _with_encodings(planned.scan), planned.scan.resolved.source
     if not strict:
         return schema, source, suggestions
     of_folders = {*planned.scan.partitions.names}
@@ -57,6 +57,12 @@ def resolve_schema(
     schema = inferred.strict(schema if source == "embedded" else None)
     schema = schema.select([name for name in schema.names if name not in of_folders])
     return inferred.with_companions(schema) if format == "feature_description" else schema, source, ()
+
+
+def _with_encodings(scan: Scan) -> Schema:
+    """The schema of a scan's rows; columns of features say how these are stored, which Arrow types do not."""
+    rows, features = Schema.parse(scan.schema), scan.features
+    return Schema((features[f.column] if f.column in features.names else f for f in rows), rows.metadata)
 
 
 def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Schema, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
@@ -37,6 +38,7 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.columns import Projection, Schema
+from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.read import CallSource, Reader, Scan, SkippedRegions, open_as_it_is, options_from_call, plan_scan
 from tfrecord_io.store import (
     Entry,
@@ -273,7 +275,14 @@ def convert_given(
     resume: bool,
 ) -> WriteReport:
     """`convert` with keywords that go to the source and the target, if their formats have them; `places` to both."""
-    run = partial(_convert, source, target, places=places, columns=columns, files=files, resume=resume)
+
+    def run(**stated: Any) -> WriteReport:
+        try:
+            return _convert(source, target, places=places, columns=columns, files=files, resume=resume, **stated)
+        except FeatureNotFoundError as error:
+            _name_folder_above(error, source)
+            raise
+
     datasets = CallSource(source).datasets
     of_datasets = {"on_error": datasets[0].stated.on_error} if datasets else {}
     stated = {**of_datasets, **sides.source_options, **keywords}.get("on_error")
@@ -292,6 +301,19 @@ def convert_given(
     else:
         keywords = {**keywords, **collecting}
     return replace(run(sides=sides, keywords=keywords), skipped=regions)
+
+
+def _name_folder_above(error: FeatureNotFoundError, source: FilesLike) -> None:
+    """Say which folder to convert, if the column that a call misses stands in the path of its source."""
+    for path in CallSource(source).paths:
+        above, _, below = f"/{str(path).replace(os.sep, '/')}".partition(f"/{error.feature}=")
+        if below:
+            folder, value = f"{above[1:] or '.'}/", below.partition("/")[0]
+            reason = f"{error.feature}={value} is a folder in the path of the source, whose values are read from above"
+            error.hint = f"{reason}: convert {printable(folder)!r} with filters=[({error.feature!r}, '==', {value!r})]"
+            where = shlex.quote(f"{error.feature} == '{value}'")
+            error.hint_cli = f"{reason}: convert {shlex.quote(printable(folder))} with --where {where}"
+            return
 
 
 def _convert(

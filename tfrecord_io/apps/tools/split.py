@@ -217,6 +217,8 @@ def split(
     >>> parts = tfr.split("pets.tfrecord", "parts", fractions=[0.8, 0.1, 0.1], seed=1)
     >>> {name: report.records for name, report in parts.items()}
     {'train': 8, 'validation': 1, 'test': 1}
+    >>> sorted(tfr.split("pets.tfrecord", "folds", fractions=[0.2] * 5))
+    ['part0', 'part1', 'part2', 'part3', 'part4']
     >>> sorted(tfr.split("pets.tfrecord", "by_label", by="label"))
     ['cat', 'dog']
     >>> tfr.split("pets.tfrecord", "shards/pets.tfrecord", shards=5).records
@@ -240,8 +242,9 @@ def split(
         folders (``label=3/``), as the column stays in the records. The column may be that of partition folders.
     fractions : sequence of float, or dict of str to float, optional
         The size of each part. If the sum is less than 1, the remaining records are left out. Two parts are named train
-        and test, three train, validation and test; a dict gives other names. Without `group` and `stratify`, records
-        are assigned at random; of n records the first k parts have ``floor(n * sum(fractions[:k]) + 1/2)``.
+        and test, three train, validation and test, five part0 to part4; a dict gives other names. Without `group` and
+        `stratify`, records are assigned at random; of n records the first k parts have ``floor(n * sum(fractions[:k]) +
+        1/2)``.
     group : str, optional
         A column whose values stay together, such as a user: all records with one value are in one part of `fractions`,
         by the BLAKE2b hash of the value. Records that are added later do not move others to another part. The sizes of
@@ -330,12 +333,13 @@ def _shares(fractions: Sequence[float] | Mapping[str, float]) -> dict[str, Fract
     if isinstance(fractions, str):
         raise TypeError(f"fractions={fractions!r}: expected numbers, such as [0.8, 0.2], not a text")
     if not isinstance(fractions, Mapping):
-        if len(fractions) not in _NAMES:
-            count = counted(len(fractions), "number")
-            text = f"has {count}: expected 2 (train, test) or 3 (train, validation, test), or"
+        count = len(fractions)
+        if count < 2:
+            text = f"has {counted(count, 'number')}: expected 2 (train, test), 3 (train, validation, test) or more, or"
             error = ValueError(f"fractions= {text} a dict with a name for each part")
             raise for_cli(error, f"--fractions {text} a name for each part, as in train=0.9,eval=0.1")
-        fractions = dict(zip(_NAMES[len(fractions)], fractions, strict=True))
+        names = _NAMES.get(count) or [f"part{i:0{len(str(count - 1))}}" for i in range(count)]
+        fractions = dict(zip(names, fractions, strict=True))
     if not 0 < len(fractions) <= MOST_PARTS:
         raise ValueError(f"fractions= has {len(fractions)} parts: expected 1 to {MOST_PARTS}")
     for name in map(str, fractions):

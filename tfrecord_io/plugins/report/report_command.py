@@ -8,15 +8,14 @@ from typing import Any
 import click
 
 from tfrecord_io.apps.cli.command_group import tfr
-from tfrecord_io.apps.cli.common_options import modes, number, options, read_from, type_option
+from tfrecord_io.apps.cli.common_options import modes, number, options, read_from
 from tfrecord_io.base import printable
 
 
 @tfr.declare("Show")
 @click.argument("paths", metavar="PATH... OUT.html", nargs=-1, required=True)
 @click.option("--compare", metavar="OTHER", help="Show another dataset next to this one, and how they differ.")
-@options("columns", "record_type", "compression", "on_error")
-@type_option("of the files", "image_raw=image(uint8,(height,width,3))")
+@options("columns", "schema", "schema_overrides", "record_type", "compression", "on_error")
 @number("--sample-records", least=1, help="Number of records to read; by default, 50000.")
 @number("--sample-bytes", least=1, help="Number of bytes to read; by default, 67108864.")
 @number("--seed", default=0, help="Seed of the random sample.")
