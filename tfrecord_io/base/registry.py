@@ -381,7 +381,7 @@ def needs(
     path: str | None = None,
     feature: str | None = None,
 ) -> Iterator[None]:
-    """Turn the ImportError of an import in its block into one that names the extra which installs the library.
+    """Name the extra that installs a library in the ImportError of the block.
 
     `what` needs the library, if that is not the caller as a whole; `requirement` is installed instead of an extra of
     this package. The hints are other ways out, besides the installation.

@@ -1,4 +1,4 @@
-"""What a column is asked by its type and the metadata of its field: in features, in Arrow and in arrays.
+"""Answers about a column in features, in Arrow and in arrays, from its type and the metadata of its field.
 
 Tests: tests/columns/test_column.py.
 """

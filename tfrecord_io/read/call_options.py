@@ -68,7 +68,7 @@ def options_from_call(
         refused = REFUSED.get(call.__name__, frozenset())
         for dataset in datasets:
             refuse_options(dataset, call.__name__, refused)
-    carried = _carried(kind, datasets)
+    carried = _options_of_datasets(kind, datasets)
     options = kind(**{**carried, **decided, **stated})
     keeps_all = all(dataset.is_as_stated for dataset in datasets)
     is_fixed = not keeps_all or (isinstance(source, list | tuple) and any(d.chooses_rows for d in datasets))
@@ -116,7 +116,7 @@ def add_path_column(names: tuple[str, ...], paths: str | None) -> tuple[str, ...
     return names if paths is None or paths in names else (*names, paths, f"!{paths}")
 
 
-def _carried(kind: type[Options], datasets: Sequence[Scan]) -> dict[str, Any]:
+def _options_of_datasets(kind: type[Options], datasets: Sequence[Scan]) -> dict[str, Any]:
     """The options that datasets bring to a call; ValueError if the datasets differ in one."""
     first = datasets[0].stated
     writes = issubclass(kind, TransferOptions)

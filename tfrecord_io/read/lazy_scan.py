@@ -91,7 +91,7 @@ class LazyScan(Scan):
 
     @property
     def _has_open_types(self) -> bool:
-        """True if nothing is selected of a dataset without a schema yet, or with one that its first rows have shown.
+        """True if a dataset has no selection, and no schema yet or a schema inferred from its first rows.
 
         A selection has the schema of its dataset, even where that is of the first rows only.
         """

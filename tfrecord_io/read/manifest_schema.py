@@ -40,7 +40,7 @@ def schema_for_manifest(
 
 
 def _saved_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[bytes | None, tuple[str, ...]] | None:
-    """The schema that is saved beside the files, if it fits them.
+    """The schema saved beside the files, if it fits the files.
 
     It is None where a manifest cannot say all of it, such as other names of columns, or where records have more
     features: each read looks for it then.
@@ -68,7 +68,7 @@ def _infer_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[byte
 
 
 def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[Observations, bool]:
-    """What all records show of their features, and whether nothing but that decides their types.
+    """Observations of the features of all records, and True if these alone decide the types.
 
     One file is decoded at a time, to bound memory.
     """

@@ -114,7 +114,7 @@ def _plan_filtered(scan: Scan, condition: Condition) -> Scan:
 
 
 def _plan_of(planned: Scan, scan: Scan) -> dict[str, Any]:
-    """The fields of a scan by which its columns are read, as they were planned anew for the same rows."""
+    """The fields of a scan that decide how columns are read, planned anew for the same rows."""
     plan = {name: getattr(planned, name) for name in ("options", "resolved", "partitions", "compiled")}
     return {**plan, "selection": replace(planned.selection, limit=scan.selection.limit)}
 

@@ -51,7 +51,7 @@ class _Sample:
 
     @property
     def error(self) -> Exception | None:
-        """What ends the sample, if anything does."""
+        """The error that ends the sample, if any."""
         return next((chunk.error for chunk in self.chunks if chunk.error is not None), None)
 
     @property

@@ -239,7 +239,7 @@ class FileMap:
         return np.concatenate([*parts, np.array([last])])
 
     def _block(self, block: int) -> tuple[int, Array]:
-        """The number of a record that is noted, and the offsets of the records from it to the next one."""
+        """The number of a noted record, and the offsets of the records up to the next noted one."""
         records, end = self._known  # before the notes, to which others are added meanwhile
         first, begin = self._numbers[block], self._offsets[block]
         if block + 1 < len(self._numbers):
@@ -421,14 +421,14 @@ class RecordMap:
     def extent(self, address: int) -> tuple[int, int]:
         """The bytes [begin, end) of a record."""
         file, record = self.place(address)
-        begin, end = self._opened(file).bounds(record, record + 1).tolist()
+        begin, end = self._open_map(file).bounds(record, record + 1).tolist()
         return begin, end
 
     def frame(self, address: int) -> Array:
         """The frame of a record, unchecked."""
-        return self._opened(self.place(address)[0]).open().read(*self.extent(address))
+        return self._open_map(self.place(address)[0]).open().read(*self.extent(address))
 
-    def _opened(self, file: int) -> FileMap:
+    def _open_map(self, file: int) -> FileMap:
         if len(self.files) > _OPEN_FILES:
             self._recent[file] = None
             self._recent.move_to_end(file)
@@ -469,13 +469,13 @@ class RecordMap:
             yield numbers[first:]
 
     def _sizes(self, file: int, begin: int, end: int) -> Array:
-        return np.diff(self._opened(file).bounds(begin, end))
+        return np.diff(self._open_map(file).bounds(begin, end))
 
     def join_frames(self, numbers: Array) -> tuple[Array, Array]:
         """The frames of records one after the other: their bytes, and a 0 and where each frame ends."""
         parts, sizes = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)]
         for file, begin, end in self._runs(numbers):
-            bounds = self._opened(file).bounds(begin, end)
+            bounds = self._open_map(file).bounds(begin, end)
             parts.append(self.files[file].open().read(int(bounds[0]), int(bounds[-1])))
             sizes.append(np.diff(bounds))
         self._is_read.set()

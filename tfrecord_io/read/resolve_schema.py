@@ -192,7 +192,7 @@ def _list_all_names(
 
 
 def _options_of_file(options: ScanOptions) -> ScanOptions:
-    """The options to plan a read of a file with the types that it states, or that are inferred."""
+    """Options for planning a read of a file by its stated or inferred types."""
     schema = None if has_declared_schema(options) else options.schema
     return options.changed(schema=schema, schema_overrides=None, progress=False)
 
@@ -332,7 +332,7 @@ class _Planner:
         return self._plan_schema(reader, resolved, sidecar=sidecar)
 
     def _close_shapes(self, schema: Schema) -> Schema:
-        """A saved schema, with the shapes that the first records state where it leaves them open."""
+        """A saved schema, its open shapes filled in from the first records."""
         sources, options = self._request.sources, self._request.options.changed(schema=schema, schema_overrides=None)
         if not has_open_shapes(options):
             return schema

@@ -1,4 +1,4 @@
-"""Decide what becomes of the rows of a `Reader` that do not fit what they are turned into: arrays, or images.
+"""Decide how a `Reader` treats rows that do not fit their target: arrays, or images.
 
 A value may fit its column, and yet no array, so its record is found to be damaged only behind the reader. `on_error=`
 decides on it as on any other damage: a `RowFaultPolicy` leaves the row out, or ends the read.

@@ -67,7 +67,7 @@ class Fingerprint(NamedTuple):
         return cls({feature: frozenset(names) for feature, names in kinds.items()}, frozenset(always or ()))
 
     def differences(self, current: Fingerprint, *, parts: Sequence[str] = _PARTS) -> list[str]:
-        """What `current` records, which are compared in these parts, have otherwise; empty if they fit."""
+        """The differences of the `current` records in the compared parts; empty if they fit."""
         texts = []
         for feature, kinds in current.kinds.items():
             if feature[0] not in parts:
@@ -115,7 +115,7 @@ def _describe(kinds: Iterable[str]) -> str:
 
 
 class SavedSchema(NamedTuple):
-    """A saved schema, where it is, and what the records are that it was made for."""
+    """A saved schema, its place, and the records for which it was made."""
 
     path: str
     schema: Schema
@@ -123,7 +123,7 @@ class SavedSchema(NamedTuple):
     command: str  # which writes it anew
 
     def fits(self, reader: ChunkReader, options: ScanOptions) -> bool:
-        """True if the first records that a reader reads are such as it was made for; else with a warning."""
+        """True if a reader's first records are like the records of the schema; else with a warning."""
         chunks = sample_features(reader, options, _CHECKED_RECORDS)
         if not any(chunk.rows for chunk in chunks) or any(chunk.revision is not None for chunk in chunks):
             return True  # nothing to compare, or an embedded schema, which the read finds

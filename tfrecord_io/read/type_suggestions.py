@@ -66,7 +66,7 @@ class Suggestion:
     others: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """What is found, and how it is read: a line for people, one of Python, and one for a shell."""
+        """Describe the finding, and how to read the column: a line for people, one of Python, and one for a shell."""
         lines = [f"'{printable(self.column)}': {printable(self.reason)}"]
         if self.schema is not None:
             lines.append(f"  tfr.dataset(…, schema_overrides={{{self.column!r}: {self.schema}}})")
@@ -107,14 +107,14 @@ def suggest_types(batches: Sequence[pa.RecordBatch]) -> tuple[Suggestion, ...]:
 
 def _suggest(field: pa.Field, column: pa.Array, sizes: _Sizes) -> Suggestion | None:
     if t.is_binary(field.type) or t.is_large_binary(field.type):
-        return _by_content(field.name, column) or sizes.suggestion(field.name, column, is_bytes=True)
+        return _suggest_format(field.name, column) or sizes.suggestion(field.name, column, is_bytes=True)
     is_list = t.is_list(field.type) or t.is_large_list(field.type)
     if is_list and (t.is_float32(field.type.value_type) or t.is_int64(field.type.value_type)):
         return sizes.suggestion(field.name, column, is_bytes=False)
     return None
 
 
-def _by_content(name: str, column: pa.Array) -> Suggestion | None:
+def _suggest_format(name: str, column: pa.Array) -> Suggestion | None:
     """A suggestion for values that all begin as files of one format, or are serialized tensors."""
     import pyarrow.compute as pc
 
@@ -242,15 +242,19 @@ class _Sizes:
             features.sort(key=lambda feature: (ranked.get(feature, 0), not _are_siblings(name, feature)))
             for count in range(min(4, len(features)), 1, -1):
                 shapes = [each for each in combinations(features, count) if _is_shape(each, ranked)]
-                fitting = [(each, dtypes) for each in shapes if (dtypes := self._of(each, lengths, present, is_bytes))]
+                fitting = [
+                    (each, dtypes)
+                    for each in shapes
+                    if (dtypes := self._fitting_dtypes(each, lengths, present, is_bytes))
+                ]
                 if fitting:
                     fitting.sort(key=lambda item: sum(not _are_siblings(name, feature) for feature in item[0]))
                     yield from fitting
                     return
                 if ranked:
-                    yield from self._with_channels(shapes, lengths, present, ranked, is_bytes=is_bytes)
+                    yield from self._channel_shapes(shapes, lengths, present, ranked, is_bytes=is_bytes)
 
-    def _with_channels(
+    def _channel_shapes(
         self,
         shapes: Sequence[tuple[str, ...]],
         lengths: Array,
@@ -270,7 +274,7 @@ class _Sizes:
                 if dtypes := _dtypes(lengths, values, is_bytes=is_bytes):
                     yield (*shape, channels), dtypes
 
-    def _of(self, shape: Sequence[str], lengths: Array, present: Array, is_bytes: bool) -> tuple[str, ...]:
+    def _fitting_dtypes(self, shape: Sequence[str], lengths: Array, present: Array, is_bytes: bool) -> tuple[str, ...]:
         return _dtypes(lengths, self._product(shape, present), is_bytes=is_bytes)
 
     def _product(self, shape: Sequence[str], present: Array) -> Array:

@@ -101,7 +101,7 @@ class CodecSuite(ABC):
         return CODECS[self.name]
 
     def check_detected(self, made: bytes) -> None:
-        """Check that a file is known by its content, or where that has no magic bytes, by its suffix."""
+        """Check that a file is recognized by its content, or by its suffix if the format has no magic bytes."""
         if self.has_magic:
             assert CODECS.sniff(made) is self.codec
         else:

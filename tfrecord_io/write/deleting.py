@@ -191,7 +191,9 @@ class _Deletion:
         possible = scan.row_filter.possible(self._sources, scan.partitions)
         is_possible = set(map(id, possible))
         self._meter.advance(sum(source.size or 0 for source in self._sources if id(source) not in is_possible))
-        files_with_rows = map(partial(self._in_folder, scan), possible) if is_of_folders else self._in(scan, possible)
+        files_with_rows = (
+            map(partial(self._rows_of_folder, scan), possible) if is_of_folders else self._rows_of_files(scan, possible)
+        )
         for file_rows in files_with_rows:
             if self._dry_run or not len(file_rows.rows) or file_rows.is_whole:
                 self._meter.advance(file_rows.source.size or 0)
@@ -209,14 +211,14 @@ class _Deletion:
             self._rewritten.append(self._dropped.pop(0))
 
     @staticmethod
-    def _in_folder(scan: Scan, source: Source) -> _Found:
+    def _rows_of_folder(scan: Scan, source: Source) -> _Found:
         """All rows of a file, or none, by its folder."""
         assert scan.row_filter is not None
         assert source.shard is not None
         (is_whole,) = scan.row_filter.mask(ColumnIndexes.search(scan).constants(source)).to_pylist()
         return _Found(source, np.arange(source.shard.records if is_whole else 0), source.shard.records)
 
-    def _in(self, scan: Scan, sources: Sequence[Source]) -> Iterator[_Found]:
+    def _rows_of_files(self, scan: Scan, sources: Sequence[Source]) -> Iterator[_Found]:
         """The rows of each file: by its column index, or the columns of the condition are read."""
         assert scan.row_filter is not None
         to_read = []
@@ -344,7 +346,7 @@ class _Deletion:
                     prefix = b"" if content is None else EmbeddedSchema.field_of(content)
                 kept_frames = (data, sizes) if stay.all() else CopiedRecords.select((data, sizes), np.flatnonzero(stay))
                 if prefix and stay.any():
-                    kept_frames, prefix = _prefixed(kept_frames, prefix, sources[walker.number].path), b""
+                    kept_frames, prefix = _embed_schema(kept_frames, prefix, sources[walker.number].path), b""
                 yield walker.number, walker.opened.compression, kept_frames
 
     def _rebuild(self, sinks: Sequence[FrameSink], columns: Sequence[tuple[str, ...] | None]) -> None:
@@ -391,7 +393,7 @@ def _refuse_shard(source: Source, options: ScanOptions) -> None:
         raise ValueError(f"{text}, or of its folder, which loses its rows in one step")
 
 
-def _prefixed(frames: Frames, prefix: bytes, path: str) -> Frames:
+def _embed_schema(frames: Frames, prefix: bytes, path: str) -> Frames:
     """Put the embedded schema into the first record, unless it has a schema already."""
     data, sizes = frames
     first = data[: int(sizes[0])]

@@ -86,7 +86,7 @@ class WrittenPart:
 
     @staticmethod
     def number(parts: Iterable[WrittenPart]) -> list[WrittenPart]:
-        """Number the parts of tasks that had numbers by chance, in the order that each attempt to commit them has."""
+        """Number the parts of tasks without fixed numbers, in the same order at each attempt to commit."""
         by_name = sorted(
             parts, key=lambda part: (part.task, part.staged, [shard.staged or "" for shard in part.shards])
         )

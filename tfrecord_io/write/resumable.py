@@ -242,7 +242,7 @@ class ResumableWriter:
 
 @dataclass(frozen=True)
 class _Request:
-    """What a process was asked to write; earlier ones may have begun, finished or published it.
+    """The writing that a process was asked for; earlier ones may have begun, finished or published it.
 
     The locks that a method takes, it leaves to the caller's `ExitStack`.
     """

@@ -139,7 +139,7 @@ def has_unicode(stream: Any) -> bool:
 
 
 def settle_streams() -> None:
-    """Redirect broken streams to the null device, so that Python does not report them again when it exits."""
+    """Redirect broken streams to the null device: Python does not report them again at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

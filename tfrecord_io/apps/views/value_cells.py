@@ -114,7 +114,7 @@ def _value(value: Any, url: str, *, large: bool) -> str:
     if isinstance(value, np.ndarray):
         return _array(value, url, large=large)
     if isinstance(value, dict | list):
-        return _folded(value, large=large)
+        return _foldable_json(value, large=large)
     return element("span", text(value))
 
 
@@ -123,7 +123,7 @@ def _text(value: str, url: str, *, large: bool) -> str:
         return _empty("empty text")
     if _JSON.match(value):
         try:
-            return _folded(json.loads(value), large=large)
+            return _foldable_json(json.loads(value), large=large)
         except (ValueError, RecursionError):
             pass
     if not large:
@@ -209,7 +209,7 @@ def _shape(value: Array) -> str:
     return " × ".join(map(str, value.shape))
 
 
-def _folded(value: Any, *, large: bool) -> str:
+def _foldable_json(value: Any, *, large: bool) -> str:
     """JSON, of which objects and lists can be folded on the page of a record."""
     plain = json_value(value)
     if not large:

@@ -249,5 +249,5 @@ def by_number(damage: OnDamage) -> bool:
 
 
 def of_files(damage: OnDamage) -> bool:
-    """True for each ``on_error`` of calls that make rows of other files, which are left out as a whole."""
+    """True for each ``on_error`` of calls that make rows of whole files."""
     return isinstance(damage, Raise | Skip)

@@ -21,7 +21,7 @@ Comparisons = Callable[["Sequence[pa.Scalar]", "pa.DataType"], "list[tuple[str, 
 
 
 class Operand(Enum):
-    """What follows an operator, as messages say it."""
+    """The operand after an operator, as messages say it."""
 
     NONE = "no value"
     VALUE = "a number, text or another value of Arrow"
@@ -90,7 +90,7 @@ def _between(bounds: Sequence[pa.Scalar], type_: pa.DataType) -> list[tuple[str,
 
 
 def _starts_with(prefix: Sequence[pa.Scalar], type_: pa.DataType) -> list[tuple[str, pa.Scalar]]:
-    """Compare with the prefix and the first value behind all that begin with it, if there is one.
+    """Compare with the prefix, and with the first value after all values with the prefix, if any.
 
     >>> import pyarrow as pa
     >>> _starts_with([pa.scalar("ca")], pa.string())

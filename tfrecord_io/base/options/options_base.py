@@ -66,7 +66,7 @@ StorageOptions.DEFAULT = StorageOptions()  # local paths, and URLs without optio
 
 
 def separate_filesystem(keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords in which a filesystem that was passed as ``storage_options=`` is that of ``filesystem=``."""
+    """Keywords with a filesystem passed as ``storage_options=`` moved to ``filesystem=``."""
     storage = keywords.get("storage_options")
     if storage is None or {kind.__name__ for kind in type(storage).__mro__}.isdisjoint(_FILESYSTEMS):
         return dict(keywords)

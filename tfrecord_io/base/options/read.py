@@ -58,7 +58,7 @@ class FrameOptions(RecordOptions):
         return OnDamage.of(self.on_error)
 
     def with_report(self, receive: Callable[[Any], object] = Collect.receive_in_reader) -> Self:
-        """A copy for a call that has a report, in which `receive` puts the regions that are left out, if it is to."""
+        """Copy for a call with a report, in which `receive` puts skipped regions if asked."""
         return self.changed(on_error=Collect(receive)) if self.damage.hands_over else self
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with data: faults, and the one table from their codes to exceptions, reasons and advice.
+"""Faults of data, and the one table from their codes to exceptions, reasons and advice.
 
 A fault is about records that a plan reads.
 """

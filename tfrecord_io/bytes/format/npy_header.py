@@ -25,7 +25,7 @@ _MAX_HEADER = 1 << 20
 
 
 class NpyHeader(NamedTuple):
-    """What the header states of the values."""
+    """The facts about the values in the header."""
 
     dtype: np.dtype[Any]
     fortran_order: bool

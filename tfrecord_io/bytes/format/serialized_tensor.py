@@ -87,7 +87,7 @@ class ParsedTensor(NamedTuple):
 
     @staticmethod
     def dtype_of_number(number: int) -> str | None:
-        """The name of the dtype that TensorFlow's ``types.proto`` gives a number, None for those that no array has.
+        """The dtype's name for a number of TensorFlow's ``types.proto``, None for types without arrays.
 
         >>> ParsedTensor.dtype_of_number(1), ParsedTensor.dtype_of_number(4), ParsedTensor.dtype_of_number(0)
         ('float32', 'uint8', None)

@@ -28,7 +28,7 @@ _COMPARED = (("times", "text"), ("numbers", "bools"))  # families; without a sch
 
 
 def type_literals(condition: Condition, schema: pa.Schema) -> Condition:
-    """Give literals the type of the column that they are compared with, in functions that Arrow has.
+    """Cast the literals of a condition to the type of their column, with Arrow's functions.
 
     Text is a date, time or timestamp where the column is; a timestamp without an offset from UTC is in the time zone of
     the column, and a date is its first moment there. Numbers of other types become one of the column's, and ``in`` has

@@ -69,7 +69,7 @@ _ERRORS = (TFRecordError, ValueError, TypeError, LookupError, OSError)
 
 
 class Pages:
-    """What the page asks for, as JSON with HTML in it."""
+    """Answers to the requests of the page, as JSON with HTML in it."""
 
     def __init__(self, dataset: BrowsedDataset, other: BrowsedDataset | None, key: str | None) -> None:
         self.dataset, self.other, self.key = dataset, other, key
@@ -127,7 +127,7 @@ class Pages:
             if isinstance(shown, str):
                 row["damage"] = shown
             else:
-                row["cells"] = shown if others is None else _beside(shown, others.get(address))
+                row["cells"] = shown if others is None else _compare_cells(shown, others.get(address))
             rows.append(row)
         return {"rows": rows, "total": dataset.map.total}
 
@@ -145,7 +145,7 @@ class Pages:
         return cells
 
     def _others(self, addresses: Sequence[int], names: Sequence[str]) -> dict[int, Any]:
-        """The cells of the rows of the other dataset that belong to these, by the address of these."""
+        """The cells of the partner rows in the other dataset, by the addresses of this dataset."""
         assert self.other is not None
         other, partners = self.other, {}
         if self.key is None:
@@ -263,7 +263,7 @@ def _wanted_columns(dataset: BrowsedDataset, query: Any) -> list[str]:
 
 
 def _with_companions(dataset: BrowsedDataset, names: Sequence[str]) -> list[str]:
-    """The columns, and those that are drawn over the images in them."""
+    """The columns, and the companions drawn over their images."""
     images = [name for name in names if may_be_image(dataset.schema.field(name))]
     beside = [other for name in images for other in companions(name, dataset.names)]
     return list(dict.fromkeys([*names, *beside]))
@@ -303,7 +303,7 @@ def _value_url(dataset: BrowsedDataset, address: int, *, is_other: bool = False)
     return lambda name: f"value?address={address}&column={quote(name, safe='')}{other}"
 
 
-def _beside(cells: list[str], others: Any) -> list[str]:
+def _compare_cells(cells: list[str], others: Any) -> list[str]:
     """The cells of two rows, the second where it differs."""
     if not isinstance(others, list):
         why = others if isinstance(others, str) else "no such row"
@@ -554,7 +554,7 @@ def make_server(
     port: int = 0,
     is_framed: bool = False,
 ) -> BrowseServer:
-    """Open a dataset, and the one to compare it with, and make the server, which does not run yet."""
+    """Open a dataset and its counterpart, and make the server without starting it."""
     dataset = BrowsedDataset(source, options)
     second = None if other is None else BrowsedDataset(other, options)
     for side in filter(None, (dataset, second)):

@@ -251,7 +251,7 @@ class BrowsedDataset:
         self.map = RecordMap(self.scan.sources, self.scan.options)
 
     def reload(self) -> None:
-        """Open the files again if one of them was written to or replaced, or there are others now."""
+        """Reopen the files if any file was written, replaced, added or removed."""
         if self.map.is_stale or self._list_files() != [(s.path, s.size) for s in self.scan.sources]:
             self.close()
             self._open()

@@ -47,7 +47,7 @@ def record_page(
     if isinstance(row, Damage):
         facts.append(("Problem", element("span", text(row.reason, 1000), class_="broken")))
     frame = dataset.map.frame(address) if dataset.map.damage(address) is None else None
-    stored = "" if frame is None else _stored(frame, facts)
+    stored = "" if frame is None else _stored_features(frame, facts)
     entries = [] if isinstance(row, Damage) else [_entry(dataset, row, name, forms=forms, url=url) for name in names]
     more = len(dataset.names) - len(names)
     if entries and more:
@@ -64,7 +64,7 @@ def _entry(dataset: BrowsedDataset, row: Row, name: str, *, forms: dict[str, str
     return element("section", element("header", heading) + value_cell(row, field, forms, url, large=True))
 
 
-def _stored(frame: Array, facts: list[tuple[str, str]]) -> str:
+def _stored_features(frame: Array, facts: list[tuple[str, str]]) -> str:
     """The features of a record in the order of the file, and fields that no message has."""
     payload, stated = (
         frame.data[FrameHeader.BYTES : -FrameHeader.FOOTER_BYTES],

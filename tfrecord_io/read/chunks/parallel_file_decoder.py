@@ -50,7 +50,7 @@ def segment_bounds(
 
 
 class SegmentRows(Enum):
-    """What becomes of the rows of segments: see `FileDecoder`."""
+    """Treatment of the rows of segments: see `FileDecoder`."""
 
     CHUNKS = auto()
     JOINED = auto()

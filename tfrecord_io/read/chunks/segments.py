@@ -212,7 +212,7 @@ class SegmentWork(NamedTuple):
         return segment
 
     def _take_records(self, segment: Segment[P], end: int, buffer: Bytes, most_record_bytes: int | None) -> None:
-        """Take the records from the end of a segment on into its part, and move that end behind them."""
+        """Extend a segment's part by the records behind its end, and move the end."""
         windows, part = self.windows, segment.part
         by_file = windows.is_large  # the engine goes on without a step here for each window
         while segment.end < end:

@@ -477,7 +477,7 @@ def _refuse_other_lengths(columns: list[ColumnArrays]) -> None:
 
 
 def cumulative_lengths(segments: Array) -> Array:
-    """Where segments begin in packed rows, one row after the other, and where the last one ends, as int32.
+    """Begins of the segments in packed rows, row by row, and the end of the last, as int32.
 
     >>> cumulative_lengths(np.array([[1, 1, 2, 0], [1, 1, 1, 1]]))
     array([0, 2, 3, 4, 8], dtype=int32)

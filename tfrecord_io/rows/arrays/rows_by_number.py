@@ -38,7 +38,7 @@ class Lookup(ABC):
         """The rows of numbers from 0 to the length, in this order."""
 
     def shared_table(self, numbers: Array) -> tuple[pa.Table, Groups]:
-        """These rows, and images that they may have keys of."""
+        """The rows, with the images behind their keys."""
         return self.table(numbers), {}
 
     def record(self, number: int) -> Mapping[str, Any] | None:

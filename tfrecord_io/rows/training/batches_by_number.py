@@ -42,7 +42,7 @@ class BatchesByNumber:
         shown = [f"{name}={value!r}" for name, value in values.items() if value is not None and name not in off]
         self._description, lookup = f"{source.describe()}, {', '.join(shown)}", source.lookup()
         rows = ArraysByNumber(lookup, options, source.prune_files().list_lengths(options))
-        self._rows = _cached(rows, source, options, cache)
+        self._rows = _cache_rows(rows, source, options, cache)
         self._lengths: Array | None = None
         if options.arranges:
             parts = {name: leaf_fields(pa.schema([lookup.schema.field(name)])) for name in lookup.schema.names}
@@ -100,8 +100,8 @@ class BatchesByNumber:
                 yield self._rows.arrays(self._order[documents], form, cuts)
 
 
-def _cached(rows: ArraysByNumber, source: RowSource, options: RepresentationOptions, cache: Any) -> ArraysByNumber:
-    """These rows, kept in the folder of ``cache=`` if there is one."""
+def _cache_rows(rows: ArraysByNumber, source: RowSource, options: RepresentationOptions, cache: Any) -> ArraysByNumber:
+    """The rows, kept in the folder of ``cache=`` if there is one."""
     if cache is None:
         return rows
     if isinstance(options, IterOptions) and options.arranges:
@@ -129,5 +129,5 @@ def open_by_number(
             reason = "rows by number are put in order, and into batches, by a sampler or a loader"
             raise ValueError(f"{name}={value!r}: {reason}; it is for batch_size=, which makes batches")
         options = row_options(source.options, **keywords)
-        return _cached(ArraysByNumber(source.lookup(), options), source, options, cache)
+        return _cache_rows(ArraysByNumber(source.lookup(), options), source, options, cache)
     return BatchesByNumber(source, IterOptions.from_scan(source.options, batch_size=batch_size, **keywords), cache)

@@ -423,7 +423,7 @@ class Batching:
         return self._representation.represent([rows.rows], budget, rows.episodes)
 
     def _find_fitting_rows(self, rows: EpochReader, part: NumberedBatch, size: int) -> tuple[Array, RowFault | None]:
-        """Indices of the rows that arrays can hold, up to a row that may not be left out, and the fault of that row."""
+        """Indices of rows that fit into arrays, up to a row that must not be left out, and the fault of that row."""
 
         def make(begin: int, end: int) -> Array:
             places = np.arange(begin, end)

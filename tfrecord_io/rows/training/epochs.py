@@ -263,7 +263,7 @@ class NumberedBatch:
         return int(self.row_bytes.sum()) if self.is_late else self.rows.nbytes
 
     def made(self, shares: bool = True) -> NumberedBatch:
-        """These rows, of which windows are made that were only numbered; they may share images by keys."""
+        """Rows with their windows made, where they were only numbered; they may share images by keys."""
         if not self.is_late:
             return self
         owners, episodes, windows = (self.rows.column(name).to_numpy() for name in LATE.names)

@@ -237,7 +237,7 @@ class _Episodes:
         return batch
 
     def expect(self, rows: Array, numbers: Array) -> None:
-        """Keep the images of windows, once they are decoded, until all of these have them."""
+        """Keep decoded images until all of their windows have them."""
         for name in self.images.columns:
             places, _ = self._places(self._form.steps(name, numbers).steps, rows)
             self.images.expect(name, places.reshape(-1))

@@ -234,7 +234,7 @@ class _Call:
         Location(fs, name).check_writable()
         found = find(self.paths, options.source, all_files=options.all_files)
         if self.choose is not None:
-            found = _chosen(found, self.choose)
+            found = _choose_files(found, self.choose)
         directory, found = _place(self.target, fs, name, found)
         _check_names(fs, found)
         _check_apart(found, fs, directory, paths=self.paths, target=self.target, options=options)
@@ -296,7 +296,7 @@ class _Call:
 # ---- the target
 
 
-def _chosen(found: Found, choose: ChooseFiles) -> Found:
+def _choose_files(found: Found, choose: ChooseFiles) -> Found:
     """Restrict datasets to the files that are to be copied."""
     if found.files or not found.datasets:
         raise ValueError("filters= selects folders of datasets with a manifest, and these files have none")
@@ -457,7 +457,7 @@ class _Target:
         return [*gone, *(index for name in gone for index in FileName.indexes(name) if index in self.listing)]
 
     def check_datasets(self, found: Found, gone: Sequence[str]) -> None:
-        """Refuse to add files that a dataset in the target does not name, and to remove files that it names."""
+        """Refuse to add files without an entry in the target's manifest, and to remove files with an entry."""
         names = [
             *(name for name, _ in found.files),
             *(FileName.manifest(dataset.manifest.dataset) for dataset in found.datasets),

@@ -36,7 +36,7 @@ _REPLACED = ("PreconditionFailed", "412", "NoSuchKey", "404")
 
 
 class Proof(Enum):
-    """What a store states of its copies, to prove them."""
+    """The statements of a store that prove its copies."""
 
     CRC32C = "a CRC32C"
     MD5 = "an MD5, but no CRC32C"
@@ -54,12 +54,12 @@ class StoreCopy:
 
     @property
     def is_proven(self) -> bool:
-        """True if the checksums that the store states are those of the right bytes, or can be compared with them."""
+        """True if the store's checksums are of the right bytes, or comparable with them."""
         return self.crc32c is not None or (self.md5 is not None and self.md5 == self.md5_of_source)
 
     @property
     def proof(self) -> Proof:
-        """What proves other copies of this store; an MD5 may, if only that of the source is unknown here."""
+        """The proof for other copies of this store; an MD5 may, if only that of the source is unknown here."""
         if self.crc32c is not None:
             return Proof.CRC32C
         return Proof.MD5 if self.md5 is not None and self.md5_of_source in (None, self.md5) else Proof.NOTHING
@@ -96,7 +96,7 @@ def stated_digests(info: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _known_proof(source: Source, fs: FileSystem) -> Proof | None:
-    """What proves copies of such a source by the first answer of the store; None if there was none."""
+    """The proof for copies of such a source, by the first answer of the store; None if there was none."""
     assert isinstance(fs, FsspecFileSystem)
     return _PROOFS.get(unwrap(fs.fsspec, "")[0], {}).get((source.size or 0) > _LARGEST)
 

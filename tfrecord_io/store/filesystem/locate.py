@@ -33,7 +33,7 @@ _hadoop_failure: list[str] = []  # the library that pyarrow did not load when it
 
 
 class _Protocol(NamedTuple):
-    """What is known here of the URLs of one protocol; others are fsspec's alone."""
+    """Facts about the URLs of one protocol; others are fsspec's alone."""
 
     extra: str = ""  # the extra of this package that installs what it needs,
     package: str = ""  # or the package
@@ -78,7 +78,7 @@ class Location(NamedTuple):
 
     @property
     def identity(self) -> tuple[Any, str]:
-        """What distinguishes filesystems, and the name of a file or directory there, without a slash at its end."""
+        """The identity of the filesystem, and the name of a file or directory there, without a slash at its end."""
         if not is_remote(self.fs):
             return None, os.path.realpath(self.name)
         protocol = self.fs.fsspec.protocol
@@ -212,7 +212,7 @@ def _locate_url(url: str, options: Mapping[str, Any]) -> Location:
 
 
 def _protocol(link: str) -> _Protocol | None:
-    """What is known of the protocol that a URL, or a part of a chained one, begins with."""
+    """The protocol at the start of a URL, or of a part of a chained URL."""
     protocol, slashes, _ = link.partition("://")
     return _PROTOCOLS.get(protocol) if slashes else None
 

@@ -198,7 +198,7 @@ class ShardName:
         return f"{self.base}-{index:0{self.width}d}-of-{self.count_text}{self.suffix}"
 
     def is_like(self, name: str) -> bool:
-        """True if a name differs in its numbers alone, so that it is the name of a shard of the same dataset.
+        """True if a name differs in its numbers alone: it is a shard of the same dataset.
 
         To compare two names takes at most a quarter of the time of parsing one. A False says nothing.
         """
@@ -418,7 +418,7 @@ class FileName:
 
     @classmethod
     def all_indexes(cls, path: str) -> list[str]:
-        """As `indexes`, with those that other tools make of a file."""
+        """Like `indexes`, with index files of other tools."""
         return [*cls.indexes(path), *(path + suffix for suffix in cls.INDEX_SUFFIXES_OF_TOOLS)]
 
     # ---- what a name says
@@ -486,7 +486,7 @@ class FileName:
 
     @property
     def is_of_tool(self) -> bool:
-        """True if a glob does not mean a file of this name, although it may mean others that begin with ``_``."""
+        """True if globs skip a file of this name; they may match other names with a leading ``_``."""
         return _OF_TOOL.fullmatch(self.name) is not None or self.kind is Kind.PART
 
     @property

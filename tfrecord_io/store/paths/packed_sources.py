@@ -25,7 +25,7 @@ _ONLY_VERSION = "="  # of a name that is given once: a key and a value of no cha
 
 
 class _Row(NamedTuple):
-    """What is stored of one source, besides its path, and its name in a filesystem."""
+    """A stored source: the facts besides its path, and its name in a filesystem."""
 
     size: int | None
     local: bool
@@ -67,7 +67,7 @@ class _Row(NamedTuple):
         )
 
     def shard(self, manifests: Sequence[ManifestVersion]) -> ManifestShard | None:
-        """What the manifest states of the file."""
+        """The facts of the file in the manifest."""
         if self.manifest is None:
             return None
         assert self.shard_records is not None

@@ -247,9 +247,9 @@ class _Search:
         stem, count, _ = spec or (name, None, False)
         if (spec is None or names != [name]) and is_dataset(self.fs, stem):
             return self._spec(name, stem, count)
-        return self._pattern(name) if names == [name] else self._expanded(name, names)
+        return self._pattern(name) if names == [name] else self._files_of_braces(name, names)
 
-    def _expanded(self, name: str, names: Sequence[str]) -> list[Entry]:
+    def _files_of_braces(self, name: str, names: Sequence[str]) -> list[Entry]:
         """The files of all `names` that the braces of `name` expand to."""
         by_name: dict[str, Entry] = {}
         for expanded, entry in zip(names, self.fs.entries(names), strict=True):
@@ -436,7 +436,7 @@ class _Search:
         return self._sort(files, complete=self.complete, wanted=functools.partial(fnmatch.fnmatchcase, pat=parts[-1]))
 
     def _matches_of(self, pattern: str, literal: int) -> list[Entry]:
-        """What matches a pattern, whose first `literal` characters have no magic; objects rather than their folders."""
+        """Matches of a pattern whose first `literal` characters have no magic; objects rather than their folders."""
         entries = self.fs.glob(pattern, literal)
         folders = [e.name for e in entries if e.directory and FileName.parse(e.basename).kind is Kind.RECORDS]
         if not folders or not (is_remote(self.fs) and self.fs.is_object_store):

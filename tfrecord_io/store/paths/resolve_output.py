@@ -222,7 +222,7 @@ class Output:
 
     @staticmethod
     def directory_of_folders(path: Any, option: str, advice: str = "pass a directory, as in 'name/'") -> str:
-        """The directory, with its slash, that the folders which `option` asks for are written to.
+        """The directory, with its slash, for the folders of `option`.
 
         >>> Output.directory_of_folders("out/visits", "partition_by=")
         'out/visits/'

@@ -15,7 +15,7 @@ _PIECE = 1 << 20
 
 
 def fill_cache(fsspec: Any, name: str, open_stored: Callable[[Any, str], Raw | None]) -> None:
-    """Download a file into a ``simplecache`` that lacks it, as other files of its store are read.
+    """Download a missing file into a ``simplecache``, by the same requests as other reads of its store.
 
     `open_stored` opens a file of the filesystem below by its name, or returns None to leave the download to fsspec,
     which asks first whether the file exists. A download that is interrupted leaves no file under the name.

@@ -11,7 +11,7 @@ from tfrecord_io.errors import CompressionError
 def detect_codec(
     raw: Raw, path: str, size: int | None, compression: str | None, *, recover: bool, asks: bool
 ) -> tuple[Codec | None, bytes]:
-    """The codec of an open file, None for a plain one, and the first bytes of it, which are read.
+    """The codec of an open file, None for a plain file, and its first bytes, which are consumed.
 
     For the arguments see `tfrecord_io.store.read.source.Source.open_stream`.
     """

@@ -96,7 +96,7 @@ class Change(ABC):
 
     @abstractmethod
     def id_to_state(self, own: Manifest, old: OldFiles) -> str | None:
-        """The id that the manifest must state, because no name of a file has it, to be recognised in later ones."""
+        """The id that the manifest must state so that later manifests are recognised: no file's name has it."""
 
     def exists_error(self, name: str, old: OldFiles) -> FileExistsError:
         """The error for a dataset that has the file `name`, and is not to be written."""
@@ -175,7 +175,9 @@ class _Grown(ChangeById):
     partition_by: tuple[str, ...] = ()
 
     @abstractmethod
-    def _kept(self, files: tuple[ManifestFile, ...], own: Manifest, types: bytes | None) -> tuple[ManifestFile, ...]:
+    def _remaining_files(
+        self, files: tuple[ManifestFile, ...], own: Manifest, types: bytes | None
+    ) -> tuple[ManifestFile, ...]:
         """The files of the dataset that stay; `types` is the schema of the columns of folders."""
 
     def check(self, manifest: Manifest | None, old: OldFiles) -> None:
@@ -208,7 +210,7 @@ class _Grown(ChangeById):
         types, schema = own.partition_schema, own.schema
         if not is_new and manifest.partition_schema is not None:
             types = self.unite(manifest.partition_schema, types, path, adds_rows=adds_rows)
-        kept = self._kept(manifest.files, own, types)
+        kept = self._remaining_files(manifest.files, own, types)
         if not is_new:
             without_rows = not any(file.records for file in manifest.files)
             schema = self.unite(manifest.schema, schema, path, without_rows=without_rows, adds_rows=adds_rows)
@@ -270,7 +272,9 @@ class Append(_Grown):
             raise for_cli(FileExistsError(errno.EEXIST, text, old.place.path), text_cli)
         _Grown.check(self, manifest, old)  # super() does not work in a class with slots before Python 3.14
 
-    def _kept(self, files: tuple[ManifestFile, ...], own: Manifest, types: bytes | None) -> tuple[ManifestFile, ...]:
+    def _remaining_files(
+        self, files: tuple[ManifestFile, ...], own: Manifest, types: bytes | None
+    ) -> tuple[ManifestFile, ...]:
         return files
 
 
@@ -292,13 +296,15 @@ class Overwrite(_Grown):
             is_planned=False,
         )
 
-    def _kept(self, files: tuple[ManifestFile, ...], own: Manifest, types: bytes | None) -> tuple[ManifestFile, ...]:
+    def _remaining_files(
+        self, files: tuple[ManifestFile, ...], own: Manifest, types: bytes | None
+    ) -> tuple[ManifestFile, ...]:
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceFolders(_Grown):
-    """Shards that replace those in folders of the same values, and in all folders of the values that `unite` states."""
+    """Shards that replace all shards in folders of the same values, or of the values in `unite`."""
 
     @property
     def rules(self) -> Rules:
@@ -314,7 +320,9 @@ class ReplaceFolders(_Grown):
             is_planned=False,
         )
 
-    def _kept(self, files: tuple[ManifestFile, ...], own: Manifest, types: bytes | None) -> tuple[ManifestFile, ...]:
+    def _remaining_files(
+        self, files: tuple[ManifestFile, ...], own: Manifest, types: bytes | None
+    ) -> tuple[ManifestFile, ...]:
         # Other programs spell names of folders in other ways: ``month=05`` is the folder of 5, as readers read it.
         folders = {os.path.dirname(file.path) for file in (*files, *own.files)}
         pairs = {folder: ColumnFolder.pairs_in(f"{folder}/", "") for folder in folders}
@@ -328,7 +336,7 @@ class ReplaceFolders(_Grown):
 
 
 def change_of(mode: str, unite: Unite, partition_by: tuple[str, ...] = (), *, grows: bool) -> Change:
-    """The change that a caller's `mode` asks for, of a dataset that `grows` or one whose names state a number."""
+    """The change for a caller's `mode`, of a dataset that `grows` or has numbered names."""
     if not grows:
         return Whole(overwrite=mode == "overwrite")
     if mode == "overwrite":

@@ -750,7 +750,7 @@ class Publication:
             self.place.update(list_left, lambda manifest: list_left(manifest) is manifest)
 
     def leave(self, names: Sequence[str]) -> None:
-        """Leave stored files to a writing that goes on, or those of numbered names to the writer that was faster.
+        """Leave stored files to a resumed write, or numbered names to the faster writer.
 
         Created directories are removed, if they are empty.
         """
@@ -769,7 +769,7 @@ class Publication:
         remove_directories(self.place.created)
 
     def _has_id(self, manifest: Manifest) -> bool:
-        """True if a manifest has the id of this writing, as the one that it has begun."""
+        """True if a manifest has the id of this write, as begun."""
         return manifest.id == self._id
 
     def _has_own(self, manifest: Manifest) -> bool:

@@ -1,4 +1,4 @@
-"""Shards of a dataset are replaced by others, or taken out, by one replacement of its manifest.
+"""Replace or remove shards of a dataset by one replacement of its manifest.
 
 The new shards are written under names that no reader reads (see `tfrecord_io.store.write.publication`); the manifest
 that names them also names the files to be removed after it. What is appended meanwhile is kept.

@@ -1,4 +1,4 @@
-"""What records show of all their features, and the schema that follows from it.
+"""Observations of the features of records, and the schema that follows.
 
 Tests: tests/columns/schema/test_inferred_type.py and tests/columns/schema/test_inferred_schema.py.
 """
@@ -36,7 +36,7 @@ from tfrecord_io.store import RecordRef
 
 
 class Observations(dict[str, Observation]):
-    """What records show of each feature, by name."""
+    """Observations of each feature, by name."""
 
     def schema(
         self,
@@ -139,7 +139,7 @@ class Observations(dict[str, Observation]):
         return count_kinds(chunks)
 
     def joined(self, others: Mapping[str, Observation]) -> Observations:
-        """What these and other records show together; SchemaError if they contradict each other."""
+        """Observations of both groups of records together; SchemaError if they contradict each other."""
         return Observations(join_columns(self, others))
 
 

@@ -88,7 +88,7 @@ class Slice(NamedTuple):
 
 
 class SchemaEmbedding:
-    """The schema that a writer embeds with its first rows, and the categories that it lists."""
+    """The schema embedded with a writer's first rows, and its categories."""
 
     def __init__(self, batch: pa.RecordBatch, plan: WritePlan) -> None:
         listed = dictionaries(batch, plan)

@@ -71,10 +71,10 @@ def as_feature_lists(steps: Sequence[ColumnBuffers], source: ShapeSource, rows: 
 
     EncodeError if the context would state one size for steps whose sizes differ.
     """
-    return [_of_context(step, rows) if source.in_context else feature_list(step, rows) for step in steps]
+    return [_context_value(step, rows) if source.in_context else feature_list(step, rows) for step in steps]
 
 
-def _of_context(step: ColumnBuffers, rows: Rows) -> ColumnBuffers:
+def _context_value(step: ColumnBuffers, rows: Rows) -> ColumnBuffers:
     """The common value of all steps of each row; null for a row without a step."""
     assert rows.offsets is not None
     present = np.flatnonzero(column_mask(step))
@@ -158,7 +158,7 @@ def _spread_steps(column: ColumnBuffers, offsets: Array) -> ColumnBuffers:
 
 
 def _unite_rows(rows: ColumnBuffers, others: ColumnBuffers, column: ColumnBuffers, row_base: int) -> ColumnBuffers:
-    """The rows, or the steps, of a column, with those of another one where they are null."""
+    """The rows or steps of a column, null ones filled from another column."""
     differing = _differing_rows(rows, others)
     if differing.any():
         record = row_base + _record_of(column, int(differing.argmax()))

@@ -1,4 +1,4 @@
-"""Make the columns of data those that a schema declares, and those that a dataset has.
+"""Conform the columns of data to a schema, and to a dataset.
 
 Tests: tests/write/test_writer.py and tests/laws/test_wide_tables.py.
 """

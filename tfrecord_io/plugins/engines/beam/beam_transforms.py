@@ -343,7 +343,7 @@ class _Begin:
 
 @atexit.register
 def _abort_begun() -> None:
-    """Remove what pipelines left that ran in this process, and end with it."""
+    """Remove leftovers of pipelines that ran in this process."""
     for writer in _begun.values():
         with suppress(OSError, RuntimeError, TFRecordError):  # threads cannot be started any more
             writer.abort()
