@@ -17,7 +17,7 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from border import PUBLIC, public
-from tfrecord_io.base.options.on_damage import OnDamage, by_number
+from tfrecord_io.base.options.on_damage import OnDamage
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS, written_encodings
 
 TABLE = pa.table({"n": [1, 2, 3], "x": [[1.5], [], [2.5, 3.5]], "s": ["a", "b", "c"]})
@@ -129,7 +129,7 @@ def test_a_choice_works_or_says_what_it_needs(place: None, name: str, keyword: s
 ENCODINGS = {row.name: row.rules for row in TENSOR_ENCODINGS.own}
 # Lists of values in docstrings that do not follow from a type.
 LISTED = {
-    ("open_random", "on_error"): OnDamage.names(by_number),
+    ("open_random", "on_error"): OnDamage.names(OnDamage.allows_numbers),
     ("Field", "encoding"): tuple(ENCODINGS),
     ("tensor", "encoding"): tuple(name for name, rules in ENCODINGS.items() if rules.dtype_kinds),
 }

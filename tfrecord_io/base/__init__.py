@@ -60,15 +60,9 @@ _HOMES = {
     "check_keywords": "options.call_errors",  # Decorate a public call: unknown keywords are TypeErrors
     "Condition": "options.condition",  # A condition on rows, or a part of one
     "parse_filters": "options.condition_text",  # The terms of a condition
-    "OF_PLAIN_FILES": "options.dataset_keywords",  # Calls whose files have no compression keyword
-    "OF_SELECTION": "options.dataset_keywords",  # Keywords that select columns and rows
-    "REFUSED": "options.dataset_keywords",  # by call: what it does not take of what a dataset states
-    "REPORTS_ALL": "options.dataset_keywords",  # calls that report all damage: their ``on_error`` may be "collect"
+    "Refusal": "options.dataset_keywords",  # What a call does not take of the options that a dataset states
     "meant_keywords": "options.did_you_mean",  # The keywords that have this name in other libraries
     "unknown_attribute": "options.did_you_mean",  # The error for an attribute that a dataset or a reader does not
-    "AnnotationOptions": "options.file_options",  # Keywords of COCO, Pascal VOC and YOLO annotations
-    "FileOptions": "options.file_options",  # Keywords of calls that read many files
-    "FolderOptions": "options.file_options",  # Keywords of calls that make a row of each file of a folder
     "condition_of": "options.filters",  # The condition of ``filters=``
     "DEFAULT_LIMITS": "options.limits",  # Limits where a call states none
     "LIMITS": "options.limits",  # Sizes and counts that the package works with
@@ -76,13 +70,7 @@ _HOMES = {
     "Expansion": "options.limits",  # The budget for memory of rows held at a time
     "Limits": "options.limits",  # Limits on what an untrusted file may use
     "too_large": "options.limits",  # The reason of an error about what would be larger than a record can be
-    "ON_ERROR": "options.on_damage",  # What to do about damage
-    "ON_ERROR_CLI": "options.on_damage",  # The same in the words of the command
-    "SALVAGE": "options.on_damage",  # How to keep the intact records
-    "Collect": "options.on_damage",  # ``"collect"``
-    "Inspect": "options.on_damage",  # Tools that show content
     "OnDamage": "options.on_damage",  # What a read does at damage: raise, stop, skip, collect or ask
-    "without_report": "options.on_damage",  # True for each ``on_error`` that needs no report
     "Operand": "options.operators",  # What follows an operator, as messages say it
     "Operator": "options.operators",  # An operator of a condition
     "INT64_MAX": "options.options_base",  # The largest int64
@@ -97,16 +85,11 @@ _HOMES = {
     "separate_filesystem": "options.options_base",  # Split a filesystem from storage options
     "StorageOptions": "options.options_base",  # How paths are accessed
     "TransferOptions": "options.options_base",  # Options of calls that read files and write others
-    "CheckOptions": "options.read",  # Keywords of `tfrecord_io.verify`
     "DatasetOptions": "options.read",  # Keywords of `tfrecord_io.dataset`, and of `tfrecord_io.open_reader`
     "FrameOptions": "options.read",  # Keywords of calls that go through the frames of records, whatever these contain
-    "NumberOptions": "options.read",  # Keywords of `tfrecord_io.open_random`
     "ReadOptions": "options.read",  # Keywords of all reading calls
-    "ReportOptions": "options.read",  # Keywords of calls on frames whose result has a report
     "ScanOptions": "options.read",  # How the rows of files are read, whichever are selected
     "MessageType": "options.record_types",  # A type of messages, which can be pickled
-    "plain_record_type": "options.record_types",  # The record type for the engines
-    "takes_payloads": "options.record_types",  # True if the engines leave the content of records as it is
     "Selection": "options.selection",  # The columns and rows that a read selects
     "Split": "options.split_slices",  # The value of ``split``
     "CopyOptions": "options.transfer",  # Keywords of the calls that copy records as bytes

@@ -54,15 +54,9 @@ from tfrecord_io.base.options.arrays import RepresentationOptions as Representat
 from tfrecord_io.base.options.call_errors import check_keywords as check_keywords
 from tfrecord_io.base.options.condition import Condition as Condition
 from tfrecord_io.base.options.condition_text import parse_filters as parse_filters
-from tfrecord_io.base.options.dataset_keywords import OF_PLAIN_FILES as OF_PLAIN_FILES
-from tfrecord_io.base.options.dataset_keywords import OF_SELECTION as OF_SELECTION
-from tfrecord_io.base.options.dataset_keywords import REFUSED as REFUSED
-from tfrecord_io.base.options.dataset_keywords import REPORTS_ALL as REPORTS_ALL
+from tfrecord_io.base.options.dataset_keywords import Refusal as Refusal
 from tfrecord_io.base.options.did_you_mean import meant_keywords as meant_keywords
 from tfrecord_io.base.options.did_you_mean import unknown_attribute as unknown_attribute
-from tfrecord_io.base.options.file_options import AnnotationOptions as AnnotationOptions
-from tfrecord_io.base.options.file_options import FileOptions as FileOptions
-from tfrecord_io.base.options.file_options import FolderOptions as FolderOptions
 from tfrecord_io.base.options.filters import condition_of as condition_of
 from tfrecord_io.base.options.limits import DEFAULT_LIMITS as DEFAULT_LIMITS
 from tfrecord_io.base.options.limits import LIMITS as LIMITS
@@ -70,13 +64,7 @@ from tfrecord_io.base.options.limits import MAX_RECORD_BYTES as MAX_RECORD_BYTES
 from tfrecord_io.base.options.limits import Expansion as Expansion
 from tfrecord_io.base.options.limits import Limits as Limits
 from tfrecord_io.base.options.limits import too_large as too_large
-from tfrecord_io.base.options.on_damage import ON_ERROR as ON_ERROR
-from tfrecord_io.base.options.on_damage import ON_ERROR_CLI as ON_ERROR_CLI
-from tfrecord_io.base.options.on_damage import SALVAGE as SALVAGE
-from tfrecord_io.base.options.on_damage import Collect as Collect
-from tfrecord_io.base.options.on_damage import Inspect as Inspect
 from tfrecord_io.base.options.on_damage import OnDamage as OnDamage
-from tfrecord_io.base.options.on_damage import without_report as without_report
 from tfrecord_io.base.options.operators import Operand as Operand
 from tfrecord_io.base.options.operators import Operator as Operator
 from tfrecord_io.base.options.options_base import INT64_MAX as INT64_MAX
@@ -91,16 +79,11 @@ from tfrecord_io.base.options.options_base import check_names as check_names
 from tfrecord_io.base.options.options_base import check_progress as check_progress
 from tfrecord_io.base.options.options_base import cpu_count as cpu_count
 from tfrecord_io.base.options.options_base import separate_filesystem as separate_filesystem
-from tfrecord_io.base.options.read import CheckOptions as CheckOptions
 from tfrecord_io.base.options.read import DatasetOptions as DatasetOptions
 from tfrecord_io.base.options.read import FrameOptions as FrameOptions
-from tfrecord_io.base.options.read import NumberOptions as NumberOptions
 from tfrecord_io.base.options.read import ReadOptions as ReadOptions
-from tfrecord_io.base.options.read import ReportOptions as ReportOptions
 from tfrecord_io.base.options.read import ScanOptions as ScanOptions
 from tfrecord_io.base.options.record_types import MessageType as MessageType
-from tfrecord_io.base.options.record_types import plain_record_type as plain_record_type
-from tfrecord_io.base.options.record_types import takes_payloads as takes_payloads
 from tfrecord_io.base.options.selection import Selection as Selection
 from tfrecord_io.base.options.split_slices import Split as Split
 from tfrecord_io.base.options.transfer import CopyOptions as CopyOptions
@@ -123,12 +106,9 @@ from tfrecord_io.base.registry import needs as needs
 __all__ = [
     "ADDING",
     "Adapter",
-    "AnnotationOptions",
     "ArrayOptions",
     "BackgroundThread",
-    "CheckOptions",
     "Closing",
-    "Collect",
     "ColumnLayout",
     "Condition",
     "ConsumedOnce",
@@ -137,12 +117,9 @@ __all__ = [
     "DatasetOptions",
     "Expansion",
     "ExportOptions",
-    "FileOptions",
     "Flag",
-    "FolderOptions",
     "FrameOptions",
     "INT64_MAX",
-    "Inspect",
     "IterOptions",
     "LIMITS",
     "LINE_WIDTH",
@@ -153,11 +130,6 @@ __all__ = [
     "MessageType",
     "NeverBegan",
     "NotCopied",
-    "NumberOptions",
-    "OF_PLAIN_FILES",
-    "OF_SELECTION",
-    "ON_ERROR",
-    "ON_ERROR_CLI",
     "OnDamage",
     "Operand",
     "Operator",
@@ -167,14 +139,11 @@ __all__ = [
     "Point",
     "ProgressMeter",
     "Published",
-    "REFUSED",
-    "REPORTS_ALL",
     "ReadOptions",
+    "Refusal",
     "Registry",
     "Report",
-    "ReportOptions",
     "RepresentationOptions",
-    "SALVAGE",
     "SHOWN_ITEMS",
     "SalvageOptions",
     "ScanOptions",
@@ -219,7 +188,6 @@ __all__ = [
     "needs",
     "ordered",
     "parse_filters",
-    "plain_record_type",
     "plain_table",
     "printable",
     "quiet_at_exit",
@@ -232,12 +200,10 @@ __all__ = [
     "short_list",
     "short_tensor",
     "start_in_background",
-    "takes_payloads",
     "tensor_text",
     "too_large",
     "undo_after",
     "unknown_attribute",
     "warn",
     "within_message_limit",
-    "without_report",
 ]

@@ -11,15 +11,7 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfrecord_io.base import (
-    OF_PLAIN_FILES,
-    REFUSED,
-    REPORTS_ALL,
-    Options,
-    ScanOptions,
-    TransferOptions,
-    separate_filesystem,
-)
+from tfrecord_io.base import Options, Refusal, ScanOptions, TransferOptions, separate_filesystem
 
 if TYPE_CHECKING:
     from tfrecord_io.read.scan import Scan
@@ -50,7 +42,7 @@ def options_from_call(
     """Make the options of a call: its keywords take precedence over `decided`, and both over those of its datasets.
 
     `kind` is the class of the options. `call` is the public function, which errors name, and whose refused options
-    `REFUSED` lists. A keyword that is UNSET has the value of the datasets in `source`, and without any its default.
+    `Refusal` has. A keyword that is UNSET has the value of the datasets in `source`, and without any its default.
 
     TypeError for a keyword that does not exist, or a value of a wrong type; ValueError for a value out of range, for
     an option of a dataset that the call refuses, and for one that a dataset decides and the call states differently.
@@ -65,7 +57,7 @@ def options_from_call(
             raise ValueError("datasets of a list select columns: tfr.dataset([…]).select(…) selects of these")
         decided = {**decided, "columns": columns}
     if call is not None:
-        refused = REFUSED.get(call.__name__, frozenset())
+        refused = Refusal.of(call.__name__).keywords
         for dataset in datasets:
             refuse_options(dataset, call.__name__, refused)
     carried = _options_of_datasets(kind, datasets)
@@ -137,17 +129,17 @@ def _options_of_datasets(kind: type[Options], datasets: Sequence[Scan]) -> dict[
 
 def refuse_options(dataset: Scan, call: str, names: Set[str]) -> None:
     """Raise ValueError for options that a dataset states and a call refuses."""
-    advice = _OTHERWISE.get(call, _WRITE_FIRST)
+    advice, refusal = _OTHERWISE.get(call, _WRITE_FIRST), Refusal.of(call)
     if "filters" in names and dataset.chooses_rows:
         raise ValueError(f"{call} works on whole files, and takes no selection ({dataset.chooses_rows}): {advice}")
     if "columns" in names and dataset.chooses_columns:
         raise ValueError(f"{call} works on whole records, and columns of the dataset are selected: {advice}")
     for name in sorted(dataset.stated.changes.keys() & names - PACE):
-        if name == "compression" and call in OF_PLAIN_FILES:
+        if name == "compression" and refusal.of_plain_files:
             if dataset.stated.compression is None:
                 continue
             advice = "only plain files have records by number; tfr.convert(dataset, target) writes them"
-        if name == "on_error" and call in REPORTS_ALL and dataset.stated.damage.hands_over:
+        if name == "on_error" and refusal.reports_all and dataset.stated.damage.hands_over:
             continue
         raise ValueError(f"{call} takes no {name}= of a dataset: {advice}")
 

@@ -17,7 +17,7 @@ from tfrecord_io.base import (
     MIB,
     Closing,
     Expansion,
-    NumberOptions,
+    OnDamage,
     ReadOptions,
     ScanOptions,
     Shared,
@@ -667,6 +667,12 @@ def _cells(batch: pa.RecordBatch) -> dict[str, Any]:
     }
 
 
+class _Options(ReadOptions):
+    """Keywords of `open_random`."""
+
+    takes = staticmethod(OnDamage.allows_numbers)
+
+
 @check_keywords
 def open_random(
     source: FilesLike,
@@ -741,7 +747,7 @@ def open_random(
         As `read_tfrecord`.
     """
     requested = options_from_call(
-        NumberOptions,
+        _Options,
         open_random,
         source,
         columns=columns,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import MIB, Expansion, LateTypes, OnDamage, and_more, printable, unknown_attribute, without_report
+from tfrecord_io.base import MIB, Expansion, LateTypes, OnDamage, and_more, printable, unknown_attribute
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import BatchBuilder, BatchStream, Column, RowFault, to_table, uncommon_columns, value_bytes
 from tfrecord_io.errors import TFRecordError
@@ -136,7 +136,9 @@ class Reader(BatchStream):
 
     def __init__(self, planned: Planned) -> None:
         super().__init__()
-        OnDamage.checked(planned.scan.options.on_error, without_report)  # as of a dataset, which any call may read
+        OnDamage.checked(
+            planned.scan.options.on_error, OnDamage.needs_no_report
+        )  # as of a dataset, which any call may read
         self._begin(planned)
         # At the end, of what is left out; False if the caller does, who may leave out more rows: `report.skipped.warn`.
         self.warns_of_damage = True

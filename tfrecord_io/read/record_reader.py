@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tfrecord_io.base import ConsumedOnce, ReportOptions, check_keywords, unknown_attribute
+from tfrecord_io.base import ConsumedOnce, FrameOptions, OnDamage, check_keywords, unknown_attribute
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import Recovery
@@ -14,6 +14,12 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.store import SourcePrefetcher
 from tfrecord_io.typing import InputPath, OnErrorCollecting, StorageLike
+
+
+class _Options(FrameOptions):
+    """Keywords of `RecordReader`, whose result has a report."""
+
+    takes = staticmethod(OnDamage.is_taken_by_all)
 
 
 class RecordReader(ConsumedOnce[bytes]):
@@ -79,12 +85,7 @@ class RecordReader(ConsumedOnce[bytes]):
     ) -> None:
         super().__init__()
         options = options_from_call(
-            ReportOptions,
-            RecordReader,
-            source,
-            on_error=on_error,
-            storage_options=storage_options,
-            filesystem=filesystem,
+            _Options, RecordReader, source, on_error=on_error, storage_options=storage_options, filesystem=filesystem
         ).with_report()
         sources = resolve_sources(source, options, as_they_are=True)
         self._damage = options.damage

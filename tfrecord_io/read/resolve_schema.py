@@ -18,16 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import (
-    MessageType,
-    ScanOptions,
-    Selection,
-    cached_property,
-    name_advice,
-    printable,
-    takes_payloads,
-    warn,
-)
+from tfrecord_io.base import MessageType, ScanOptions, Selection, cached_property, name_advice, printable, warn
 from tfrecord_io.bytes import RecordType
 from tfrecord_io.columns import EmbeddedSchema, NamePattern, Projection, Schema, as_stored, has_open_shapes
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError
@@ -115,7 +106,7 @@ def _complete_declared(
     sources: Sequence[Source], options: ScanOptions, selection: Selection
 ) -> tuple[ScanOptions, Selection]:
     """Add what declared types leave open, and the first records state: shapes, and types of the filter's columns."""
-    if options.declares_schema and not takes_payloads(options.record_type) and has_open_shapes(options):
+    if options.declares_schema and not MessageType.takes_payloads(options.record_type) and has_open_shapes(options):
         from tfrecord_io.columns import close_shapes
 
         options = close_shapes(options, sources, partial(_first_columns, sources))
@@ -148,7 +139,7 @@ def _add_filter_types(
 ) -> tuple[ScanOptions, Selection]:
     """Add the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
     assert selection.filters is not None
-    if takes_payloads(options.record_type):
+    if MessageType.takes_payloads(options.record_type):
         return options, selection
     declared, partitions = Schema.parse(options.schema), PartitionColumns.from_folders(sources).names
     known_names = {*declared.names, *partitions, options.include_file_paths}
@@ -234,7 +225,7 @@ class _Planner:
 
     def _widen(self, assumptions: Assumptions) -> Assumptions | None:
         """The assumptions by which columns of further files may be found; None if there are none."""
-        if self._request.options.schema is not None or takes_payloads(self._request.options.record_type):
+        if self._request.options.schema is not None or MessageType.takes_payloads(self._request.options.record_type):
             return None
         if not self._schemas.is_found:
             united = self._schemas.unite(assumptions.embedded)

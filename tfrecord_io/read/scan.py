@@ -21,7 +21,6 @@ from tfrecord_io.base import (
     check_integer,
     counted,
     printable,
-    takes_payloads,
 )
 from tfrecord_io.bytes import Array, ColumnBuffers, Plan, RecordType, Text
 from tfrecord_io.columns import (
@@ -532,7 +531,7 @@ class Scan:
         """
         assert self.row_filter is not None
         _, to_drop = self.options.split_offset(self.selection.offset)
-        if takes_payloads(self.options.record_type) or self.gathers_categories or to_drop:
+        if MessageType.takes_payloads(self.options.record_type) or self.gathers_categories or to_drop:
             return None
         if rereads and not all(source.can_be_read_again for source in self.sources):
             return None
@@ -639,7 +638,7 @@ def _decode_settings(
     resolved: ResolvedSchema, options: ScanOptions, entries: Sequence[str] | None, columns: Schema
 ) -> DecodeSettings:
     """How the features of the columns are decoded, which `entries` of ``columns=`` select."""
-    if takes_payloads(options.record_type):
+    if MessageType.takes_payloads(options.record_type):
         plan = Plan(check_crc=options.check_crc, max_record_bytes=options.limits.record_bytes)
         return DecodeSettings(plan, as_bytes=True)
     text = Text.STRICT if resolved.is_inferred else Text.UTF8

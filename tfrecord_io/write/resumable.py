@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import WriteOptions, and_more, cached_property, for_cli, printable, takes_payloads, warn
+from tfrecord_io.base import MessageType, WriteOptions, and_more, cached_property, for_cli, printable, warn
 from tfrecord_io.bytes import Checks, FrameHeader, crc32c, get_engine
 from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable, Rounding, stored_index
 from tfrecord_io.errors import TFRecordError
@@ -192,7 +192,7 @@ class ResumableWriter:
         The file is read once; `crc32c` takes all of its bytes, in order.
         """
         engine, records, schema = get_engine(), 0, None
-        embeds = self.writer.options.embed_schema and not takes_payloads(self.writer.options.record_type)
+        embeds = self.writer.options.embed_schema and not MessageType.takes_payloads(self.writer.options.record_type)
         overflow = memoryview(bytearray(_REST_BYTES))
         try:
             raw = SummedFile(file.open(), crc32c)

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import (
     ADDING,
+    MessageType,
     ProgressMeter,
     Report,
     Summary,
@@ -30,7 +31,6 @@ from tfrecord_io.base import (
     for_cli,
     ordered,
     printable,
-    takes_payloads,
     warn,
 )
 from tfrecord_io.bytes import get_engine
@@ -144,7 +144,7 @@ class Writer(PublishingWriter):
         self.report: WriteReport | None = None
         self._embedding: SchemaEmbedding | None = None  # once the first rows were encoded
         self._rows, self._writing = 0, False
-        self._embeds = options.embed_schema and not takes_payloads(options.record_type)
+        self._embeds = options.embed_schema and not MessageType.takes_payloads(options.record_type)
         self._conform: Conforming | None = None
         if options.schema is not None:
             from tfrecord_io.columns import Conforming

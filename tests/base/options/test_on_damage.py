@@ -17,21 +17,7 @@ import tfrecord_io as tfr
 from records import example, flip, int64s, written
 from tfrecord_io import typing
 from tfrecord_io.base.options import on_damage as module
-from tfrecord_io.base.options.on_damage import (
-    NAMES,
-    Ask,
-    Collect,
-    Inspect,
-    OnDamage,
-    Raise,
-    Skip,
-    Takes,
-    by_number,
-    of_files,
-    reports_all,
-    takes_all,
-    without_report,
-)
+from tfrecord_io.base.options.on_damage import NAMES, Ask, Collect, Inspect, OnDamage, Raise, Skip, Takes
 from tfrecord_io.base.public_names import SHOWN_IN, public_names
 
 
@@ -45,7 +31,11 @@ FACTS = ("is_strict", "counts_all", "goes_on", "ends_quietly", "hands_over")
 
 @pytest.mark.parametrize(
     ("literal", "takes"),
-    [("OnErrorName", without_report), ("OnErrorNameCollecting", takes_all), ("OnFileError", of_files)],
+    [
+        ("OnErrorName", OnDamage.needs_no_report),
+        ("OnErrorNameCollecting", OnDamage.is_taken_by_all),
+        ("OnFileError", OnDamage.is_of_files),
+    ],
 )
 def test_types_of_keywords_have_the_names_of_the_classes(literal: str, takes: Takes) -> None:
     names = ", ".join(f'"{name}"' for name in OnDamage.names(takes))
@@ -81,11 +71,20 @@ def test_a_value_that_does_not_exist_is_refused(value: Any) -> None:
     if value is Raise:
         assert isinstance(OnDamage.checked(value), Ask)  # any callable is asked
         return
-    with pytest.raises(ValueError, match=listed(takes_all)):
+    with pytest.raises(ValueError, match=listed(OnDamage.is_taken_by_all)):
         OnDamage.checked(value)
 
 
-@pytest.mark.parametrize("takes", [takes_all, without_report, reports_all, by_number, of_files])
+@pytest.mark.parametrize(
+    "takes",
+    [
+        OnDamage.is_taken_by_all,
+        OnDamage.needs_no_report,
+        OnDamage.reports_all,
+        OnDamage.allows_numbers,
+        OnDamage.is_of_files,
+    ],
+)
 def test_what_is_refused_names_what_is_taken(takes: Takes) -> None:
     for value in [*NAMES, bool]:
         if takes(Ask(bool) if value is bool else OnDamage.of(value)):
@@ -103,9 +102,9 @@ def test_a_new_class_is_in_each_list_that_its_facts_allow(monkeypatch: pytest.Mo
         """As "skip"."""
 
     monkeypatch.setitem(module._BY_NAME, "note", Note())
-    for takes in (takes_all, without_report, by_number, of_files):
+    for takes in (OnDamage.is_taken_by_all, OnDamage.needs_no_report, OnDamage.allows_numbers, OnDamage.is_of_files):
         assert "note" in OnDamage.names(takes)
-    assert "note" not in OnDamage.names(reports_all)
+    assert "note" not in OnDamage.names(OnDamage.reports_all)
 
 
 def test_answers_stay_in_their_process() -> None:
@@ -124,7 +123,7 @@ def test_answers_stay_in_their_process() -> None:
 
 
 def test_a_report_stays_in_its_process() -> None:
-    collect = Collect(Collect.receive_in_reader)
+    collect = Collect(OnDamage.receive_in_reader)
     assert not collect.hands_over
     assert collect == "collect"
     again = pickle.loads(pickle.dumps(collect))
@@ -195,7 +194,9 @@ def damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_without_a_report_refuses_a_dataset_that_collects(damaged: Path, name: str) -> None:
     before = damaged.read_bytes()
-    refused = "|".join(f"on_error='collect': {listed(takes)}" for takes in (without_report, by_number))
+    refused = "|".join(
+        f"on_error='collect': {listed(takes)}" for takes in (OnDamage.needs_no_report, OnDamage.allows_numbers)
+    )
     message = f"{refused}|takes no on_error= of a dataset"
     with pytest.raises(ValueError, match=message):
         CALLS[name](tfr.dataset(damaged, on_error="collect"))
@@ -218,9 +219,9 @@ def test_a_call_with_a_report_takes_a_dataset_that_collects(damaged: Path, name:
 
 def test_the_command_refuses_what_a_call_does_not_take() -> None:
     with pytest.raises(ValueError, match="collect") as raised:
-        OnDamage.checked("collect", without_report)
+        OnDamage.checked("collect", OnDamage.needs_no_report)
     message: str = raised.value.message_cli  # type: ignore[attr-defined]
-    assert re.match(f"--on-error collect: {listed(without_report)}", message)
+    assert re.match(f"--on-error collect: {listed(OnDamage.needs_no_report)}", message)
 
 
 def with_on_error() -> dict[str, Callable[..., Any]]:

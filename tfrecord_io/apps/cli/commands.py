@@ -26,7 +26,7 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import echo, output_path
-from tfrecord_io.base import Inspect, OnDamage, counted, printable
+from tfrecord_io.base import OnDamage, counted, printable
 from tfrecord_io.typing import FileMode
 
 _OF_RECORDS = ("columns", "schema", "schema_overrides", "record_type", "compression", "on_error", "filters")
@@ -40,7 +40,7 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     from tfrecord_io.columns import record_dicts
 
     if OnDamage.of(keywords["on_error"]).is_strict:
-        keywords["on_error"] = Inspect()
+        keywords["on_error"] = OnDamage.inspect()
     records = read_table(read_from(path, keywords, read_table), **keywords)
     value = record_dicts(records) if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(records))

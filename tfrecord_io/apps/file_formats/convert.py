@@ -21,7 +21,6 @@ from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions, Tabl
 from tfrecord_io.apps.file_formats.tables.table_folders import FOLDER_OPTIONS, write_table_folder
 from tfrecord_io.base import (
     ADDING,
-    Collect,
     OnDamage,
     ProgressMeter,
     ReadOptions,
@@ -294,8 +293,8 @@ def convert_given(
         raise for_cli(
             ValueError(f"on_error='collect' {text}"), f"--on-error collect cannot be used with --resume: {reason}"
         )
-    regions = SkippedRegions(Collect.receive_in_reader)
-    collecting = {"on_error": Collect(regions.unite)}
+    regions = SkippedRegions(OnDamage.receive_in_reader)
+    collecting = {"on_error": OnDamage.collect(regions.unite)}
     if "on_error" in sides.source_options:
         sides = replace(sides, source_options={**sides.source_options, **collecting})
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import LIMITS, FileOptions, check_choice, check_keywords, printable
+from tfrecord_io.base import LIMITS, Options, check_choice, check_keywords, printable
 from tfrecord_io.columns import BatchSource, Column, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.store import Directory, Entry, FileSystem, locate, read_files
@@ -75,7 +76,7 @@ def embed_files(
     FeatureNotFoundError
         The table does not have a column of paths.
     """
-    options = FileOptions(threads=threads, storage_options=storage_options)
+    options = _Options(threads=threads, storage_options=storage_options)
     check_choice("missing", missing, get_args(MissingFiles))
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns={columns!r}: expected a dict such as {{'image': 'image_uri'}}")
@@ -86,10 +87,21 @@ def embed_files(
     return ArrayStream(schema, batches, source.rows, batches.close, num_files=len(columns))
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Options(Options):
+    """Keywords of `embed_files` that say how files are read."""
+
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_integer("threads", 1, optional=True)
+
+
 class _Embedding:
     """Options and state of embedding files."""
 
-    def __init__(self, columns: dict[str, str], folder: Path | None, missing: str, options: FileOptions) -> None:
+    def __init__(self, columns: dict[str, str], folder: Path | None, missing: str, options: _Options) -> None:
         self._columns, self._missing, self._options = columns, missing, options
         self._folder = None if folder is None else Directory(folder, options.storage)
 

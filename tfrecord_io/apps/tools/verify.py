@@ -20,9 +20,9 @@ from tfrecord_io.base import (
     LIMITS,
     LINE_WIDTH,
     MIB,
-    CheckOptions,
     Flag,
     FrameOptions,
+    OnDamage,
     ProgressMeter,
     Report,
     Summary,
@@ -211,8 +211,14 @@ def verify(
     if record_type not in (*RecordType.by_option(), "bytes"):
         names = ", ".join(map(repr, RecordType.by_option()))
         raise ValueError(f"record_type={record_type!r}: expected one of {names}, 'bytes'")
-    options = options_from_call(CheckOptions, verify, source, storage_options=storage_options, progress=progress)
+    options = options_from_call(_Options, verify, source, storage_options=storage_options, progress=progress)
     return check_files(CallSource(source).whole_files("verify"), record_type, options, images=images)
+
+
+class _Options(FrameOptions):
+    """Keywords of `verify`."""
+
+    takes = staticmethod(OnDamage.reports_all)
 
 
 def check_files(

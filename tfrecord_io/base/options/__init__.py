@@ -1,7 +1,7 @@
 """The keywords of reading and writing calls: frozen dataclasses, validated once.
 
-Defaults are defined here and nowhere else. Those of calls that write, of calls that return arrays and of other formats
-are in `write`, `transfer`, `arrays` and `file_options`, which are imported where these calls are.
+Defaults are defined here and nowhere else. Those of calls that write and of calls that return arrays are in `write`,
+`transfer` and `arrays`, which are imported where these calls are; options that one call or one folder has are there.
 """
 
 from tfrecord_io.base.options.did_you_mean import unknown_keyword

@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
-from dataclasses import fields
-from typing import Any
+from collections.abc import Callable, Set
+from typing import Any, NamedTuple
 
 from tfrecord_io.base.options.selection import Selection
 
 OF_DATASETS: set[str] = set()  # the keywords of reading, which `tfrecord_io.base.options.read` adds
 _SOURCE = re.compile("InputPath|FilesLike|OpenedDataset")  # the types of a parameter that a dataset is passed to
-OF_SELECTION = frozenset(f.name for f in fields(Selection))
-_OF_ROWS = OF_SELECTION - {"columns"}
-_OF_ALL_FILES = OF_SELECTION | {"on_error", "check_crc", "split", "allow_missing_shards"}
-OF_PLAIN_FILES = frozenset({"build_index", "check_indexes", "open_random", "write_indexes"})
+_OF_ROWS = Selection.KEYWORDS - {"columns"}
+_OF_ALL_FILES = Selection.KEYWORDS | {"on_error", "check_crc", "split", "allow_missing_shards"}
+_OF_PLAIN_FILES = frozenset({"build_index", "check_indexes", "open_random", "write_indexes"})
 REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what a dataset states
     **dict.fromkeys(("adopt", "delete"), _OF_ALL_FILES),
     "compact": _OF_ALL_FILES | {"schema", "schema_overrides"},
     "copy": _OF_ALL_FILES | {"compression", "limits"},
-    "salvage": OF_SELECTION | {"on_error", "split"},
-    "verify": OF_SELECTION | {"on_error", "check_crc"},
-    **dict.fromkeys(("check_indexes", "write_indexes"), OF_SELECTION | {"compression", "on_error"}),
-    "build_index": OF_SELECTION | {"compression", "on_error", "include_file_paths"},
+    "salvage": Selection.KEYWORDS | {"on_error", "split"},
+    "verify": Selection.KEYWORDS | {"on_error", "check_crc"},
+    **dict.fromkeys(("check_indexes", "write_indexes"), Selection.KEYWORDS | {"compression", "on_error"}),
+    "build_index": Selection.KEYWORDS | {"compression", "on_error", "include_file_paths"},
     "open_random": _OF_ROWS | {"compression", "threads"},  # which makes no difference
     "read_earth_engine": _OF_ROWS,
     "infer_schema": frozenset({"schema", "include_file_paths"}),
@@ -36,7 +34,25 @@ REFUSED: dict[str, frozenset[str]] = {  # by call: what it does not take of what
         ("dedupe", "merge", "sample", "shuffle", "split"), frozenset({"columns", "check_crc", "include_file_paths"})
     ),
 }
-REPORTS_ALL = frozenset({"salvage", "verify"})  # calls that report all damage: their ``on_error`` may be "collect"
+_REPORTING_ALL = frozenset({"salvage", "verify"})  # calls that report all damage: their ``on_error`` may be "collect"
+
+
+class Refusal(NamedTuple):
+    """What a call does not take of the options that a dataset states.
+
+    >>> sorted(Refusal.of("infer_schema").keywords)
+    ['include_file_paths', 'schema']
+    """
+
+    keywords: Set[str]
+    of_plain_files: bool = False  # of which None is the only ``compression=``
+    reports_all: bool = False  # the damage, as "collect" does
+
+    @staticmethod
+    def of(call: str) -> Refusal:
+        """What the call of this name refuses."""
+        keywords = REFUSED.get(call, frozenset[str]())
+        return Refusal(keywords, of_plain_files=call in _OF_PLAIN_FILES, reports_all=call in _REPORTING_ALL)
 
 
 def is_method(call: Callable[..., Any]) -> bool:

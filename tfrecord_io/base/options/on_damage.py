@@ -1,23 +1,17 @@
 """Treatment of damaged data: a class for each ``on_error``, which answers all questions about it.
 
-A call states what it takes by a function of these facts, such as `without_report`; the list in the error for any other
-value is made from the classes. So a new ``on_error`` is one class, and its row of `_BY_NAME`.
+A call states what it takes by a function of these facts, such as `OnDamage.needs_no_report`; the list in the error for
+any other value is made from the classes. So a new ``on_error`` is one class, and its row of `_BY_NAME`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 from tfrecord_io.base.display import for_cli, warn
 from tfrecord_io.errors import FeatureTypeError, StoppedEarlyWarning, TFRecordError
-
-# What to do about damage.
-SALVAGE = "keep the intact records with tfr.salvage(path, target)"
-SALVAGE_CLI = "keep the intact records with tfr salvage SOURCE TARGET"
-ON_ERROR = f"see on_error=, or {SALVAGE}"
-ON_ERROR_CLI = f"see --on-error, or {SALVAGE_CLI}"
 
 
 class OnDamage(ABC):
@@ -28,6 +22,10 @@ class OnDamage(ABC):
     receive : callable or None
         Gets the `SkippedRegions` of each read, at the end of the read, in place of a warning.
     """
+
+    SALVAGE: ClassVar = "keep the intact records with tfr.salvage(path, target)"
+    ADVICE: ClassVar = f"see on_error=, or {SALVAGE}"  # in errors about damage
+    ADVICE_CLI: ClassVar = "see --on-error, or keep the intact records with tfr salvage SOURCE TARGET"
 
     receive: Callable[[Any], object] | None = None
 
@@ -60,6 +58,26 @@ class OnDamage(ABC):
     def accept(self, error: TFRecordError, place: Hashable) -> bool:
         """True if the region of an error may be left out; its path and the `place` in the file identify it."""
 
+    def is_taken_by_all(self) -> bool:
+        """True: for calls whose result is, or has, a report with `skipped_table`."""
+        return True
+
+    def needs_no_report(self) -> bool:
+        """True if no report needs to have the regions that are left out: for all other calls."""
+        return not self.hands_over
+
+    def reports_all(self) -> bool:
+        """True for calls that report all damage anyway, and none of it as an error."""
+        return self.is_strict or self.hands_over
+
+    def allows_numbers(self) -> bool:
+        """True for reads by number, which have no end at which regions could be told of."""
+        return not (self.ends_quietly or self.hands_over)
+
+    def is_of_files(self) -> bool:
+        """True for calls that make rows of whole files."""
+        return isinstance(self, Raise | Skip)
+
     def end_read(self, error: Exception) -> str:
         """End a read at `error`: raise it, or warn and return its text."""
         if not self.ends_quietly:
@@ -74,10 +92,25 @@ class OnDamage(ABC):
         return on_error if isinstance(on_error, OnDamage) else _BY_NAME[str(on_error)]
 
     @staticmethod
+    def collect(receive: Callable[[Any], object]) -> OnDamage:
+        """The object for ``"collect"`` that a call with a report passes down: `receive` gets the regions."""
+        return Collect(receive)
+
+    @staticmethod
+    def receive_in_reader(regions: object) -> None:
+        """Receive the regions of a reader, to keep all of them."""
+        del regions  # its own report has them
+
+    @staticmethod
+    def inspect() -> OnDamage:
+        """The object for tools that show content: see `Inspect`."""
+        return Inspect()
+
+    @staticmethod
     def names(takes: Takes | None = None) -> tuple[str, ...]:
         """The names of each ``on_error`` that a call takes, by default all.
 
-        >>> OnDamage.names(without_report)
+        >>> OnDamage.names(OnDamage.needs_no_report)
         ('raise', 'stop', 'skip')
         """
         return tuple(name for name, damage in _BY_NAME.items() if takes is None or takes(damage))
@@ -167,10 +200,6 @@ class Collect(OnDamage):
         """Another process has no report."""
         return Collect, ()
 
-    @staticmethod
-    def receive_in_reader(regions: object) -> None:
-        """Receive the regions of a reader, which are in its own report."""
-
 
 class Ask(OnDamage):
     """A callable, which is asked once about each region, however often the files are read.
@@ -226,28 +255,3 @@ _BY_NAME: dict[str, OnDamage] = {"raise": Raise(), "stop": Stop(), "skip": Skip(
 NAMES = tuple(_BY_NAME)
 _COLLECTING = "tfr.open_reader(source, on_error='collect').report.skipped_table() lists what is left out"
 _COLLECTING_CLI = "tfr convert SOURCE TARGET --on-error collect lists what is left out"
-
-
-def takes_all(damage: OnDamage) -> bool:
-    """True for each ``on_error``: the result of the call is, or has, a report with `skipped_table`."""
-    return True
-
-
-def without_report(damage: OnDamage) -> bool:
-    """True for each ``on_error`` that needs no report: for all other calls."""
-    return not damage.hands_over
-
-
-def reports_all(damage: OnDamage) -> bool:
-    """True for each ``on_error`` of calls that report all damage anyway, and none of it as an error."""
-    return damage.is_strict or damage.hands_over
-
-
-def by_number(damage: OnDamage) -> bool:
-    """True for each ``on_error`` of reads by number, which have no end at which regions could be told of."""
-    return not (damage.ends_quietly or damage.hands_over)
-
-
-def of_files(damage: OnDamage) -> bool:
-    """True for each ``on_error`` of calls that make rows of whole files."""
-    return isinstance(damage, Raise | Skip)

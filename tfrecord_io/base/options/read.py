@@ -13,15 +13,7 @@ from typing import Any, ClassVar, Literal, Self, cast, get_args
 
 from tfrecord_io.base.options.dataset_keywords import OF_DATASETS
 from tfrecord_io.base.options.limits import DEFAULT_LIMITS, Limits
-from tfrecord_io.base.options.on_damage import (
-    Collect,
-    Inspect,
-    OnDamage,
-    by_number,
-    reports_all,
-    takes_all,
-    without_report,
-)
+from tfrecord_io.base.options.on_damage import Collect, Inspect, OnDamage
 from tfrecord_io.base.options.options_base import INT64_MAX, MIB, RecordOptions, check_choice
 from tfrecord_io.base.options.record_types import checked_record_type
 from tfrecord_io.base.options.selection import Selection
@@ -39,7 +31,7 @@ class FrameOptions(RecordOptions):
     limits: Limits = DEFAULT_LIMITS
 
     none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error"})
-    takes = staticmethod(without_report)  # which ``on_error``
+    takes = staticmethod(OnDamage.needs_no_report)  # which ``on_error``
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,21 +49,9 @@ class FrameOptions(RecordOptions):
         """The treatment of damaged data."""
         return OnDamage.of(self.on_error)
 
-    def with_report(self, receive: Callable[[Any], object] = Collect.receive_in_reader) -> Self:
+    def with_report(self, receive: Callable[[Any], object] = OnDamage.receive_in_reader) -> Self:
         """Copy for a call with a report, in which `receive` puts skipped regions if asked."""
         return self.changed(on_error=Collect(receive)) if self.damage.hands_over else self
-
-
-class ReportOptions(FrameOptions):
-    """Keywords of calls on frames whose result has a report."""
-
-    takes = staticmethod(takes_all)
-
-
-class CheckOptions(FrameOptions):
-    """Keywords of `tfrecord_io.verify`."""
-
-    takes = staticmethod(reports_all)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +70,7 @@ class ScanOptions(FrameOptions):
     batch_size: int = 65_536
     batch_bytes: int = 64 * MIB
 
-    takes = staticmethod(takes_all)  # as the call has checked it
+    takes = staticmethod(OnDamage.is_taken_by_all)  # as the call has checked it
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -143,7 +123,7 @@ class ReadOptions(ScanOptions):
     offset: int = 0
     limit: int | None = None
 
-    takes = staticmethod(without_report)
+    takes = staticmethod(OnDamage.needs_no_report)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -182,16 +162,10 @@ _OF_SCANS = tuple(f.name for f in fields(ScanOptions))
 _values_of_scans = itemgetter(*_OF_SCANS)
 
 
-class NumberOptions(ReadOptions):
-    """Keywords of `tfrecord_io.open_random`."""
-
-    takes = staticmethod(by_number)
-
-
 class DatasetOptions(ReadOptions):
     """Keywords of `tfrecord_io.dataset`, and of `tfrecord_io.open_reader`, whose result has a report."""
 
-    takes = staticmethod(takes_all)
+    takes = staticmethod(OnDamage.is_taken_by_all)
 
 
 OF_DATASETS.update(f.name for f in fields(ReadOptions) if f.name not in ReadOptions.internal)

@@ -39,15 +39,10 @@ class MessageType:
         """
         return _descriptor(self)
 
-
-def plain_record_type(record_type: Any) -> RecordTypeName | None:
-    """The record type for the engines, which take messages of other types as bytes."""
-    return "bytes" if isinstance(record_type, MessageType) else record_type
-
-
-def takes_payloads(record_type: object) -> bool:
-    """True if the engines leave the content of records as it is."""
-    return isinstance(record_type, MessageType) or record_type == "bytes"
+    @staticmethod
+    def takes_payloads(record_type: object) -> bool:
+        """True if the engines leave the content of records as it is: for ``record_type="bytes"`` and for messages."""
+        return isinstance(record_type, MessageType) or record_type == "bytes"
 
 
 def checked_record_type(value: object) -> RecordTypeName | MessageType | None:

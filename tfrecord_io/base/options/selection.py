@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ class Selection:
     """The columns and rows that a read selects."""
 
     ALL: ClassVar[Selection]  # of all columns and rows
+    KEYWORDS: ClassVar[frozenset[str]]  # the names of the fields
 
     columns: tuple[str, ...] | None = None  # names, globs and !names
     filters: Condition | None = None
@@ -42,3 +43,4 @@ class Selection:
 
 
 Selection.ALL = Selection()
+Selection.KEYWORDS = frozenset(f.name for f in fields(Selection))

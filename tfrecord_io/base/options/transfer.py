@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
-from tfrecord_io.base.options.on_damage import reports_all
+from tfrecord_io.base.options.on_damage import OnDamage
 from tfrecord_io.base.options.options_base import TransferOptions, check_choice, check_mode
 from tfrecord_io.base.options.read import FrameOptions, ReadOptions, ScanOptions
 from tfrecord_io.base.options.write import ModeOptions, WriteOptions
@@ -51,7 +51,7 @@ class SalvageOptions(ModeOptions, TransferOptions, FrameOptions):
     mode: FileMode | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset({"split", "allow_missing_shards", "threads", "source_storage"})
-    takes = staticmethod(reports_all)
+    takes = staticmethod(OnDamage.reports_all)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, get_args
 
 from tfrecord_io.base.display import for_cli
 from tfrecord_io.base.options.options_base import RecordOptions, check_choice, check_mode
-from tfrecord_io.base.options.record_types import MessageType, checked_record_type, takes_payloads
+from tfrecord_io.base.options.record_types import MessageType, checked_record_type
 from tfrecord_io.typing import Float64, IndexLike, RecordTypeLike, SchemaLike, WriteMode
 
 ADDING = ("append", "overwrite_partitions")
@@ -128,7 +128,7 @@ class WriteOptions(ModeOptions, RecordOptions):
             raise TypeError(f"write_index={entries!r}: {expected}")
         if not entries:
             raise ValueError(f"write_index={entries!r}: no column is named; leave it out")
-        if takes_payloads(self.record_type):
+        if MessageType.takes_payloads(self.record_type):
             reason = "a column index is for Examples, whose features are columns"
             raise ValueError(f"write_index={entries!r}: {reason}; pass write_index=True")
         object.__setattr__(self, "write_index", tuple(entries))
@@ -159,6 +159,6 @@ class WriteOptions(ModeOptions, RecordOptions):
             text = "{} needs {}, the columns whose folders are replaced"
             error = ValueError(text.format("mode='overwrite_partitions'", "partition_by="))
             raise for_cli(error, text.format("--mode overwrite_partitions", "--partition-by"))
-        if mode == "append" and not self.embed_schema and not takes_payloads(self.record_type):
+        if mode == "append" and not self.embed_schema and not MessageType.takes_payloads(self.record_type):
             reason = "mode='append' compares the schemas of the dataset and of the data"
             raise ValueError(f"embed_schema=False: {reason}; leave it out")

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from tfrecord_io.base import MIB, ON_ERROR, ON_ERROR_CLI, hide_secrets
+from tfrecord_io.base import MIB, OnDamage, hide_secrets
 from tfrecord_io.bytes.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.errors import CompressionError, ReplacedError
 
@@ -259,7 +259,7 @@ class DecompressedStream:
         """End the stream with an error, as no byte before the damage is left."""
         reason = f"{reason} (byte {self.raw_offset} of the compressed file)"
         self._error = CompressionError(
-            reason, path=self._source.path, offset=self.offset, hint=ON_ERROR, hint_cli=ON_ERROR_CLI
+            reason, path=self._source.path, offset=self.offset, hint=OnDamage.ADVICE, hint_cli=OnDamage.ADVICE_CLI
         )
 
     def _replay(self) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from tfrecord_io.base import MAX_RECORD_BYTES, ON_ERROR, ON_ERROR_CLI, printable
+from tfrecord_io.base import MAX_RECORD_BYTES, OnDamage, printable
 from tfrecord_io.bytes.format.companions import ShapeSource
 from tfrecord_io.bytes.format.feature_types import Kind, Layout, RecordType, Text
 from tfrecord_io.bytes.format.framing import FrameHeader, wrong_checksums
@@ -196,7 +196,7 @@ NO_VALUES = "declare it with tfr.scalar(…, empty='null') to read null, or decl
 NO_VALUES_CLI = "declare it as a list, as with --type NAME=list<int64>"
 
 
-_DAMAGE = Hint(ON_ERROR, ON_ERROR_CLI)
+_DAMAGE = Hint(OnDamage.ADVICE, OnDamage.ADVICE_CLI)
 _OTHER = Hint(OTHER_MESSAGE, OTHER_MESSAGE_CLI)
 _EXAMPLE = "Example or SequenceExample"  # what a payload is read as
 _NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages instead of features
@@ -369,7 +369,7 @@ def _special_hint(fault: Fault, plan: Plan | None, contradicts_sample: bool) -> 
             )
         case FaultCode.LENGTH_TOO_LARGE if fault.got > MAX_RECORD_BYTES:
             text = f"{MAX_RECORD_BYTES} is protobuf's own limit, which cannot be raised; "
-            return Hint(text + ON_ERROR, text + ON_ERROR_CLI)
+            return Hint(text + OnDamage.ADVICE, text + OnDamage.ADVICE_CLI)
         case FaultCode.NAME_IN_BOTH:
             excluded = f"'!{printable(fault.feature or '')}'"
             read_both = f"or read both as two columns: {_two_columns(fault)}"

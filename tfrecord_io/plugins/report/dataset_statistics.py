@@ -12,18 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.tools.verify import check_files
 from tfrecord_io.apps.views.media import Gallery, Row, galleries
-from tfrecord_io.base import (
-    MIB,
-    OF_SELECTION,
-    MessageType,
-    ProgressMeter,
-    ReadOptions,
-    ScanOptions,
-    Selection,
-    hide_secrets,
-    plain_record_type,
-    short,
-)
+from tfrecord_io.base import MIB, MessageType, ProgressMeter, ReadOptions, ScanOptions, Selection, hide_secrets, short
 from tfrecord_io.bytes import Kind
 from tfrecord_io.columns import Column, TensorEncoding, UnsupportedType, empty_batch
 from tfrecord_io.errors import SchemaError, TFRecordError
@@ -252,8 +241,9 @@ def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:
 def _checks(path: Any, options: ScanOptions, check: bool) -> tuple[dict[str, str], str]:
     """The status of each file that was verified, and a sentence about what was checked."""
     if check:
-        paths = CallSource(path).whole_files("verify", OF_SELECTION)
-        report = check_files(paths, plain_record_type(options.record_type), options)
+        paths = CallSource(path).whole_files("verify", Selection.KEYWORDS)
+        record_type: Any = "bytes" if isinstance(options.record_type, MessageType) else options.record_type
+        report = check_files(paths, record_type, options)
         problems = sum(file.problem_count for file in report.files)
         outcome = "no problems were found" if report.ok else f"{problems:,} problems were found: run tfr verify"
         return {file.path: file.status for file in report.files}, f"All records of all files were verified: {outcome}."

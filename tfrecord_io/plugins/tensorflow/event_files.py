@@ -13,15 +13,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import is_directory
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base import (
-    OnDamage,
-    Options,
-    ProgressMeter,
-    StorageOptions,
-    check_keywords,
-    check_progress,
-    without_report,
-)
+from tfrecord_io.base import OnDamage, Options, ProgressMeter, StorageOptions, check_keywords, check_progress
 from tfrecord_io.bytes import Dtype, message_classes, parse_message, parse_tensor
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.store import Folder, resolve_inputs, total
@@ -107,7 +99,7 @@ def read_events(
         Nothing matches `path`, or the directory has no event files.
     """
     if on_error is not None:
-        OnDamage.checked(on_error, without_report)
+        OnDamage.checked(on_error, OnDamage.needs_no_report)
     storage, shown = Options(storage_options=storage_options).storage, check_progress(progress)
     runs: list[str] = []
     scalars: list[_Scalar] = []

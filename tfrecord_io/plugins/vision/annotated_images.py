@@ -9,16 +9,16 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import AnnotationOptions, OnDamage, StorageOptions, for_cli, printable, warn
+from tfrecord_io.base import OnDamage, StorageOptions, check_choice, for_cli, printable, warn
 from tfrecord_io.columns import ImageHeader, pillow, remove_orientation, row_batches
 from tfrecord_io.errors import DecodeError, SchemaError
-from tfrecord_io.plugins.vision.folder_files import LeftOut, shuffle_files
+from tfrecord_io.plugins.vision.folder_files import FolderOptions, LeftOut, shuffle_files
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
 from tfrecord_io.store import Directory, Entry, FileSystem, read_files
 from tfrecord_io.typing import InvalidBoxes, Path
@@ -248,6 +248,21 @@ class TurnedImages:
             reason = "keep an EXIF orientation, as their boxes are those of the turned picture: tfr.image turns their "
             reason += f"pixels, but decoders of TensorFlow do not; the first: {self.first[0]}"
             warn(text.format(self.kept) + reason, UserWarning)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnotationOptions(FolderOptions):
+    """Keywords of calls that read images with annotations."""
+
+    invalid_boxes: InvalidBoxes = "skip"
+    check_sizes: bool = True
+    orient: bool | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("invalid_boxes", self.invalid_boxes, get_args(InvalidBoxes))
+        check_choice("check_sizes", self.check_sizes, (False, True))
+        check_choice("orient", self.orient, (None, False, True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,19 +11,11 @@ from typing import Any, NoReturn, get_args
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import (
-    MAX_RECORD_BYTES,
-    AnnotationOptions,
-    StorageOptions,
-    check_choice,
-    check_keywords,
-    printable,
-    warn,
-)
+from tfrecord_io.base import MAX_RECORD_BYTES, StorageOptions, check_choice, check_keywords, printable, warn
 from tfrecord_io.bytes import looks_like
 from tfrecord_io.columns import pillow
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, Objects, Reading, StatedClass
+from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, AnnotationOptions, Objects, Reading, StatedClass
 from tfrecord_io.plugins.vision.folder_files import LeftOut
 from tfrecord_io.plugins.vision.masks_and_keypoints import (
     MOST_KEYPOINTS,

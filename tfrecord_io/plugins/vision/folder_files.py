@@ -10,11 +10,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from tfrecord_io.base import OnDamage, printable, warn
+from tfrecord_io.base import OnDamage, Options, printable, warn
 from tfrecord_io.errors import DamagedDataWarning, TFRecordError
-from tfrecord_io.typing import OnError
+from tfrecord_io.typing import OnError, OnFileError
 
 TABLE_NAME = "metadata.csv"  # of the table that is written next to the files of a folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderOptions(Options):
+    """Keywords of calls that make a row of each file of a folder."""
+
+    threads: int | None = None
+    shuffle_seed: int | None = None
+    on_error: OnFileError = "raise"
+
+    @property
+    def damage(self) -> OnDamage:
+        """The treatment of damaged files."""
+        return OnDamage.of(self.on_error)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_integer("threads", 1, optional=True)
+        OnDamage.checked(self.on_error, OnDamage.is_of_files, advice="")
+        self._check_integer("shuffle_seed", 0, optional=True)
 
 
 class Named(Protocol):

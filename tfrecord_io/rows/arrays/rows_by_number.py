@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import SALVAGE, ColumnLayout, RepresentationOptions, ScanOptions, cached_property
+from tfrecord_io.base import ColumnLayout, OnDamage, RepresentationOptions, ScanOptions, cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, RowFault, empty_batch, int64_array
 from tfrecord_io.errors import TFRecordError
@@ -90,7 +90,7 @@ class ScanLookup(PartLookup):
         self.scan = scan.prune_files()
         if not scan.options.damage.is_strict:
             reason = "rows that are left out have none"
-            raise ValueError(f"on_error= cannot be combined with access by number: {reason}; {SALVAGE}")
+            raise ValueError(f"on_error= cannot be combined with access by number: {reason}; {OnDamage.SALVAGE}")
         sources, options, selection = list(self.scan.sources), self.scan.options, self.scan.selection
         self._files = IndexedFiles.of(sources, options)
         self._files.forget()
