@@ -29,7 +29,7 @@ PARALLEL = (
     "tfrecord_io.bytes.compression.stream:PlainStream.readinto",
 )
 PARTS = {  # of the serial time; the rest is opening, freeing and the work between windows
-    "plan": ("tfrecord_io.read.opening:plan_scan",),
+    "plan": ("tfrecord_io.read.source_resolution:plan_scan",),
     "arrays": ("tfrecord_io.columns.arrow.decode.batch_builder:BatchBuilder.batch",),
 }
 

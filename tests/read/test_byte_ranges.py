@@ -28,7 +28,8 @@ from tfrecord_io.read.byte_ranges import align_sources, split_sources
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.find_boundaries import find_boundaries
-from tfrecord_io.read.opening import CallSource, open_scan, read_scan
+from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.scan_rows import ScanRows
 from tfrecord_io.store.paths.packed_sources import PackedSources
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.prefetch import SourcePrefetcher
@@ -338,13 +339,13 @@ def test_a_scan_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards
     options = ReadOptions.from_keywords({"storage_options": bucket.storage_options, "threads": 2})
     scan = CallSource(path).scan(options)
     parts = [piece for source in scan.sources for piece in pieces_of(source, 4)]
-    with open_scan(scan.with_sources(parts)) as reader:
+    with ScanRows(scan.with_sources(parts)).open() as reader:
         assert reader.read_all() == table
     later = [piece for piece in parts if piece.begin][-1]
-    with open_scan(scan.with_sources([later])) as reader:
+    with ScanRows(scan.with_sources([later])).open() as reader:
         rows = reader.read_all()
     assert rows == table.slice(900 - len(rows))
-    assert pa.concat_tables([read_scan(piece) for piece in scan.split(5)]) == table
+    assert pa.concat_tables([ScanRows(piece).read() for piece in scan.split(5)]) == table
 
 
 @pytest.mark.matrix

@@ -21,7 +21,8 @@ from records import blobs, example, int64s, written
 from strategies import sequence_example
 from tfrecord_io.base.options import ReadOptions
 from tfrecord_io.bytes.format.dtypes import Dtype
-from tfrecord_io.read.opening import CallSource, read_scan
+from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.scan_rows import ScanRows
 
 N = 200
 
@@ -152,7 +153,7 @@ def test_only_a_whole_read_of_some_records_warns(tmp_path: Path, path: Path) -> 
 def test_pieces_and_workers_do_not_warn(path: Path) -> None:
     scan = CallSource(path).scan(ReadOptions(schema={"klass": "int64"}))
     with warned():
-        assert sum(read_scan(piece).num_rows for piece in scan.split(3)) == N
+        assert sum(ScanRows(piece).read().num_rows for piece in scan.split(3)) == N
         iterated(path, schema={"klass": "int64"}, worker=(0, 2))
 
 

@@ -14,8 +14,9 @@ import tfrecord_io as tfr
 from in_processes import batches_of, in_other_process, record_of, table_of_scan
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.read.opening import CallSource, open_scan, read_scan
+from tfrecord_io.read.opening import CallSource
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan_rows import ScanRows
 
 ROWS = {"n": [1, 2, 3], "word": ["a", None, "c"]}
 
@@ -36,7 +37,7 @@ def two(tmp_path: Path) -> list[Path]:
 def test_a_scan_refuses_a_later_file_with_more_columns(two: list[Path], threads: int) -> None:
     first = scan_of(two[:1], threads=threads)
     later = pickle.loads(pickle.dumps(first)).with_sources(scan_of(two[1:]).sources)
-    with open_scan(later) as reader, pytest.raises(tfr.errors.SchemaError, match="has more columns") as caught:
+    with ScanRows(later).open() as reader, pytest.raises(tfr.errors.SchemaError, match="has more columns") as caught:
         reader.read_all()
     assert (caught.value.path, caught.value.record) == (str(two[1]), 0)
     with tfr.open_reader(two, schema=first.schema) as reader:  # a selection by the caller
@@ -66,7 +67,7 @@ def test_a_pickled_scan_reads_the_same(tmp_path: Path, keywords: dict[str, Any],
     assert copy.settings.plan._replace(select=None) == scan.settings.plan._replace(select=None)
     expected = tfr.read_table(tfr.dataset(tmp_path, **{**keywords, "sample": "all"}))
     for opened in (scan, copy, scan):
-        with open_scan(opened) as reader:
+        with ScanRows(opened).open() as reader:
             assert reader.read_all().to_pylist() == expected.to_pylist()
 
 
@@ -90,7 +91,7 @@ def test_a_scan_of_a_thousand_files_pickles_small(tmp_path: Path) -> None:
         copy = pickle.loads(pickled)
         assert [source.path for source in copy.sources] == [source.path for source in scan.sources]
         assert [source.size for source in copy.sources] == [source.size for source in scan.sources]
-    with open_scan(copy) as reader:
+    with ScanRows(copy).open() as reader:
         assert reader.read_all()["n"].to_pylist() == list(range(2000))
 
 
@@ -105,7 +106,7 @@ def test_pieces_are_the_whole_in_order(tmp_path: Path, n: int, suffix: str) -> N
     assert 1 <= len(pieces) <= n
     if not suffix:
         assert len(pieces) == n
-    assert pa.concat_tables([read_scan(pickle.loads(pickle.dumps(piece))) for piece in pieces]) == table
+    assert pa.concat_tables([ScanRows(pickle.loads(pickle.dumps(piece))).read() for piece in pieces]) == table
 
 
 def test_a_damaged_record_in_a_piece_has_its_offset_in_the_file(tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_a_damaged_record_in_a_piece_has_its_offset_in_the_file(tmp_path: Path) 
     offsets = []
     for piece in pieces:
         try:
-            read_scan(piece)
+            ScanRows(piece).read()
         except tfr.errors.CorruptRecordError as error:
             offsets.append(error.offset)
     assert len(offsets) == 1
@@ -137,7 +138,7 @@ def test_over_other_columns_keeps_the_types(tmp_path: Path) -> None:
         tmp_path / "a.tfrecord", [example(a=int64s(1, 2), b=blobs(b"x")), example(a=int64s(1), b=blobs(b"\xff"))]
     )
     scan = scan_of(path)
-    with open_scan(scan.with_selection(columns=("b",), limit=1)) as reader:
+    with ScanRows(scan.with_selection(columns=("b",), limit=1)).open() as reader:
         assert reader.read_all() == pa.table({"b": pa.array([b"x"], pa.binary())})
     with pytest.raises(tfr.errors.FeatureNotFoundError, match="'c'"):
         scan.with_selection(columns=("c",))

@@ -13,15 +13,15 @@ import pytest
 import tfrecord_io as tfr
 from in_processes import in_other_process, rows_of_piece
 from records import blobs, example, flip, framed, int64s, written
-from tfrecord_io.read.opening import open_scan
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan_rows import ScanRows
 
 f = pc.field
 
 
 def opened(dataset: tfr.Dataset, **keywords: Any) -> Reader:
-    return open_scan(Scan.unwrap(dataset), **keywords)
+    return ScanRows(Scan.unwrap(dataset)).open(**keywords)
 
 
 def query(path: Any, **keywords: Any) -> tfr.Dataset:

@@ -56,9 +56,9 @@ def batches_of(pickled: bytes) -> list[list[int]]:
 
 def table_of_scan(pickled: bytes) -> list[dict[str, Any]]:
     """The rows that a pickled scan reads."""
-    from tfrecord_io.read.opening import read_scan
+    from tfrecord_io.read.scan_rows import ScanRows
 
-    rows: list[dict[str, Any]] = read_scan(pickle.loads(pickled)).to_pylist()
+    rows: list[dict[str, Any]] = ScanRows(pickle.loads(pickled)).read().to_pylist()
     return rows
 
 

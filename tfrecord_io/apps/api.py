@@ -619,7 +619,7 @@ def infer_schema(
         As in `read_tfrecord`.
     """
     from tfrecord_io.columns import InferredSchema, Schema, cut_columns
-    from tfrecord_io.read import SAMPLE_ROWS, Files, plan_scan, suggest_types
+    from tfrecord_io.read import SAMPLE_ROWS, Files, suggest_types
 
     asked = options_from_call(
         ReadOptions,
@@ -633,7 +633,7 @@ def infer_schema(
         progress=progress,
     )
     files = Files.from_source(source, replace(asked.for_inspection(), schema="infer"), as_records=True)
-    planned = plan_scan(files.sources, files.options, files.selection, whole=True, with_evidence=True)
+    planned = files.plan_scan(whole=True, with_evidence=True)
     inferred = planned.inferred
     if inferred is not None and planned.error is None and planned.scan.resolved.source == "inferred":
         batches = []

@@ -44,12 +44,10 @@ from tfrecord_io.read import (
     Reader,
     Scan,
     ScanHolder,
+    ScanRows,
     Steps,
     check_equal,
-    count_scan,
-    open_scan,
     options_from_call,
-    read_scan,
 )
 from tfrecord_io.rows import (
     ArrayIterator,
@@ -142,10 +140,10 @@ class _Shown(ScanHolder, Report):  # type: ignore[misc]  # the only slot of Repo
 
     @check_keywords
     def count_rows(self) -> int:
-        return count_scan(self._held)
+        return ScanRows(self._held).count()
 
     select.__doc__, filter.__doc__ = LazyScan.select.__doc__, LazyScan.filtered.__doc__
-    count_rows.__doc__ = count_scan.__doc__
+    count_rows.__doc__ = ScanRows.count.__doc__
 
     def _summary(self) -> Summary:
         scan = self._held
@@ -171,7 +169,7 @@ class _Shown(ScanHolder, Report):  # type: ignore[misc]  # the only slot of Repo
         return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return open_scan(self._held, warns=True).__arrow_c_stream__(requested_schema)
+        return ScanRows(self._held).open(warns=True).__arrow_c_stream__(requested_schema)
 
     def __dask_tokenize__(self) -> object:
         return self._held.__dask_tokenize__()
@@ -198,11 +196,11 @@ class DatasetPiece(_Shown):
     @check_keywords
     def read(self) -> pa.Table:
         """All rows as a table."""
-        return read_scan(self._held)
+        return ScanRows(self._held).read()
 
     def to_batches(self) -> Reader:
         """The record batches of this piece; see `Dataset.to_batches`."""
-        return open_scan(self._held.with_report())
+        return ScanRows(self._held.with_report()).open()
 
     if not TYPE_CHECKING:
 
@@ -369,7 +367,7 @@ class Dataset(_Shown):
     @_selects
     def head(self, n: int = 5) -> pa.Table:
         """The first `n` rows as a table."""
-        return read_scan(self._held.limit_rows(n), warns=True)
+        return ScanRows(self._held.limit_rows(n)).read(warns=True)
 
     @_selects
     def pieces(self, n: int | None = None, *, max_bytes: int = Scan.PIECE_BYTES) -> list[DatasetPiece]:
@@ -403,7 +401,7 @@ class Dataset(_Shown):
     @check_keywords
     def to_batches(self) -> Reader:
         """A stream of record batches in bounded memory: an iterator and a context manager, as from `open_reader`."""
-        return open_scan(self._held.with_report(), warns=True)
+        return ScanRows(self._held.with_report()).open(warns=True)
 
     @check_keywords
     def to_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:

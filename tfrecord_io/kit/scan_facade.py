@@ -5,7 +5,7 @@ Tests: tests/test_kit.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,7 @@ from tfrecord_io.read import CallSource, ScanHolder, options_from_call
 from tfrecord_io.read import Scan as RoomScan
 
 if TYPE_CHECKING:
-    from tfrecord_io.read import LiveScan as RoomLiveScan
-    from tfrecord_io.read import Reader
+    from tfrecord_io.read import Reader, ScanRows
     from tfrecord_io.rows import RowLookup
 
 
@@ -59,6 +58,12 @@ class Scan:
         if isinstance(source, ScanHolder) and not keywords:
             return cls(source._held)
         return cls(CallSource(source).dataset(options_from_call(ReadOptions, None, source, **keywords)))
+
+    @property
+    def _rows(self) -> ScanRows:
+        from tfrecord_io.read import ScanRows
+
+        return ScanRows(self._scan)
 
     # ---- what is read
 
@@ -108,18 +113,11 @@ class Scan:
 
         SchemaError if the condition does not apply to the type of a column.
         """
-        scan = self._scan
-        if scan.selection.limit is not None:
-            from tfrecord_io.read import unite_parts
-
-            scan = unite_parts(scan)
-        return Scan(scan.filter(filters))
+        return Scan(self._rows.filter(filters))
 
     def exclude(self, filters: Any) -> Scan:
         """Leave out files and records that cannot meet a condition, which the caller applies again to the rows."""
-        from tfrecord_io.read import exclude_rows
-
-        return Scan(exclude_rows(self._scan, filters))
+        return Scan(self._rows.exclude(filters))
 
     def limit_rows(self, rows: int) -> Scan:
         """Select at most the first `rows` rows."""
@@ -181,29 +179,21 @@ class Scan:
 
     def live(self) -> LiveScan:
         """Make a scan whose files are looked up again at each use; it keeps its columns."""
-        from tfrecord_io.read import LiveScan as Live
-
-        return LiveScan(Live(self._scan))
+        return LiveScan(self._rows.live())
 
     # ---- reading
 
     def open(self, *, whole: bool = False) -> Reader:
         """Open the rows as a stream of batches; a `whole` read decodes batches as large as possible, on all threads."""
-        from tfrecord_io.read import open_scan
-
-        return open_scan(self._scan, whole=whole)
+        return self._rows.open(whole=whole)
 
     def read(self) -> pa.Table:
         """Read all rows."""
-        from tfrecord_io.read import read_scan
-
-        return read_scan(self._scan)
+        return self._rows.read()
 
     def count(self) -> int:
         """Count the rows, in the cheapest way."""
-        from tfrecord_io.read import count_scan
-
-        return count_scan(self._scan)
+        return self._rows.count()
 
     def lookup(self) -> RowLookup:
         """Look up rows by number; rows without a known number, as those of a filter, are read at once."""
@@ -221,12 +211,12 @@ class Scan:
 
     def check_has_columns(self, reason: str) -> None:
         """Raise the error of the first records if there is no column, or else SchemaError with the reason."""
-        from tfrecord_io.read import plan_scan
+        from tfrecord_io.read import Files
 
         if len(self.schema):
             return
         scan = self._scan
-        planned = plan_scan(scan.sources, scan.options, scan.selection, only_sample=True)
+        planned = Files(scan.sources, scan.options, scan.selection).plan_scan(only_sample=True)
         planned.close()
         if planned.error is not None and scan.options.damage.counts_all:
             raise planned.error
@@ -242,17 +232,17 @@ class Scan:
 class LiveScan:
     """A scan whose files are looked up again at each use, made by `Scan.live`. It can be pickled."""
 
-    __slots__ = ("_live",)
+    __slots__ = ("_find_scan",)
 
-    def __init__(self, live: RoomLiveScan) -> None:
-        self._live = live
+    def __init__(self, find_scan: Callable[[], RoomScan]) -> None:
+        self._find_scan = find_scan
 
     def current(self) -> Scan:
         """Return the scan of the files that are there now; SchemaError if a column has another type by now."""
-        return Scan(self._live.current())
+        return Scan(self._find_scan())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LiveScan, (self._live,)
+        return LiveScan, (self._find_scan,)
 
 
 def _retype(type_: pa.DataType, types: Mapping[pa.DataType, pa.DataType]) -> pa.DataType:

@@ -11,7 +11,6 @@ _HOMES = {
     "options_from_call": "call_options",  # Make the options of a call
     "BlockWalker": "chunks.block_walker",  # Walks through files
     "RecordFile": "chunks.block_walker",  # One open file, or a piece of one, read in blocks of `block_bytes`
-    "records_of_files": "chunks.count_frames",  # Count the records of each file
     "Recovery": "chunks.recovery",  # Decides at each fault whether reading goes on, moves the walker there
     "SkippedRegion": "chunks.recovery",  # A damaged part of a file that a reader left out
     "SkippedRegions": "chunks.recovery",  # The regions that were left out, their table and texts
@@ -26,38 +25,26 @@ _HOMES = {
     "IndexedFiles": "index.indexed_files",  # Plain files whose records are numbered consecutively, from 0 on
     "KnownCounts": "index.known_counts",  # Numbers of records from manifests, slices
     "IndexWriter": "index.write_index",  # Collects the sizes of the records written to a file
-    "open_indexed": "index_search",  # Open the rows of a scan by its column indexes
     "LazyScan": "lazy_scan",  # A scan that finds its schema later
-    "LiveScan": "live_scan",  # A scan whose files are looked up again at each use
-    "schema_for_manifest": "manifest_schema",  # Decide the schema that a manifest is to have
-    "exclude_rows": "narrow_scan",  # Exclude files, and records of indexed files, that cannot fulfil a condition
     "CallSource": "opening",  # The source that a call is given
-    "count_scan": "opening",  # The number of rows
-    "open_scan": "opening",  # Open the files of a scan
-    "read_scan": "opening",  # All rows as a table
     "PartitionColumns": "partition_columns",  # The columns whose values are in directory names
     "RandomAccess": "random_access",  # Records of TFRecord files by number, and by key
     "NumberedRows": "reader",  # The rows of a reader, and their numbers among all records
-    "open_as_it_is": "reader",  # Open all files of a scan
     "Reader": "reader",  # Record batches of one schema from TFRecord files
-    "AbsentColumns": "record_checks",  # The declared columns without a value so far, in one read of all its records
     "SidecarSchema": "record_checks",  # The description of datasets in the directories of their files
-    "warn_of_schema": "record_checks",  # Warn about records that the schema does not describe
     "Damage": "record_map",  # A damaged region of a file
     "RecordMap": "record_map",  # The records of all files
     "ReadReport": "report",  # The counts of a read so far
-    "plan_scan": "resolve_schema",  # Choose the schema of a read, and compile it
     "RowFaultPolicy": "row_fault_policy",  # The policy of `on_error` for rows that were delivered
     "RowFilter": "row_filter",  # A condition on the rows of a read
     "save_schema": "saving_schema",  # Save a schema for the files of a path
-    "ResolvedSchema": "scan",  # The schema of the features, and its source
     "Scan": "scan",  # A read of files under a schema
     "ScanHolder": "scan_holder",  # Base class of datasets and their pieces, which hold a scan
+    "ScanRows": "scan_rows",  # The rows of a scan: open, read, count or narrow them
     "Files": "source_resolution",  # Files that were looked up, and how to read them
     "ChosenRecords": "sources",  # The records of a file that are rows of a scan
     "made_records": "sources",  # A source of records made of files, as one TFRecord file
     "PieceStream": "sources",  # A `tfrecord_io.bytes.compression.stream.Stream` that consists of pieces
-    "unite_parts": "sources",  # Make one scan of the rows of parts of a dataset
     "SAMPLE_ROWS": "type_suggestions",  # Rows of the sample that suggestions look at
     "suggest_types": "type_suggestions",  # The columns of the first records that can be read as something better
 }

@@ -5,7 +5,6 @@ from tfrecord_io.read.call_options import check_equal as check_equal
 from tfrecord_io.read.call_options import options_from_call as options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker as BlockWalker
 from tfrecord_io.read.chunks.block_walker import RecordFile as RecordFile
-from tfrecord_io.read.chunks.count_frames import records_of_files as records_of_files
 from tfrecord_io.read.chunks.recovery import Recovery as Recovery
 from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
 from tfrecord_io.read.chunks.recovery import SkippedRegions as SkippedRegions
@@ -20,43 +19,30 @@ from tfrecord_io.read.index.find_index import find_indexes as find_indexes
 from tfrecord_io.read.index.indexed_files import IndexedFiles as IndexedFiles
 from tfrecord_io.read.index.known_counts import KnownCounts as KnownCounts
 from tfrecord_io.read.index.write_index import IndexWriter as IndexWriter
-from tfrecord_io.read.index_search import open_indexed as open_indexed
 from tfrecord_io.read.lazy_scan import LazyScan as LazyScan
-from tfrecord_io.read.live_scan import LiveScan as LiveScan
-from tfrecord_io.read.manifest_schema import schema_for_manifest as schema_for_manifest
-from tfrecord_io.read.narrow_scan import exclude_rows as exclude_rows
 from tfrecord_io.read.opening import CallSource as CallSource
-from tfrecord_io.read.opening import count_scan as count_scan
-from tfrecord_io.read.opening import open_scan as open_scan
-from tfrecord_io.read.opening import read_scan as read_scan
 from tfrecord_io.read.partition_columns import PartitionColumns as PartitionColumns
 from tfrecord_io.read.random_access import RandomAccess as RandomAccess
 from tfrecord_io.read.reader import NumberedRows as NumberedRows
 from tfrecord_io.read.reader import Reader as Reader
-from tfrecord_io.read.reader import open_as_it_is as open_as_it_is
-from tfrecord_io.read.record_checks import AbsentColumns as AbsentColumns
 from tfrecord_io.read.record_checks import SidecarSchema as SidecarSchema
-from tfrecord_io.read.record_checks import warn_of_schema as warn_of_schema
 from tfrecord_io.read.record_map import Damage as Damage
 from tfrecord_io.read.record_map import RecordMap as RecordMap
 from tfrecord_io.read.report import ReadReport as ReadReport
-from tfrecord_io.read.resolve_schema import plan_scan as plan_scan
 from tfrecord_io.read.row_fault_policy import RowFaultPolicy as RowFaultPolicy
 from tfrecord_io.read.row_filter import RowFilter as RowFilter
 from tfrecord_io.read.saving_schema import save_schema as save_schema
-from tfrecord_io.read.scan import ResolvedSchema as ResolvedSchema
 from tfrecord_io.read.scan import Scan as Scan
 from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
+from tfrecord_io.read.scan_rows import ScanRows as ScanRows
 from tfrecord_io.read.source_resolution import Files as Files
 from tfrecord_io.read.sources import ChosenRecords as ChosenRecords
 from tfrecord_io.read.sources import PieceStream as PieceStream
 from tfrecord_io.read.sources import made_records as made_records
-from tfrecord_io.read.sources import unite_parts as unite_parts
 from tfrecord_io.read.type_suggestions import SAMPLE_ROWS as SAMPLE_ROWS
 from tfrecord_io.read.type_suggestions import suggest_types as suggest_types
 
 __all__ = [
-    "AbsentColumns",
     "BlockWalker",
     "CallSource",
     "ChosenRecords",
@@ -68,7 +54,6 @@ __all__ = [
     "IndexedFiles",
     "KnownCounts",
     "LazyScan",
-    "LiveScan",
     "NumberedRows",
     "PartitionColumns",
     "PieceStream",
@@ -78,12 +63,12 @@ __all__ = [
     "RecordFile",
     "RecordMap",
     "Recovery",
-    "ResolvedSchema",
     "RowFaultPolicy",
     "RowFilter",
     "SAMPLE_ROWS",
     "Scan",
     "ScanHolder",
+    "ScanRows",
     "SegmentWalk",
     "SidecarSchema",
     "SkippedRegion",
@@ -92,22 +77,11 @@ __all__ = [
     "check_equal",
     "check_indexes",
     "compare_index",
-    "count_scan",
-    "exclude_rows",
     "find_indexes",
     "made_records",
-    "open_as_it_is",
-    "open_indexed",
-    "open_scan",
     "options_from_call",
-    "plan_scan",
-    "read_scan",
-    "records_of_files",
     "save_schema",
-    "schema_for_manifest",
     "suggest_types",
     "tfds_format",
-    "unite_parts",
-    "warn_of_schema",
     "write_indexes",
 ]

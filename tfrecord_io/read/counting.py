@@ -80,15 +80,15 @@ def count(
     if isinstance(source, str | os.PathLike):
         sources: Sequence[Source] = find_sources(source, options)
     else:
-        from tfrecord_io.read.opening import count_scan  # a path needs nothing that decodes records
         from tfrecord_io.read.scan import Scan
+        from tfrecord_io.read.scan_rows import ScanRows  # a path needs nothing that decodes records
         from tfrecord_io.read.source_resolution import resolve_source
 
         found = resolve_source(source, options)
         if isinstance(found, Scan) and (found.chooses_rows or found.chooses_columns):
             found = replace(found.with_selection(columns=None), selected=None)
             if index is None and not reads_all and options.damage.is_strict:
-                return count_scan(found)
+                return ScanRows(found).count()
         sources = resolve_sources(found, options) if isinstance(found, Scan) else found.sources
     recovery = Recovery.of(options.on_error, sources)
     record_counts = KnownCounts(options)

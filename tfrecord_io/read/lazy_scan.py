@@ -80,14 +80,14 @@ class LazyScan(Scan):
 
         `changes`: options of `ScanOptions` instead of those of the dataset, such as the size of batches.
         """
-        from tfrecord_io.read.opening import open_scan
+        from tfrecord_io.read.scan_rows import ScanRows
 
         if self._has_open_types:  # the read is planned again, by all rows
             options = self.stated.changed(**changes)
             files = Files(tuple(find_sources(list(self.sources), options)), options)
-            return open_scan(files, whole=True, with_index=with_index)
+            return files.open(whole=True, with_index=with_index)
         scan = self.with_options(**changes) if changes else self
-        return open_scan(scan, whole=True, with_index=with_index, warns=True)
+        return ScanRows(scan).open(whole=True, with_index=with_index, warns=True)
 
     @property
     def _has_open_types(self) -> bool:

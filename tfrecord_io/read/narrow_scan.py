@@ -23,7 +23,7 @@ AnyScan = TypeVar("AnyScan", bound=Scan)
 def apply_selection(scan: AnyScan, options: ReadOptions) -> AnyScan:
     """Apply the selection of a call to a dataset, and the size of batches.
 
-    The records of a piece are found now, as training reads its files in another way than `open_scan`.
+    The records of a piece are found now, as training reads its files in another way than `ScanRows.open`.
     """
     scan = scan.align_ranges()
     if options.columns is not None:

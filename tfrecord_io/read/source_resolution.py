@@ -11,10 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, overload
 
 from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, Selection, hide_secrets
+from tfrecord_io.bytes import RecordType
+from tfrecord_io.columns import Column, EmbeddedSchema, Schema
 from tfrecord_io.read.call_options import add_path_column
 from tfrecord_io.read.dataset_splits import find_sources
+from tfrecord_io.read.index_search import use_index
+from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.reader import Planned, Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.read.sources import add_folder_types, record_sources, resolve_selection
 from tfrecord_io.store import Source
 
@@ -51,6 +56,49 @@ class Files(Generic[AnyFrameOptions]):
     def plan(self: Files[ScanOptions]) -> Scan:
         """The scan of all columns and rows of the files, under one schema."""
         return plan_sources(self.sources, self.options, self.selection)
+
+    def plan_scan(self: Files[ScanOptions], **how: Any) -> Planned:
+        """Decide the schema of the read; see `tfrecord_io.read.resolve_schema.plan_scan`, which has the keywords."""
+        return plan_scan(self.sources, self.options, self.selection, **how)
+
+    def open(self: Files[ScanOptions], *, whole: bool = False, with_index: bool = False) -> Reader:
+        """Plan the read, and open it; `whole` and `with_index`: see `tfrecord_io.read.scan_rows.ScanRows.open`."""
+        planned = self.plan_scan(whole=whole, with_index=with_index)
+        try:
+            planned.scan.refuse_conflicts()
+            if not (whole and planned.scan.resolved.is_inferred):  # from all records
+                planned = use_index(planned)
+        except BaseException:
+            planned.close()
+            raise
+        return Reader(planned)
+
+    def check_embedded(self: Files[ScanOptions], embedded: EmbeddedSchema) -> None:
+        """Read all records by a schema that may be embedded in them: SchemaError or DecodeError if they do not fit it.
+
+        It has to name all features. Schemas that are embedded in the files do not count.
+        """
+        schema = Schema.parse(embedded.schema)
+        has_steps = any(field.part == Column.FEATURE_LIST for field in schema)
+        record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
+        resolved = ResolvedSchema(schema, "embedded", record_type, embedded)
+        options = self.options.changed(schema=schema)
+        scan = Scan(self.sources, options, Selection.ALL, resolved, partitions=PartitionColumns())
+        with open_as_it_is(scan) as reader:
+            for _ in reader:
+                pass
+
+    def count_records(self) -> list[int]:
+        """Count the records of each file: by manifests and indexes, else by the headers of records."""
+        from tfrecord_io.read.chunks.count_frames import records_of_files
+
+        return records_of_files(self.sources, self.options)
+
+    def schema_for_manifest(self: Files[ScanOptions], records: Sequence[int]) -> tuple[bytes | None, tuple[str, ...]]:
+        """Decide the schema of a manifest of the files; see `tfrecord_io.read.manifest_schema.schema_for_manifest`."""
+        from tfrecord_io.read.manifest_schema import schema_for_manifest
+
+        return schema_for_manifest(self.sources, records, self.options)
 
 
 @overload

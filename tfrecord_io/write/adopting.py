@@ -13,7 +13,7 @@ import pyarrow as pa
 from tfrecord_io.base import ProgressMeter, ScanOptions, ordered, printable, secret_url
 from tfrecord_io.bytes import CODECS, crc32c
 from tfrecord_io.columns import EmbeddedSchema
-from tfrecord_io.read import PartitionColumns, records_of_files, schema_for_manifest
+from tfrecord_io.read import Files, PartitionColumns
 from tfrecord_io.store import (
     ColumnFolder,
     FileName,
@@ -47,7 +47,7 @@ def adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     stem = _stem(names)
     counts, checksums = _count_and_sum(sources, options)
     types = pa.schema(PartitionColumns.from_folders(sources).fields)
-    schema, shown = schema_for_manifest(sources, counts, options)
+    schema, shown = Files(tuple(sources), options).schema_for_manifest(counts)
     codecs = {None if (codec := CODECS.of_path(path)) is None else codec.name for path in names}
     manifest = Manifest(
         stem,
@@ -128,7 +128,7 @@ def _stem(names: Sequence[str]) -> str:
 
 def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[list[int], list[tuple[int, int]]]:
     """Count the records of each file, and compute its size and CRC-32C."""
-    counts = records_of_files(sources, options)
+    counts = Files(tuple(sources), options).count_records()
     checksums = []
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (partial(source.checksum, crc32c) for source in sources)

@@ -18,7 +18,6 @@ from tfrecord_io.base import (
     CopyOptions,
     ProgressMeter,
     ScanOptions,
-    Selection,
     WriteOptions,
     printable,
     too_large,
@@ -38,15 +37,7 @@ from tfrecord_io.columns import (
     merge_embedded,
 )
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError
-from tfrecord_io.read import (
-    BlockWalker,
-    CallSource,
-    PartitionColumns,
-    ResolvedSchema,
-    Scan,
-    open_as_it_is,
-    records_of_files,
-)
+from tfrecord_io.read import BlockWalker, CallSource, Files, PartitionColumns
 from tfrecord_io.store import ColumnFolder, Source, SourcePrefetcher, metadata_of, total
 from tfrecord_io.typing import InputPath
 from tfrecord_io.write.writer import write
@@ -106,7 +97,7 @@ class CopiedRecords:
 
     def count(self) -> int:
         """Count the records, by the cheapest method that applies to each file."""
-        return sum(records_of_files(self.sources, self.options.reading))
+        return sum(Files(tuple(self.sources), self.options.reading).count_records())
 
     def frames(self) -> Iterator[tuple[str, Frames]]:
         """Yield all records, with the folders that they are copied to; the data is valid until the next step.
@@ -291,17 +282,9 @@ def _override_types(embedded: EmbeddedSchema, overrides: Mapping[str, Any]) -> E
 
 def _check_described(embedded: EmbeddedSchema, sources: Sequence[Source], reading: ScanOptions) -> None:
     """Raise an error if the records cannot be read by the schema that is to be embedded."""
-    schema = Schema.parse(embedded.schema)
-    has_steps = any(field.part == Column.FEATURE_LIST for field in schema)
-    record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
-    resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # has to name all features
-    options = ScanOptions(schema=schema, compression=reading.compression, limits=reading.limits)
-    # Schemas embedded in the files do not count.
-    scan = Scan(tuple(sources), options, Selection.ALL, resolved, partitions=PartitionColumns())
+    files = Files(tuple(sources), ScanOptions(compression=reading.compression, limits=reading.limits))
     try:
-        with open_as_it_is(scan) as batches:
-            for _ in batches:
-                pass
+        files.check_embedded(embedded)
     except (SchemaError, DecodeError) as error:
         error.advice = "the schema to embed has to name all features of the records, with types that fit their values"
         raise

@@ -36,11 +36,11 @@ from tfrecord_io.read import (
     BlockWalker,
     CallSource,
     ColumnIndexes,
+    Files,
     KnownCounts,
     PartitionColumns,
     Scan,
-    open_as_it_is,
-    plan_scan,
+    ScanRows,
 )
 from tfrecord_io.store import (
     FileName,
@@ -185,7 +185,7 @@ class _Deletion:
         in_folders = PartitionColumns.from_folders(self._sources).names
         is_of_folders = self._dataset is not None and set(condition.columns) <= set(in_folders)
         options = self._options if is_of_folders else replace(self._options, sample="all")  # types of all rows
-        planned = plan_scan(self._sources, options, Selection((), condition), only_sample=True)
+        planned = Files(tuple(self._sources), options, Selection((), condition)).plan_scan(only_sample=True)
         scan = planned.close()
         assert scan.row_filter is not None
         possible = scan.row_filter.possible(self._sources, scan.partitions)
@@ -236,7 +236,7 @@ class _Deletion:
         assert scan.row_filter is not None
         count, rows = 0, [np.empty(0, np.int64)]
         file = scan.without_filter().with_sources([source]).with_options(threads=threads, progress=False)
-        with open_as_it_is(file) as reader:
+        with ScanRows(file).open_files() as reader:
             for batch in reader:
                 rows.append(scan.row_filter.rows(batch, np.arange(count, count + len(batch))))
                 count += len(batch)

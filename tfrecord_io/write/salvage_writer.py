@@ -20,12 +20,11 @@ from tfrecord_io.base import (
     Registry,
     SalvageOptions,
     ScanOptions,
-    Selection,
     StorageOptions,
     printable,
 )
 from tfrecord_io.bytes import CODECS, Fault, FrameHeader, Plan, RecordType, get_engine
-from tfrecord_io.columns import Column, EmbeddedSchema, EmbeddedSchemaUnreadable, Schema
+from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
@@ -34,17 +33,7 @@ from tfrecord_io.errors import (
     SchemaError,
     TFRecordError,
 )
-from tfrecord_io.read import (
-    BlockWalker,
-    PartitionColumns,
-    RecordFile,
-    Recovery,
-    ResolvedSchema,
-    Scan,
-    SkippedRegion,
-    SkippedRegions,
-    open_as_it_is,
-)
+from tfrecord_io.read import BlockWalker, Files, RecordFile, Recovery, SkippedRegion, SkippedRegions
 from tfrecord_io.store import (
     ColumnFolder,
     FileName,
@@ -526,19 +515,11 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
         embedded = EmbeddedSchema.parse(content, source.path)
     except EmbeddedSchemaUnreadable:
         return False
-    schema = Schema.parse(embedded.schema)
-    has_steps = any(field.part == Column.FEATURE_LIST for field in schema)
-    record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
-    resolved = ResolvedSchema(schema, "embedded", record_type, embedded)  # which has to name all features
-    reading = ScanOptions(schema=schema, compression=options.compression, limits=options.limits, on_error=_is_damage)
+    reading = ScanOptions(compression=options.compression, limits=options.limits, on_error=_is_damage)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedDataWarning)  # the report of the call has it
         try:
-            with open_as_it_is(
-                Scan((source,), reading, Selection.ALL, resolved, partitions=PartitionColumns())
-            ) as batches:
-                for _ in batches:
-                    pass
+            Files((source,), reading).check_embedded(embedded)
         except (SchemaError, DecodeError):
             return False
     return True

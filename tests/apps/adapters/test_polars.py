@@ -24,8 +24,8 @@ from records import example, int64s, written
 from rounds import rounds
 from suites.conditions import VALUES, condition_files
 from tfrecord_io.read.narrow_scan import exclude_rows
-from tfrecord_io.read.opening import read_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan_rows import ScanRows
 from tfrecord_io.testing.adapter_suite import AdapterSuite
 
 POLARS_1 = pl.__version__.startswith("1.")
@@ -325,11 +325,11 @@ def test_rows_that_a_condition_excludes_may_be_left_out(tmp_path: Path, two_step
     tfr.write_tfrecord({"n": range(rows), "x": range(rows), "name": ["a"] * rows}, path)
     scan = Scan.unwrap(tfr.dataset(path))
     with decoded_by([(two_steps, None)]):
-        hinted = read_scan(exclude_rows(scan, [("n", ">=", rows - 5)]))
+        hinted = ScanRows(exclude_rows(scan, [("n", ">=", rows - 5)])).read()
         assert hinted.num_rows == (5 if two_steps else rows)
         assert hinted.filter(pc.field("n") >= rows - 5).equals(tfr.read_table(path).slice(rows - 5))
         few = exclude_rows(scan.only(["name"]), [("n", ">=", rows - 5)])  # of many columns: not worth a second step
-        assert read_scan(few).num_rows == rows
+        assert ScanRows(few).read().num_rows == rows
         frame = tfr.scan_polars(path).filter(pl.col("n") >= rows - 5, pl.col("n") % 2 == 1).collect()
     assert frame["x"].to_list() == [rows - 5, rows - 3, rows - 1]
 
@@ -343,10 +343,10 @@ def test_records_that_an_index_excludes_are_not_read(tmp_path: Path, monkeypatch
 
     def counted(*given: Any) -> Any:
         scan = original(*given)
-        batches.append(read_scan(scan).num_rows)
+        batches.append(ScanRows(scan).read().num_rows)
         return scan
 
-    monkeypatch.setattr("tfrecord_io.read.exclude_rows", counted)  # which the kit looks up at each use
+    monkeypatch.setattr("tfrecord_io.read.narrow_scan.exclude_rows", counted)
     scan = tfr.scan_polars(path)
     assert scan.filter(pl.col("n") == 70).select("x").collect()["x"].to_list() == [70]
     assert batches[0] < 10

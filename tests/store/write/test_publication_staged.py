@@ -17,7 +17,8 @@ from rounds import each_step
 from servers import CHANGES, Bucket, around_requests
 from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.base.options import ReadOptions
-from tfrecord_io.read.opening import CallSource, read_scan
+from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.scan_rows import ScanRows
 from tfrecord_io.store.write import place_remote
 from tfrecord_io.store.write.place_remote import RemotePlace
 from tfrecord_io.store.write.publication import Publication
@@ -215,11 +216,11 @@ def test_a_scan_survives_that_its_shards_get_their_final_names(s3: Bucket, monke
     scan, pickled, records = kept
     assert all(source.shard.staged is not None for source in scan.sources)
     for current in (scan, pickle.loads(pickled)):
-        assert set(read_scan(current)["n"].to_pylist()) == {2}
+        assert set(ScanRows(current).read()["n"].to_pylist()) == {2}
     assert records[0]["n"] == 2
     write(fs, f"{folder}/train@2", 3)
     with pytest.raises(OSError, match="was replaced while it was read"):
-        read_scan(scan)
+        ScanRows(scan).read()
 
 
 def test_the_next_writer_replaces_an_unfinished_dataset(s3: Bucket, unfinished: str) -> None:

@@ -14,7 +14,7 @@ from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.bytes import Dtype, ShapeSource
 from tfrecord_io.columns import Column, Field, Schema, TensorEncoding, apply_overrides
-from tfrecord_io.read import CallSource, Reader, Scan, plan_scan, save_schema, suggest_types
+from tfrecord_io.read import CallSource, Files, Reader, Scan, save_schema, suggest_types
 from tfrecord_io.typing import Suggestion
 
 
@@ -33,9 +33,8 @@ def resolve_schema(
     """
     strict = format in ("tfx", "feature_description")
     options = ReadOptions.from_keywords(keywords).for_inspection()
-    files = CallSource(path).files(options)
-    asked, selection = options.of_scan, options.selection
-    planned = plan_scan(files, asked, selection, whole=strict, with_evidence=strict, keeps_conflicts=True)
+    files = Files(tuple(CallSource(path).files(options)), options.of_scan, options.selection)
+    planned = files.plan_scan(whole=strict, with_evidence=strict, keeps_conflicts=True)
     suggestions: tuple[Suggestion, ...] = ()
     with Reader(planned) as reader:
         reader.report.skipped.warn()
@@ -72,7 +71,8 @@ def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Sche
     """
     options = ReadOptions.from_keywords(keywords)
     asked = options.for_inspection()
-    scan = plan_scan(CallSource(path).files(asked), asked.of_scan, only_sample=True, uses_saved=False).close()
+    files = Files(tuple(CallSource(path).files(asked)), asked.of_scan)
+    scan = files.plan_scan(only_sample=True, uses_saved=False).close()
     schema = apply_overrides(scan.features, options.schema_overrides or {})
     return schema, save_schema(schema, path, options.of_scan)
 

@@ -38,7 +38,7 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.columns import Projection, Schema
 from tfrecord_io.errors import FeatureNotFoundError
-from tfrecord_io.read import CallSource, Reader, Scan, SkippedRegions, open_as_it_is, options_from_call, plan_scan
+from tfrecord_io.read import CallSource, Files, Reader, Scan, ScanRows, SkippedRegions, options_from_call
 from tfrecord_io.store import (
     Entry,
     Output,
@@ -475,7 +475,8 @@ class _Inputs:
         """Plan a scan of TFRecord files under one schema."""
         inputs, reading = self.records()
         options = ReadOptions.from_keywords(reading)
-        return plan_scan(CallSource(inputs).files(options), options.of_scan, options.selection).close()
+        files = CallSource(inputs).files(options)
+        return Files(tuple(files), options.of_scan, options.selection).plan_scan().close()
 
     def plan_table(self) -> TableSource:
         """The files of a format that has a `plan`."""
@@ -617,7 +618,7 @@ class RecordFiles:
 
     @contextmanager
     def rows(self, sources: Sequence[Source], meter: ProgressMeter) -> Iterator[Any]:
-        with open_as_it_is(self.scan.with_sources(sources).with_options(progress=meter.part())) as reader:
+        with ScanRows(self.scan.with_sources(sources).with_options(progress=meter.part())).open_files() as reader:
             yield reader
 
 

@@ -29,7 +29,7 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, selectable
 from tfrecord_io.errors import FeatureNotFoundError
-from tfrecord_io.read import Files, Reader, open_scan, options_from_call
+from tfrecord_io.read import Files, Reader, options_from_call
 from tfrecord_io.store import total
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
 
@@ -238,7 +238,7 @@ class _Side:
     files: Files[ScanOptions]
 
     def open(self, progress: ProgressLike = False) -> Reader:
-        return open_scan(replace(self.files, options=self.files.options.changed(progress=progress)))
+        return replace(self.files, options=self.files.options.changed(progress=progress)).open()
 
     def rows_of(self, columns: list[str], numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Read the values of records by number."""

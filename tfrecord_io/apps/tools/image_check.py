@@ -22,7 +22,7 @@ from tfrecord_io.base import FrameOptions, ScanOptions, ordered, printable
 from tfrecord_io.bytes import IMAGES, looks_like
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RowFault, pillow
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, MissingDependencyError, ReplacedError, TFRecordError
-from tfrecord_io.read import Scan, open_as_it_is, plan_scan
+from tfrecord_io.read import Files, Scan, ScanRows
 from tfrecord_io.store import Source
 from tfrecord_io.typing import RecordTypeName
 
@@ -98,7 +98,7 @@ def _image_columns(scan: Scan) -> set[str]:
     untyped_names = [name for name in possible if name not in columns]
     if not untyped_names:
         return columns
-    with open_as_it_is(scan.only(untyped_names).limit_rows(_SAMPLE)) as reader:
+    with ScanRows(scan.only(untyped_names).limit_rows(_SAMPLE)).open_files() as reader:
         reader.warns_of_damage = False
         for batch in reader:
             for name in untyped_names:
@@ -154,7 +154,7 @@ class _ImageCheck:
         if not self.file.intact or any(problem.part == "storage" for problem in self.file.problems):
             return set()
         with self._errors_as_problems():
-            scan = plan_scan([self.source], options).close()
+            scan = Files((self.source,), options).plan_scan().close()
             columns = _image_columns(scan)
             self.scan = scan
             return columns
@@ -170,7 +170,7 @@ class _ImageCheck:
             needed = dict.fromkeys(
                 [*columns, *(name for of_image in stated_columns.values() for name in of_image.values())]
             )
-            with self._errors_as_problems(), open_as_it_is(scan.only([*needed])) as reader:
+            with self._errors_as_problems(), ScanRows(scan.only([*needed])).open_files() as reader:
                 reader.warns_of_damage = False  # of damage, which is reported
                 first = 0
                 for batch in reader:

@@ -21,7 +21,7 @@ from tfrecord_io.base import Selection, check_integer, listed, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError
-from tfrecord_io.read import Reader, plan_scan
+from tfrecord_io.read import Files, Reader
 from tfrecord_io.write import CopiedRecords, Frames, RecordOutput, WriteReport
 
 T = TypeVar("T")
@@ -108,7 +108,8 @@ def each_key(
         on_error="raise", progress=False,
     )  # fmt: skip
     selection = Selection(tuple(columns))  # the files have no other rows
-    with Reader(plan_scan(copied.sources, options, selection, embedded=schema.united)) as batches:
+    files = Files(tuple(copied.sources), options, selection)
+    with Reader(files.plan_scan(embedded=schema.united)) as batches:
         for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
             _check_key(field, columns, keyword, kinds)
         return [use([batch.column(name) for name in columns]) for batch in batches]

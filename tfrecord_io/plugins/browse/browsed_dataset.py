@@ -30,11 +30,11 @@ from tfrecord_io.plugins.browse.core_names import (
     Registry,
     Row,
     Scan,
+    ScanRows,
     ShardName,
     TFRecordError,
     byte_size,
     number_view,
-    open_scan,
 )
 
 LARGE = 32 << 20  # bytes of a record that is decoded on its own page only
@@ -84,7 +84,7 @@ class Job(Thread):
         for on_error in ("raise", "skip"):  # column indexes are searched by the first alone
             self.restart()
             try:
-                with open_scan(scan.with_options(on_error=on_error)) as reader:
+                with ScanRows(scan.with_options(on_error=on_error)).open() as reader:
                     for batch in reader:
                         yield reader, batch
                         self.progress = min(1.0, reader.report.bytes / max(1, scan.bytes or reader.report.bytes))

@@ -45,7 +45,7 @@ from tfrecord_io.read import RecordMap as RecordMap
 from tfrecord_io.read import Recovery as Recovery
 from tfrecord_io.read import Scan as Scan
 from tfrecord_io.read import ScanHolder as ScanHolder
-from tfrecord_io.read import open_scan as open_scan
+from tfrecord_io.read import ScanRows as ScanRows
 from tfrecord_io.read import options_from_call as options_from_call
 from tfrecord_io.store import ShardName as ShardName
 from tfrecord_io.typing import FilesLike as FilesLike

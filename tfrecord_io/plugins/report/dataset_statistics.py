@@ -18,7 +18,7 @@ from tfrecord_io.columns import Column, TensorEncoding, UnsupportedType, empty_b
 from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
-from tfrecord_io.read import CallSource, Files, RecordFile, Scan, open_scan, plan_scan
+from tfrecord_io.read import CallSource, Files, RecordFile, Scan, ScanRows
 from tfrecord_io.store import Source, total
 
 SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
@@ -187,7 +187,8 @@ def _kind_in_records(scan: Scan, feature: str) -> str:
         sample=_SAMPLED_KINDS, on_error="raise", progress=False,
     )  # fmt: skip
     with suppress(TFRecordError):  # of several types, or damaged: the reading of all rows reports it
-        features = plan_scan(scan.sources, options, Selection((feature,)), only_sample=True).close().features
+        files = Files(scan.sources, options, Selection((feature,)))
+        features = files.plan_scan(only_sample=True).close().features
         if feature in features and not pa.types.is_null(type_ := Column(features.field(feature).type).value_type):
             return _KINDS.get(Column(type_).kind, "")
     return ""
@@ -212,7 +213,7 @@ def _texts(feature: FeatureStatistics, rows: Sequence[Row]) -> tuple[str, ...]:
 def _first_rows(scan: Scan) -> tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]:
     """The first records as text; of the first columns."""
     names = scan.schema.names[:_FIRST_COLUMNS]
-    with open_scan(scan.only(names).limit_rows(FIRST_ROWS)) as reader:
+    with ScanRows(scan.only(names).limit_rows(FIRST_ROWS)).open() as reader:
         table = reader.read_all()
     columns = []
     for column, field in zip(table.columns, table.schema, strict=True):

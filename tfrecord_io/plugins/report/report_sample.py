@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MIB, byte_size, check_integer, counted
 from tfrecord_io.columns import selectable
-from tfrecord_io.read import Scan, count_scan, open_scan
+from tfrecord_io.read import Scan, ScanRows
 
 SAMPLE_RECORDS = 50_000
 SAMPLE_BYTES = 64 * MIB
@@ -83,7 +83,7 @@ class SampleReader:
         if scan.rows is not None:
             return scan.rows
         is_small = scan.bytes is not None and scan.bytes <= self._limits.bytes
-        return count_scan(scan) if is_small and scan.options.damage.counts_all else None
+        return ScanRows(scan).count() if is_small and scan.options.damage.counts_all else None
 
     def _choose_pieces(self) -> tuple[list[Scan], int]:
         """The pieces to read, in order, and the number of all."""
@@ -107,7 +107,7 @@ class SampleReader:
             size = max(size, -(-(self._limits.bytes - self._bytes) // left))
             limited = piece.limit_rows(records + 1)  # one record more shows if the piece goes on
             rows = 0
-            with open_scan(limited) as reader:
+            with ScanRows(limited).open() as reader:
                 for batch in reader:
                     rows_in_limit = batch.slice(0, records - rows)
                     rows += len(rows_in_limit)

@@ -30,7 +30,7 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
-from tfrecord_io.read import Files, Reader, open_scan, options_from_call
+from tfrecord_io.read import Files, Reader, options_from_call
 from tfrecord_io.store import Source, find_files
 from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, StorageLike
 from tfrecord_io.write import WriteReport, write
@@ -109,7 +109,7 @@ def read_earth_engine(
         expected = "the number of values per pixel by band: {'series': 3}"
         raise ValueError(f"channels={channels!r}: expected {expected}")
     found = Files.from_source(source, options)
-    with open_scan(replace(found, sources=_sort_by_number(found.sources))) as reader:
+    with replace(found, sources=_sort_by_number(found.sources)).open() as reader:
         patches = _patches(reader, layout, kernel_size, counts)
     variables = {}
     for name in list(patches):

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import RowFault, selectable
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.read import Scan, count_scan, read_scan
+from tfrecord_io.read import Scan, ScanRows
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
 from tfrecord_io.store import RandomAccessFile, Source
 
@@ -72,7 +72,7 @@ class _SequentialLookup:
 
     def table(self, numbers: Array) -> pa.Table:
         begin, end = (int(numbers.min()), int(numbers.max()) + 1) if len(numbers) else (0, 0)
-        rows = read_scan(self.scan.with_selection(offset=begin, limit=end - begin))
+        rows = ScanRows(self.scan.with_selection(offset=begin, limit=end - begin)).read()
         return selectable(rows).take(pa.array(numbers - begin))
 
     def row_error(self, fault: RowFault) -> TFRecordError:
@@ -103,10 +103,10 @@ def row_lookup(scan: Scan) -> RowLookup:
     """Look up rows of a scan; the rows of a filter, `offset`, `limit` or another `on_error` are read at once."""
     is_part = bool(scan.chooses_rows) or not scan.options.damage.counts_all
     if is_part or any(source.derived is not None for source in scan.sources):
-        return _TableLookup(read_scan(scan))
+        return _TableLookup(ScanRows(scan).read())
     compression = scan.options.compression
     if compression not in (None, "infer") or (compression and any(map(_is_compressed, scan.sources))):
-        return _SequentialLookup(scan, count_scan(scan))
+        return _SequentialLookup(scan, ScanRows(scan).count())
     return _NumberedLookup(ScanLookup(scan))
 
 

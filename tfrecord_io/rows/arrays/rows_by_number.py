@@ -16,7 +16,7 @@ from tfrecord_io.base import ColumnLayout, OnDamage, RepresentationOptions, Scan
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, RowFault, empty_batch, int64_array
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.read import IndexedFiles, NumberedRows, RandomAccess, Scan, open_indexed, open_scan
+from tfrecord_io.read import IndexedFiles, NumberedRows, RandomAccess, Scan, ScanRows
 from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation
 from tfrecord_io.rows.arrays.shared_images import Groups
 
@@ -129,7 +129,7 @@ class ScanLookup(PartLookup):
         return values if len(self) == len(self._files) else values.take(int64_array(np.asarray(self._numbers)))
 
     def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
-        with open_scan(self.scan.only(names)) as reader:
+        with ScanRows(self.scan.only(names)).open() as reader:
             parts = [measure(batch) for batch in reader]
         return np.concatenate(parts or [measure(empty_batch(self.scan.only(names).schema))])
 
@@ -258,7 +258,7 @@ def _fulfilling(scan: Scan) -> Array:
     """The numbers of the records that fulfil the filter of a scan."""
     assert scan.row_filter is not None
     numbers = [np.empty(0, np.int64)]
-    with open_indexed(scan.only([]).without_filter(), scan.row_filter, whole=True) as reader:
+    with ScanRows(scan.only([]).without_filter()).open_indexed(scan.row_filter, whole=True) as reader:
         for of_batch, batch in NumberedRows(reader, scan.selection.offset):
             numbers.append(scan.row_filter.rows(batch, of_batch))
     return np.concatenate(numbers)[: scan.selection.limit]

@@ -32,21 +32,7 @@ from tfrecord_io.columns import (
     value_bytes,
 )
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
-from tfrecord_io.read import (
-    AbsentColumns,
-    KnownCounts,
-    NumberedRows,
-    Reader,
-    ReadReport,
-    Scan,
-    ScanHolder,
-    count_scan,
-    open_as_it_is,
-    open_indexed,
-    open_scan,
-    read_scan,
-    records_of_files,
-)
+from tfrecord_io.read import KnownCounts, NumberedRows, Reader, ReadReport, Scan, ScanHolder, ScanRows
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, Share
@@ -93,20 +79,20 @@ class Files(RowSource):
         See `tfrecord_io.count` for how records are counted; with a filter, its columns are read.
         """
         if self.scan.row_filter is not None:
-            return [count_scan(self.scan)]
-        return records_of_files(self.scan.sources, self.scan.options)
+            return [ScanRows(self.scan).count()]
+        return ScanRows(self.scan).records_of_files()
 
     def count_rows(self) -> int:
-        return count_scan(self.scan)
+        return ScanRows(self.scan).count()
 
     def lookup(self) -> ScanLookup:
         return ScanLookup(self.scan)
 
     def batches(self) -> Reader:
-        return open_scan(self.scan)
+        return ScanRows(self.scan).open()
 
     def to_table(self) -> pa.Table:
-        return read_scan(self.scan, warns=True)
+        return ScanRows(self.scan).read(warns=True)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
         return ReadIdentity.from_scan(self.scan, options)
@@ -160,7 +146,7 @@ def _sample(scan: Scan, options: IterOptions) -> Iterator[pa.RecordBatch]:
     if options.sample != "all":
         most_rows = scan.selection.limit
         limit = options.sample if most_rows is None else min(options.sample, most_rows)
-    with open_as_it_is(scan.with_selection(limit=limit)) as reader, suppress(TFRecordError, OSError):
+    with ScanRows(scan.with_selection(limit=limit)).open_files() as reader, suppress(TFRecordError, OSError):
         reader.warns_of_damage = False
         for batch in reader:
             yield batch
@@ -195,7 +181,7 @@ class FileEpochs(Epochs):
             return self._deal_rows(position.epoch, begin)
         if self._counts is not None:
             runs = self._equal_part(position.epoch, begin)
-            readers, size = (open_as_it_is(scan) for scan, _ in runs), self._share.size(self._rows())
+            readers, size = (ScanRows(scan).open_files() for scan, _ in runs), self._share.size(self._rows())
             bounds, counted = [of_files for _, of_files in runs], size + self._share.surplus(self._rows())
             share = self.every_nth
             return FilesReader(self._delivered, readers, begin, share, limit=size, counted=counted, bounds=bounds)
@@ -209,8 +195,7 @@ class FileEpochs(Epochs):
             scan = self._scan.with_sources(sources)
         is_whole = position.epoch == 0 and begin == offset and self._share.workers == 1
         is_declared = self._scan.resolved.source == "schema="
-        absent = AbsentColumns(self._scan.features, self.warnings.append) if is_whole and is_declared else None
-        reader = self._open_reader(scan, absent)
+        reader = self._open_reader(scan, self.warnings.append if is_whole and is_declared else None)
         worker, workers, first = self.every_nth.worker, self.every_nth.workers, scan.selection.offset
         share = Share((worker + offset) % workers, workers)
         bounds = []
@@ -218,13 +203,16 @@ class FileEpochs(Epochs):
             bounds = [offsets_of(np.array([self.records[i] for i in self.order(position.epoch)], np.int64)) - first]
         return FilesReader(self._delivered, iter([reader]), first, share, resumed_at=begin, bounds=bounds)
 
-    def _open_reader(self, scan: Scan, absent: AbsentColumns | None = None) -> Reader:
-        """Open the rows of a scan; with a filter, only rows that can fulfil it by the column indexes."""
+    def _open_reader(self, scan: Scan, warn: Callable[[str], object] | None = None) -> Reader:
+        """Open the rows of a scan; with a filter, only rows that can fulfil it by the column indexes.
+
+        `warn`: see `ScanRows.open_files`.
+        """
         row_filter = self._delivered.row_filter
         if row_filter is None or not self._may_be_indexed:
-            reader = open_as_it_is(scan, absent)
+            reader = ScanRows(scan).open_files(warn)
         else:
-            reader = open_indexed(scan, row_filter, absent)
+            reader = ScanRows(scan).open_indexed(row_filter, warn)
             is_complete = scan.selection.offset == self._scan.selection.offset
             self._may_be_indexed = reader.scan.picked is not None or not is_complete  # in later epochs
         reader.warns_of_damage = False  # arrays may leave out more rows

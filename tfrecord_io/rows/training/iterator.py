@@ -27,17 +27,8 @@ from tfrecord_io.base import (
     warn,
 )
 from tfrecord_io.bytes import Array
-from tfrecord_io.errors import DamagedDataWarning
-from tfrecord_io.read import (
-    CallSource,
-    LazyScan,
-    ReadReport,
-    Scan,
-    ScanHolder,
-    options_from_call,
-    plan_scan,
-    warn_of_schema,
-)
+from tfrecord_io.errors import DamagedDataWarning, SchemaWarning
+from tfrecord_io.read import CallSource, LazyScan, ReadReport, Scan, ScanHolder, options_from_call
 from tfrecord_io.rows.arrays.representation import TableRepresentation
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.batching import ArrayChunk, Batching
@@ -281,7 +272,7 @@ class ArrayIterator(Closing, Shared):
         assert self._batching is not None
         epochs = self._batching.epochs
         while epochs.warnings:
-            warn_of_schema(epochs.warnings.pop())
+            warn(epochs.warnings.pop(), SchemaWarning)
         while epochs.damage:
             warn(epochs.damage.pop(), DamagedDataWarning)
 
@@ -483,7 +474,7 @@ def iter_arrays(
         return iterate(found, **batching)
     limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}
     reads = found.options.changed(threads=options.thread_count, **limits)
-    planned = plan_scan(found.sources, reads, found.selection, only_sample=True)
+    planned = replace(found, options=reads).plan_scan(only_sample=True)
     scan = LazyScan.from_scan(planned.close())  # its files are opened in each epoch
     if any(map(attrgetter("is_file_object"), scan.sources)):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")

@@ -18,7 +18,7 @@ from tfrecord_io.base import LIMITS, MIB, IterOptions, cached_property, printabl
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import ImageForm, NamePattern, RowFault, empty_batch, int64_array, selectable
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaError, TFRecordError
-from tfrecord_io.read import ReadReport, Scan, Steps, open_scan, records_of_files
+from tfrecord_io.read import ReadReport, Scan, ScanRows, Steps
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup, ScanLookup
 from tfrecord_io.rows.arrays.shared_images import Groups, SharedImages
@@ -317,7 +317,7 @@ class Windows(RowSource):
 
     def counts(self) -> WindowCounts:
         """Count the records and windows of each file; the lengths of all episodes are read."""
-        records = records_of_files(self.episodes.sources, self.episodes.options)
+        records = ScanRows(self.episodes).records_of_files()
         windows, ends = np.zeros(len(records), np.int64), np.cumsum(records)
         epochs = FileEpochs(self.episodes.only([self.form.names[0]]), IterOptions(batch_size=1), 0)
         epochs.records = records
@@ -348,7 +348,7 @@ class Windows(RowSource):
 
     def batches(self) -> Generator[pa.RecordBatch]:
         """All windows, in order."""
-        with open_scan(self.episodes) as episodes:
+        with ScanRows(self.episodes).open() as episodes:
             yield from self.form.stream(episodes)
 
     def to_table(self) -> pa.Table:
@@ -514,7 +514,7 @@ class WindowLookup(PartLookup):
     def __init__(self, windows: Windows) -> None:
         self._windows, self._episodes = windows, ScanLookup(windows.episodes)
         steps = [np.empty(0, np.int64)]
-        with open_scan(windows.episodes.only([windows.form.names[0]])) as reader:
+        with ScanRows(windows.episodes.only([windows.form.names[0]])).open() as reader:
             steps += [Steps(batch, [windows.form.names[0]]).counts() for batch in reader]
         self._counts = windows.form.counts(np.concatenate(steps))
         self._ends = np.cumsum(self._counts)

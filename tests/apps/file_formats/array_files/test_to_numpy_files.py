@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as nps
 import tfrecord_io as tfr
 from tfrecord_io.apps.file_formats.array_files import to_numpy_files
 from tfrecord_io.errors import DecodeError, SchemaWarning
-from tfrecord_io.read.opening import open_scan
+from tfrecord_io.read.scan_rows import ScanRows
 
 dtypes = st.one_of(
     nps.boolean_dtypes(),
@@ -75,7 +75,7 @@ def test_columns_are_written_in_groups(
 def test_many_columns_are_read_twice(tmp_path: Path, write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord({f"c{at}": [at, 2] for at in range(50)}, tmp_path / "x.tfrecord")
     opened: list[object] = []
-    monkeypatch.setattr(to_numpy_files, "open_scan", lambda scan: opened.append(scan) or open_scan(scan))
+    monkeypatch.setattr(to_numpy_files, "ScanRows", lambda scan: opened.append(scan) or ScanRows(scan))
     write(tmp_path / "x.tfrecord", tmp_path / "x")
     assert len(opened) == 2
 

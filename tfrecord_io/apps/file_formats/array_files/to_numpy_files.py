@@ -22,7 +22,7 @@ from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOpt
 from tfrecord_io.bytes import Array, Dtype, NpyHeader
 from tfrecord_io.columns import Column, Ragged, dimension_names, empty_batch, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning
-from tfrecord_io.read import CallSource, Reader, Scan, open_scan, options_from_call
+from tfrecord_io.read import CallSource, Reader, Scan, ScanRows, options_from_call
 from tfrecord_io.store import Directory, Source, open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import FrameSink, Piece, WriteReport
@@ -365,7 +365,7 @@ def _blocks(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> Itera
         field.name for field in scan.schema if not names.isdisjoint(f.name for f in leaf_fields(pa.schema([field])))
     ]
     selected = scan.only(outer) if outer else scan.select(columns)  # `select` refuses unknown names
-    with open_scan(selected.with_options(progress=progress)) as reader:
+    with ScanRows(selected.with_options(progress=progress)).open() as reader:
         fields = leaf_fields(reader.schema)
         row = 0
         for batch in chain(reader, [empty_batch(reader.schema)]):
@@ -469,7 +469,7 @@ class Export:
         """
         shapes: dict[str, tuple[int, ...]] = {}
         row = 0
-        with open_scan(self._scan) as reader:
+        with ScanRows(self._scan).open() as reader:
             fields = leaf_fields(reader.schema)
             for batch in chain(reader, [empty_batch(reader.schema)]):
                 if not len(batch) and row:

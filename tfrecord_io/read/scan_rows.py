@@ -1,0 +1,124 @@
+"""The rows of a scan: opened as batches, read, counted, or narrowed to those that meet a condition.
+
+Tests: tests/read/test_scan.py and tests/read/test_scan_narrowing.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tfrecord_io.read.index_search import open_indexed
+from tfrecord_io.read.reader import Reader, open_as_it_is
+from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
+from tfrecord_io.read.scan import Scan
+
+if TYPE_CHECKING:
+    from tfrecord_io.read.row_filter import RowFilter
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRows:
+    """The rows of a scan. Its files are opened by each call anew."""
+
+    scan: Scan
+
+    def open(self, *, whole: bool = False, with_index: bool = False, warns: bool = False) -> Reader:
+        """Open the files; by their column indexes where these help.
+
+        The reader raises if a file has more columns than the schema. A `whole` read is decoded on all threads, in
+        batches as large as possible. `with_index`: with the columns that are the index of a DataFrame. `warns`: of
+        declared columns that no record has. SchemaError if files have types for a column that no type has in common.
+        """
+        scan = self.scan.add_index_levels() if with_index else self.scan
+        needed = scan.prune_files().with_required_columns()
+        warns = warns and len(needed.sources) == len(scan.sources) and scan.schema_source == "schema="
+        rows = ScanRows(needed)
+        return rows.open_indexed(needed.row_filter, warn_of_schema if warns else None, whole=whole)
+
+    def open_files(self, warn: Callable[[str], object] | None = None) -> Reader:
+        """Open all files: no index is searched, and no file left out.
+
+        `warn` takes the text of a warning about declared columns that no record has.
+        """
+        return open_as_it_is(self.scan, self._absent_columns(warn))
+
+    def open_indexed(
+        self, row_filter: RowFilter | None, warn: Callable[[str], object] | None = None, *, whole: bool = False
+    ) -> Reader:
+        """Open the files by their column indexes, which may choose the records that can meet `row_filter`.
+
+        `warn`: see `open_files`.
+        """
+        return open_indexed(self.scan, row_filter, self._absent_columns(warn), whole=whole)
+
+    def _absent_columns(self, warn: Callable[[str], object] | None) -> AbsentColumns | None:
+        return None if warn is None else AbsentColumns(self.scan.features, warn)
+
+    def read(self, *, warns: bool = False) -> pa.Table:
+        """Read all rows as a table; `warns`: of declared columns that no record has."""
+        with self.open(whole=True, warns=warns) as reader:
+            return reader.read_all()
+
+    def count(self) -> int:
+        """The number of rows: from manifests, index files or record headers, or by reading the columns of the filter.
+
+        With an ``on_error`` other than "raise", by reading the rows, as damaged ones do not count.
+
+        Raises
+        ------
+        CorruptRecordError, TruncatedRecordError, CompressionError
+            A file is damaged.
+        """
+        scan = self.scan
+        if scan.row_filter is not None or not scan.options.damage.counts_all:
+            return ScanRows(scan.drop_columns())._count_by_reading()
+        from tfrecord_io.read.chunks.count_frames import records_of_files
+
+        counts = records_of_files([source for source in scan.sources if source.span is None], scan.options)
+        parts = [source for source in scan.sources if source.span is not None]
+        if parts:
+            counts.append(ScanRows(scan.only([]).with_sources(parts, limit=None, offset=0))._count_by_reading())
+        return scan.rows_within(sum(counts))
+
+    def _count_by_reading(self) -> int:
+        with self.open() as reader:
+            return sum(batch.num_rows for batch in reader)
+
+    def records_of_files(self) -> list[int]:
+        """Count the records of each file, of which a filter, a limit or an offset may leave out some."""
+        from tfrecord_io.read.chunks.count_frames import records_of_files
+
+        return records_of_files(self.scan.sources, self.scan.options)
+
+    def filter(self, filters: Any) -> Scan:
+        """Select the rows that meet a condition, of those that are selected so far: after a limit, of its rows.
+
+        SchemaError if the condition does not apply to the type of a column.
+        """
+        from tfrecord_io.read.sources import unite_parts
+
+        scan = self.scan if self.scan.selection.limit is None else unite_parts(self.scan)
+        return scan.filter(filters)
+
+    def exclude(self, filters: Any) -> Scan:
+        """Exclude files, and records of indexed files, that cannot fulfil a condition.
+
+        The caller filters again: rows that fail the condition remain where decoding them takes less time.
+        """
+        from tfrecord_io.read.narrow_scan import exclude_rows
+
+        return exclude_rows(self.scan, filters)
+
+    def live(self) -> Callable[[], Scan]:
+        """A call that looks the files up again, and returns the scan of those that are there then; picklable.
+
+        The columns stay as they are now: the call raises SchemaError if one has another type by then, and
+        FeatureNotFoundError if one does not exist any more.
+        """
+        from tfrecord_io.read.live_scan import LiveScan
+
+        return LiveScan(self.scan).current
