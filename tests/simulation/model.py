@@ -16,7 +16,10 @@ from typing import Any
 
 Row = tuple[int, ...]
 Version = tuple[tuple[int, ...], ...] | None
-"""The batches of rows of a dataset, in the order of their writing; None: it does not exist."""
+"""The batches of rows of a dataset, in the order of their writing; None: it does not exist.
+
+A batch of one negative number is that of the last transaction of the job, without rows.
+"""
 
 ENDLESS = 10**9
 
@@ -61,6 +64,7 @@ class Call:
 
 def fits(version: Version, call: Call) -> bool:
     """Whether a call that reads sees this version."""
+    version = version and tuple(batch for batch in version if not batch or batch[0] >= 0)
     if call.absent:
         return not version or not any(version)
     if version is None:

@@ -195,7 +195,20 @@ def _replaced_folders(form: str, rows: Batch) -> Effect:
     folders = {x % 2 for x in rows}
 
     def effect(version: Version) -> list[Version]:
-        return [tuple(b for b in version or () if b[0] % 2 not in folders) + _batches(form, rows)]
+        return [tuple(b for b in version or () if b[0] < 0 or b[0] % 2 not in folders) + _batches(form, rows)]
+
+    return effect
+
+
+def _transacted(form: str, rows: Batch) -> Effect:
+    """The rows are appended unless this number of the job, or a later one, is in, which a batch of its own tells."""
+    number = -(rows[0] // 10)
+
+    def effect(version: Version) -> list[Version]:
+        before = [b for b in version or () if b[0] < 0]
+        if any(b[0] <= number for b in before):
+            return [version]
+        return [(*(b for b in version or () if b not in before), *_batches(form, rows), (number,))]
 
     return effect
 
@@ -206,7 +219,7 @@ def _same(form: str, rows: Batch) -> Effect:
 
 def _deleted(form: str, rows: Batch) -> Effect:
     def effect(version: Version) -> list[Version]:
-        left = (tuple(x for x in b if x > _last_deleted(rows)) for b in version or ())
+        left = (tuple(x for x in b if x < 0 or x > _last_deleted(rows)) for b in version or ())
         return [] if version is None else [tuple(b for b in left if b)]
 
     return effect
@@ -217,7 +230,7 @@ def _last_deleted(rows: Batch) -> int:
     return rows[0] - 10
 
 
-_NOT_TWICE = (_appended, _created, _deleted)  # one that is refused can be made again, as it had no effect
+_NOT_TWICE = (_appended, _created, _deleted, _transacted)  # one that is refused can be made again, as it had no effect
 
 
 def _is_incomplete(error: BaseException) -> bool:
@@ -234,6 +247,8 @@ WRITERS: dict[str, WriterKind] = {
     "append": WriterKind(lambda t, rows: t.write(rows, mode="append"), _appended, False),
     "indexed": WriterKind(lambda t, rows: t.write(rows, mode="append", write_index=True), _appended, False),
     "evolve": WriterKind(lambda t, rows: t.write(rows, mode="append", evolve=True, more="z"), _appended, False),
+    "txn": WriterKind(lambda t, rows: t.write(rows, mode="append", txn=_txn(rows)), _transacted, False),
+    "txn_tasks": WriterKind(lambda t, rows: _tasks(t, rows, "append", txn=_txn(rows)), _transacted, False),
     "tasks": WriterKind(lambda t, rows: _tasks(t, rows, "append"), _appended, False),
     "tasks_over": WriterKind(lambda t, rows: _tasks(t, rows, "overwrite"), _replaced, True),
     "overwrite": WriterKind(lambda t, rows: t.write(rows, mode="overwrite"), _replaced, True),
@@ -250,9 +265,19 @@ WRITERS: dict[str, WriterKind] = {
 }
 
 
-def _tasks(target: Target, rows: Batch, mode: str) -> None:
+def _txn(rows: Batch) -> tuple[str, int]:
+    """The number of a call as that of its job, so that it may be made twice."""
+    return "job", rows[0] // 10
+
+
+def _tasks(target: Target, rows: Batch, mode: str, **keywords: Any) -> None:
     """Two tasks, of which the first is tried twice, and an attempt of the second that comes after all is published."""
-    options = {"mode": mode, **({"partition_by": ["p"]} if target.form == "folders" else {}), **target.options}
+    options = {
+        "mode": mode,
+        **keywords,
+        **({"partition_by": ["p"]} if target.form == "folders" else {}),
+        **target.options,
+    }
     with DistributedWriter.begin(target.world.path, WriteOptions.from_keywords(options)) as writer:
         first, second = table(rows[:1], target.form), table(rows[1:], target.form)
         parts = [writer.write_part(0, [first]), writer.write_part(0, [first]), writer.write_part(1, [second])]
@@ -454,7 +479,8 @@ class Run:
             options, others = self.world.options(actor), self.world.other_options(actor)
             target = Target(self.world, self.program.form, options, actor.number, others)
             for step in steps:
-                for _ in range(1 + self.program.retries * _RETRIES):
+                retries = self.program.retries or step.name.startswith("txn")
+                for _ in range(1 + retries * _RETRIES):
                     call = self._call(step, target, actor.number, actor)
                     if call.state == "done" or not isinstance(call.error, OSError) or call.effect is None:
                         break
@@ -497,7 +523,8 @@ class Run:
             call.state, call.seen, call.error, call.end = "died", None, None, self.scheduler.step
             raise Death
         call.end = self.scheduler.step
-        is_new = writer is not None and writer.rows and writer.effect is not _deleted and not self.program.retries
+        is_own = writer is not None and writer.effect not in (_deleted, _transacted)  # no other call has these rows
+        is_new = writer is not None and writer.rows and is_own and not self.program.retries
         can_look = actor is not None and actor.faults < faults + 2
         if is_new and can_look and call.state == "failed" and self._is_named(rows):
             raise Finding(f"an error does not say that its rows are published, of {call.name}", self.calls)
@@ -563,7 +590,7 @@ class Run:
             return name in ("new", "create")
         if name in ("compact", "delete", "index", "clean") and isinstance(error, FileNotFoundError):
             return True
-        if name in ("tasks", "tasks_over") and isinstance(error, FileNotFoundError):
+        if name in ("tasks", "txn_tasks", "tasks_over") and isinstance(error, FileNotFoundError):
             return "begin it again" in str(error) and overlapping(call, self.calls, changes=False)
         if not (isinstance(error, OSError) and error.errno == errno.EBUSY):
             return False
@@ -678,6 +705,9 @@ _GROWN = (
     "overwrite",
     "overwrite",
     "tasks",
+    "txn",
+    "txn",
+    "txn_tasks",
     "tasks_over",
     "new",
     "compact",
@@ -686,7 +716,20 @@ _GROWN = (
     "index",
     "clean",
 )
-_FOLDERS = ("append", "append", "tasks", "overwrite", "folders", "folders", "compact", "delete", "copy_in", "clean")
+_FOLDERS = (
+    "append",
+    "append",
+    "tasks",
+    "txn",
+    "txn_tasks",
+    "overwrite",
+    "folders",
+    "folders",
+    "compact",
+    "delete",
+    "copy_in",
+    "clean",
+)
 _FIXED = (
     "write",
     "write",
@@ -704,6 +747,8 @@ _CLAIMED = (
     "append",
     "append",
     "tasks",
+    "txn",
+    "txn_tasks",
     "evolve",
     "compact",
     "delete",
@@ -716,12 +761,14 @@ FORMS_OF = {**dict.fromkeys(("s3", "kms", "gcs", "azure", "disk"), _ALL_FORMS), 
 
 _SAME_NAMES = (3, 12)  # from one call to the next: numbered shards have the same names; by 12, other sizes
 _MEETINGS_DRAWN = 0.2
+_REPEATED = 0.6  # transactions
 _MEETINGS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("fixed", (("write_indexed",), ("write", "write_indexed", "delete"), ("verify", "verify", "number", "key"))),
     ("fixed", (("write_indexed",), ("verify", "number"), ("write_indexed",))),
     ("fixed", (("write_indexed",), ("verify", "number", "key"), ("write_indexed", "index"))),
     ("fixed", ((), ("copy_in",), ("write", "write_indexed", "copy_in"))),
     ("grown", (("append",), ("append", "indexed", "evolve", "tasks"), ("overwrite", "tasks_over"))),
+    ("grown", (("append",), ("txn", "txn_tasks"), ("txn", "txn_tasks"))),
 )
 """Forms, with calls before, of the actor that begins, and of another one, which programs of any calls seldom make: in
 numbered shards of one name, an index is used while its file is replaced, a copy is made where another call writes; a
@@ -744,14 +791,19 @@ def random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
         form, (prepared, *calls) = rng.choice(_MEETINGS)
     number = rng.randrange(3) if form == "fixed" else 0  # one, two or three shards
     last = 0
+    transacted: list[int] = []  # numbers of the job
 
     def step(names: Sequence[str]) -> Step:
         nonlocal number
         name = rng.choice(names)
         if name == "delete":
             return Step(name, last + 1)  # rows of the calls before the actors begin, which none of them writes again
+        if name.startswith("txn") and transacted and rng.random() < _REPEATED:
+            return Step(name, rng.choice(transacted))
         if name in WRITERS and WRITERS[name].rows:
             number += rng.choice(_SAME_NAMES if meets else (1, *_SAME_NAMES)) if form == "fixed" else 1
+            if name.startswith("txn"):
+                transacted.append(number)
             return Step(name, number)
         return Step(name)
 

@@ -306,6 +306,7 @@ def write_tfrecord(
     overwrite_where: Mapping[str, Any] | None = None,
     embed_schema: bool = True,
     metadata: Mapping[str, str] | None = None,
+    txn: tuple[str, int] | None = None,
     threads: int | None = None,
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
@@ -406,6 +407,12 @@ def write_tfrecord(
         `read_metadata` returns. Rows that are appended, or replace folders, add theirs: an entry with a name that the
         dataset has replaces it. "overwrite" leaves none of the old ones. One file has no manifest: with a path of one,
         this is a ValueError. Other values than texts are a TypeError.
+    txn : (str, int), optional
+        With ``mode="append"``: the name of a job and a number that rises from one of its writings to the next, such as
+        ``("daily", 17)``. If this number of the job, or a later one, is in the dataset, nothing is written, and the
+        report is `repeated`; so a job that is tried again, or runs twice at a time, adds its rows once. The manifest
+        keeps the number of each job as long as the dataset is not overwritten, of at most 1,000 jobs: others than
+        those that wrote within 30 days go first, and if there are none, a new job is a ValueError.
     threads : int, optional
         Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
         it.
@@ -460,6 +467,7 @@ def write_tfrecord(
         overwrite_where=overwrite_where,
         embed_schema=embed_schema,
         metadata=metadata,
+        txn=txn,
         threads=threads,
         storage_options=storage_options,
         filesystem=filesystem,
@@ -506,6 +514,7 @@ def open_writer(
     partition_by: str | Sequence[str] | None = None,
     embed_schema: bool = True,
     metadata: Mapping[str, str] | None = None,
+    txn: tuple[str, int] | None = None,
     threads: int | None = None,
     storage_options: StorageLike | None = None,
     filesystem: Any = None,
@@ -527,7 +536,7 @@ def open_writer(
         exception ends it.
     schema, record_type, column_encoding, float64, nan_to_null, index, compression, compression_level, shards
         As in `write_tfrecord`.
-    max_shard_bytes, write_index, mode, evolve, partition_by, embed_schema, metadata, threads, storage_options
+    max_shard_bytes, write_index, mode, evolve, partition_by, embed_schema, metadata, txn, threads, storage_options
         As in `write_tfrecord`.
     filesystem, progress
         As in `write_tfrecord`.
@@ -567,6 +576,7 @@ def open_writer(
         partition_by=partition_by,
         embed_schema=embed_schema,
         metadata=metadata,
+        txn=txn,
         threads=threads,
         storage_options=storage_options,
         filesystem=filesystem,

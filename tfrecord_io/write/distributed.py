@@ -246,7 +246,8 @@ class DistributedWriter:
 
         What can be resumed stays, if it fails.
 
-        A task without records gets no shard, unless no task has any.
+        A task without records gets no shard, unless no task has any. If the transaction of ``txn=`` is in, nothing is
+        published, and the report is `repeated`.
 
         Raises
         ------
@@ -254,6 +255,9 @@ class DistributedWriter:
             The parts have different columns or types: readers that fix the schema at the first shard would fail later.
             A column that is null throughout in a part has the type of the others.
         """
+        if self.is_repeated:
+            self.abort()
+            return WriteReport.of_repeated(self.target.output)
         try:
             by_task: dict[int, WrittenPart] = {}
             for part in parts:
@@ -274,8 +278,11 @@ class DistributedWriter:
                 partition_schema=types,
                 sources_without_rows=tuple(empty),
                 metadata=self.options.all_metadata,
+                txns=Manifest.txns_of(self.options.txn),
             )
             output, published = self.target.publish(shards, content)
+            if published is None:
+                return WriteReport.of_repeated(self.target.output)
             files = []
             for shard in published:
                 name = posixpath.basename(output.shard(shard.index))
@@ -310,6 +317,12 @@ class DistributedWriter:
     def id(self) -> str:
         """The id of this writing, the same in all processes."""
         return self.target.id
+
+    @property
+    def is_repeated(self) -> bool:
+        """True if the transaction of `txn=` was in the dataset when this writing began: no task needs to write."""
+        known = self.target.known
+        return known is not None and known.has_txn(Manifest.txns_of(self.options.txn))
 
     def abort(self) -> None:
         """Remove what the tasks wrote; after `commit`, do nothing."""

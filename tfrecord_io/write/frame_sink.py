@@ -70,6 +70,7 @@ class Sink(NotCopied, ABC):
     known_schema: bytes | None = None  # packed, of the dataset to whose rows others are added
     records = 0  # written so far
     closed = False  # True after `commit` or `discard`
+    is_repeated = False  # the transaction of the writing is in the dataset: nothing is written
     files: tuple[WrittenFile, ...] = ()  # after `commit`
     column_indexes: ColumnIndexes | None = None
 

@@ -409,7 +409,13 @@ class SalvageWriter:
             if stated is not None:
                 types = stated.manifest.partition_schema if targets[0].folder else None
                 version = stated.manifest
-                facts = Manifest(schema=version.schema, partition_schema=types, metadata=version.metadata)
+                current = Manifest.read(version)
+                facts = Manifest(
+                    schema=version.schema,
+                    partition_schema=types,
+                    metadata=version.metadata,
+                    txns=() if current is None else current.txns,
+                )
             published = dataset.publish(shards, facts)
         except BaseException:
             for sink in sinks:

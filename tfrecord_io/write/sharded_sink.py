@@ -61,7 +61,8 @@ class ShardedSink(Sink):
         self._published: PublishedDataset | None = None
         self.known_schema = None if known is None else known.schema
         self._storage, self._write_index = options.storage, options.write_index is True
-        self._metadata = options.all_metadata
+        self._metadata, self._txns = options.all_metadata, Manifest.txns_of(options.txn)
+        self.is_repeated = dataset.has_txn(self._txns)
         self._threads = options.thread_count  # of each shard
         self._columns: PartitionFolders | None = None
         if options.partition_by:
@@ -270,12 +271,15 @@ class ShardedSink(Sink):
                 raise RuntimeError(text)
         keys = sorted(self._shards)
         types = None if self._columns is None or self._columns.types is None else self._columns.schema
-        content = Manifest(schema=self._schema, partition_schema=types, metadata=self._metadata)
+        content = Manifest(schema=self._schema, partition_schema=types, metadata=self._metadata, txns=self._txns)
         self._published = self._dataset.publish([self._written_shard(*key) for key in keys], content)
+        if self._published is not None and self._published.is_repeated:
+            self.is_repeated = True
+            return ()
         return tuple(self._shards[key].file for key in keys)
 
     def publish_indexes(self) -> None:  # the dataset is complete without them
-        if self._write_index:
+        if self._write_index and not self.is_repeated:
             for shard in self._shards.values():
                 shard.publish_indexes()
         if self._published is not None:  # an attempt replaces no file

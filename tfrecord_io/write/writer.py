@@ -13,7 +13,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -81,6 +81,8 @@ class WriteReport(Report):
         the embedded schema, and restored where one whole file is read.
     skipped : sequence of SkippedRegion
         The damaged regions that `convert` left out of its source with ``on_error="collect"``; else empty.
+    repeated : bool
+        True if the transaction of ``txn=``, or a later one of its job, was in the dataset: nothing was written.
     """
 
     path: str
@@ -92,6 +94,14 @@ class WriteReport(Report):
     files: tuple[WrittenFile, ...] = ()
     index: tuple[str, ...] = ()
     skipped: Sequence[SkippedRegion] = ()
+    repeated: bool = False
+
+    @classmethod
+    def of_repeated(cls, output: Output) -> Self:
+        """The report of a writing whose transaction was in the dataset."""
+        return cls(
+            path=output.path, records=0, bytes=0, compression=output.compression, columns=(), rounded={}, repeated=True
+        )
 
     def skipped_table(self) -> pa.Table:
         """The regions of `skipped` as a table, with the columns of `ReadReport.skipped_table`."""
@@ -101,6 +111,8 @@ class WriteReport(Report):
 
     def _line(self, size: str, done: str = "") -> str:
         """The line about the files, with their size, and what was done with the records."""
+        if self.repeated:
+            return f"{printable(self.path)}: nothing written, as the transaction is in the dataset"
         amounts = [counted(len(self.files), "file")] if len(self.files) > 1 else []
         amounts += [f"{counted(self.records, 'record')} {done}".rstrip(), size, self.compression or ""]
         names = [f"{name} (index)" if name in self.index else name for name in self.columns]
@@ -212,6 +224,8 @@ class Writer(PublishingWriter):
             raise
 
     def _append(self, data: Any, complete: bool) -> None:
+        if self._sink.is_repeated:
+            return
         options = self._options
         source = open_input(
             data,
@@ -310,13 +324,14 @@ class Writer(PublishingWriter):
             files = tuple(replace(file, path=file.path.removeprefix(self._directory)) for file in files)
         self.report = WriteReport(
             path=path,
-            records=self._rows,
+            records=0 if sink.is_repeated else self._rows,
             bytes=size,
             compression=sink.compression,
             columns=columns,
             rounded=rounded,
             files=files,
             index=index,
+            repeated=sink.is_repeated,
         )
 
     def discard(self) -> None:

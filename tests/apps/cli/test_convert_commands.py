@@ -334,7 +334,7 @@ def test_modes_are_for_tfrecord(run, doubles: Path, tmp_path: Path) -> None:
     assert run("convert", tmp_path / "a.tfrecord", "-", "--append").exit_code == 2
     for more in (["-o", tmp_path / "a.parquet"], []):
         shown = run("sql", "SELECT 1 AS x", "--append", *more)
-        assert (shown.exit_code, "--evolve and --metadata are" in shown.stderr) == (2, True)
+        assert (shown.exit_code, "--metadata and --txn are" in shown.stderr) == (2, True)
 
 
 def test_a_target_with_a_slash_is_a_folder_of_tables(run, tmp_path: Path) -> None:
@@ -383,3 +383,19 @@ def test_a_column_in_the_path_of_the_source_is_named(run, tmp_path: Path) -> Non
         tfr.convert(tmp_path / "in/day=2026-11-25", tmp_path / "b/", target_options={"partition_by": "day"})
     with pytest.raises(tfr.errors.FeatureNotFoundError, match="it has: user"):
         tfr.convert(tmp_path / "in/day=2026-11-25", tmp_path / "b/", target_options={"partition_by": "hour"})
+
+
+def test_a_transaction_is_appended_once(run, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("x\n1\n")
+    arguments = ["convert", f"{tmp_path}/x.csv", f"{tmp_path}/d/", "--append", "--txn"]
+    assert run(*arguments, "a=b=7").exit_code == 0
+    again = run(*arguments, "a=b=6")
+    assert (again.exit_code, tfr.count(f"{tmp_path}/d/")) == (0, 1)
+    assert "nothing written, as the transaction is in the dataset" in again.stdout
+    for bad in ("x", "x=", "=1", "x=1.5", "x=-1"):
+        refused = run(*arguments, bad)
+        assert (refused.exit_code, "expected JOB=NUMBER, such as daily=17" in refused.stderr) == (2, True)
+    refused = run("convert", f"{tmp_path}/x.csv", f"{tmp_path}/d/", "--txn", "a=8")
+    assert (refused.exit_code, "--txn a=8 is for --mode append" in refused.stderr) == (2, True)
+    asked = run("sql", f"SELECT * FROM '{tmp_path}/d/'", "-o", f"{tmp_path}/d/", "--append", "--txn", "a=b=7")
+    assert (asked.exit_code, tfr.count(f"{tmp_path}/d/")) == (0, 1)

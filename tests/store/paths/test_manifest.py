@@ -17,7 +17,7 @@ from servers import Web
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.paths import manifest
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
+from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, Txn, format_manifest, parse_manifest
 
 PATH = "dir/_MANIFEST-train.json"
 NUMBERS = st.integers(0, 2**40)
@@ -75,6 +75,7 @@ FULL = Manifest(
     replaced_ids=("1a" * 8,),
     staged_before=(STAGED,),
     metadata=(("a", "b"),),
+    txns=(Txn("a", 1, 2),),
 )
 
 

@@ -13,7 +13,7 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.store.copies.copied_dataset import Copy, plan
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, Txn
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.write.change import Append, Change, Overwrite, ReplaceFolders, Rules, Whole, change_of
 from tfrecord_io.store.write.old_files import OldFiles
@@ -74,7 +74,11 @@ def test_a_change_recognises_its_own_manifest(change: Change, old: OldFiles) -> 
 # The fields of a manifest: what identifies it, what a publication settles, what two datasets have in common, and facts.
 OF_PUBLICATION = {"dataset", "id", "files", "complete", "replaces", "replaced_ids", "staged_before"}
 UNITED = {"compression", "schema", "partition_by", "partition_schema"}
-FACTS: dict[str, Any] = {"metadata": (("a", "b"),), "sources_without_rows": ({"path": "a.csv"},)}
+FACTS: dict[str, Any] = {
+    "metadata": (("a", "b"),),
+    "sources_without_rows": ({"path": "a.csv"},),
+    "txns": (Txn("a", 1),),
+}
 
 
 def test_each_field_of_a_manifest_has_its_rule() -> None:

@@ -247,7 +247,7 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
     from tfrecord_io.columns import record_dicts
     from tfrecord_io.store import is_url
 
-    names = ("mode", "partition_by", "overwrite_where", "evolve", "metadata")
+    names = ("mode", "partition_by", "overwrite_where", "evolve", "metadata", "txn")
     writing = {name: value for name in names if (value := keywords.pop(name)) is not None}
     _check_target(output, writing)
     output, on_stderr = (None, False) if output is None else output_path(output)
@@ -272,10 +272,12 @@ def _check_target(target: str | None, writing: Mapping[str, Any]) -> None:
     from tfrecord_io.apps.file_formats.format_of_path import format_of_target
 
     if writing and target is None:
-        raise click.UsageError("--mode, --partition-by, --evolve and --metadata are for -o TARGET, which is missing")
+        raise click.UsageError(
+            "--mode, --partition-by, --evolve, --metadata and --txn are for -o TARGET, which is missing"
+        )
     of_files = {**writing, "mode": None} if writing.get("mode") in get_args(FileMode) else writing
     if target is not None and any(of_files.values()) and format_of_target(target) is not None:
-        options = "--append, --partition-by, --evolve and --metadata"
+        options = "--append, --partition-by, --evolve, --metadata and --txn"
         text = f"{options} are only for TFRecord, and '{target}' is another format"
         raise click.UsageError(text)
 

@@ -155,6 +155,16 @@ def _metadata(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...
     return {name: text for name, _, text in (pair.partition("=") for pair in texts)} or None
 
 
+def _txn(ctx: click.Context, option: click.Parameter, text: str | None) -> tuple[str, int] | None:
+    """JOB=NUMBER as a pair; the name of a job may contain "="."""
+    if text is None:
+        return None
+    job, _, number = text.rpartition("=")
+    if not (job and number.isdecimal() and number.isascii()):
+        raise click.BadParameter(f"'{text}': expected {option.metavar}, such as daily=17")
+    return job, int(number)
+
+
 paths = click.argument("path", metavar="PATH...", nargs=-1, required=True, callback=_one_or_list)
 
 
@@ -239,7 +249,9 @@ def modes(
 
 
 def write_modes(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare --mode, --partition-by, --overwrite-where, --evolve and --metadata."""
+    """Declare --mode, --partition-by, --overwrite-where, --evolve, --metadata and --txn."""
+    text = "With --mode append: write nothing if this number of the job, or a later one, is in the dataset."
+    command = click.option("--txn", metavar="JOB=NUMBER", callback=_txn, help=text)(command)
     text = "Text that the manifest of the dataset keeps; may be repeated."
     run = click.option("--metadata", multiple=True, metavar="NAME=TEXT", callback=_metadata, help=text)(command)
     run = keyword("evolve", default=None)(run)

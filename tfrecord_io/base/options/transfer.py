@@ -32,7 +32,7 @@ class CopyOptions(TransferOptions, WriteOptions):
     internal: ClassVar[frozenset[str]] = frozenset(
         {"record_type", "column_encoding", "float64", "nan_to_null", "index", "record_dim", "embed_schema"}
         | {"evolve", "partition_by", "overwrite_where", "any_suffix", "source_storage", "split", "allow_missing_shards"}
-        | {"reading", "metadata", "source_metadata"}
+        | {"reading", "metadata", "source_metadata", "txn"}
     )
     modes: ClassVar[tuple[str, ...]] = get_args(FileMode)
 

@@ -1,6 +1,6 @@
 """The keywords of writing calls.
 
-Tests: tests/base/options/test_options.py and tests/write/test_writer_metadata.py.
+Tests: tests/base/options/test_options.py, tests/write/test_writer_metadata.py and tests/write/test_writer_txn.py.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from tfrecord_io.base.display import for_cli
-from tfrecord_io.base.options.options_base import RecordOptions, check_choice, check_mode
+from tfrecord_io.base.options.options_base import INT64_MAX, RecordOptions, check_choice, check_integer, check_mode
 from tfrecord_io.base.options.record_types import MessageType, checked_record_type
 from tfrecord_io.typing import Float64, IndexLike, RecordTypeLike, SchemaLike, WriteMode
 
 ADDING = ("append", "overwrite_partitions")
+_LONGEST_JOB = 200  # bytes of the name of a job, of which a manifest may have a thousand
 
 
 class ModeOptions:
@@ -49,6 +50,7 @@ class WriteOptions(ModeOptions, RecordOptions):
     overwrite_where: Mapping[str, Any] | None = None
     embed_schema: bool = True
     metadata: Mapping[str, str] | None = None
+    txn: tuple[str, int] | None = None
     any_suffix: bool = False  # the caller has stated that the file is TFRecord, whatever its name says
     source_metadata: Mapping[str, str] | None = None  # of the datasets that are copied; one file does not keep them
 
@@ -79,6 +81,7 @@ class WriteOptions(ModeOptions, RecordOptions):
         check_mode(self.mode, self.modes)
         self._check_mode()
         self._check_metadata()
+        self._check_txn()
         if self.partition_by is not None:
             self._check_partitions(self.partition_by)
         if self.overwrite_where is not None:
@@ -119,6 +122,30 @@ class WriteOptions(ModeOptions, RecordOptions):
                     raise ValueError(f"metadata={{{name!r}: {text!r}}}: {part!r} is not Unicode text") from error
         if self.metadata is not None:
             object.__setattr__(self, "metadata", dict(self.metadata))
+
+    def _check_txn(self) -> None:
+        txn: Any = self.txn
+        if txn is None:
+            return
+        if (
+            not isinstance(txn, Sequence)
+            or isinstance(txn, str | bytes)
+            or len(txn) != 2
+            or not isinstance(txn[0], str)
+        ):
+            raise TypeError(f"txn={txn!r}: expected the name of a job and a number that rises, as in ('daily', 17)")
+        job, number = txn[0], check_integer("the number of txn", txn[1], 0, INT64_MAX)
+        try:
+            is_name = 0 < len(job.encode()) <= _LONGEST_JOB
+        except UnicodeEncodeError:
+            is_name = False
+        if not is_name:
+            raise ValueError(f"txn={txn!r}: expected a name of 1 to {_LONGEST_JOB} bytes in UTF-8")
+        if self.mode != "append":
+            reason = "other modes replace rows, and may be repeated as they are"
+            error = ValueError(f"txn={txn!r} is for mode='append': {reason}")
+            raise for_cli(error, f"--txn {job}={number} is for --mode append: {reason}")
+        object.__setattr__(self, "txn", (job, number))
 
     def _check_write_index(self) -> None:
         entries: Any = self.write_index

@@ -81,6 +81,8 @@ def write_frame(frame: daft.DataFrame, path: OutputPath, options: WriteOptions) 
             reason = "a Daft column of Python objects cannot be stored in a TFRecord, and is not pickled"
             raise EncodeError(reason, feature=field.name, hint="cast it to another type, or drop it")
     with DistributedWriter.begin(path, options) as writer:
+        if writer.is_repeated:
+            return writer.commit(())
         sink = TFRecordSink(writer, schema)
         frame.write_sink(sink)
     return sink.report

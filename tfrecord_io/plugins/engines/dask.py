@@ -96,6 +96,8 @@ def write_frame(frame: dd.DataFrame, path: OutputPath, options: WriteOptions) ->
         index = frame._meta.index
         options = replace(options, index=not isinstance(index, pd.RangeIndex) or index.name is not None)
     with DistributedWriter.begin(path, options) as writer:
+        if writer.is_repeated:
+            return writer.commit(())
         parts = run(*(write(writer, task, part, integers) for task, part in enumerate(partitions())))
         return writer.commit(parts)
 

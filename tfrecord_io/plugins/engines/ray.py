@@ -86,6 +86,8 @@ def write_frame(dataset: rd.Dataset, path: OutputPath, options: WriteOptions) ->
     """
     sink_class = _datasink_class()
     with DistributedWriter.begin(path, options) as writer:
+        if writer.is_repeated:
+            return writer.commit(())
         sink = sink_class(writer)
         dataset.write_datasink(sink)
     report: WriteReport = sink.report

@@ -140,7 +140,7 @@ class TFRecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
 
 class IgnoringWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """Leaves a dataset as it is."""
+    """Leaves a dataset as it is: it exists, or has the rows of this transaction."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return WriterCommitMessage()
@@ -205,7 +205,11 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         columns = [vector_fields(field, form) if at in vectors else [field] for at, field in enumerate(arrow_schema)]
         written = pa.schema([tensors.get(field.name, field) for fields in columns for field in fields])
         with suppress(*([FileExistsError] if ignores else [])):
-            return TFRecordWriter(DistributedWriter.begin(path, options, written), written, ignores, vectors)
+            writer = DistributedWriter.begin(path, options, written)
+            if writer.is_repeated:
+                writer.commit(())
+                return IgnoringWriter()
+            return TFRecordWriter(writer, written, ignores, vectors)
         return IgnoringWriter()
 
     def _scan(self, options: Mapping[str, str], **changes: Any) -> Scan:
@@ -263,6 +267,9 @@ def _understood(keyword: str, value: Any) -> Any:
         return _CODECS.get(codec, codec)
     if keyword == "partition_by" and isinstance(value, str):
         return [name.strip() for name in value.split(",")]
+    if keyword == "txn" and isinstance(value, str):
+        job, _, number = value.rpartition("=")
+        return (job, int(number)) if job and number.isdecimal() else value
     if keyword == "schema" and isinstance(value, dict) and isinstance(value.get("version"), int):
         import tfrecord_io as tfr
 

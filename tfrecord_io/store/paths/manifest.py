@@ -15,7 +15,8 @@ A dataset that was written with ``partition_by=`` also has "partition_by", the n
 A file that was made of one other file, by ``convert(resume=True)``, also has "source": its path, size and version, and
 a digest of the conversion's keywords. One in which several such files were joined has "joined", the list of theirs.
 "sources_without_rows" has those of which no file was made. "metadata" has what the caller states about the dataset:
-texts by name.
+texts by name. "txn" has the last transaction of each job whose rows are in: its number, and when it was published, in
+seconds since 1970.
 
 While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
 files of the old dataset; afterwards, those that could not be removed. "staged_before" has the staged files of writers
@@ -36,6 +37,7 @@ import io
 import json
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -68,6 +70,7 @@ _CRC = re.compile("[0-9a-f]{8}")
 _COUNTS = range(2**63)
 _MOST_READERS = 16
 _MOST_IDS = 1000  # of writings whose shards were replaced
+_MOST_JOBS, _JOB_DAYS = 1000, 30  # with a transaction, and how long each stays also if there are more
 _LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper than looking up each
 
 
@@ -88,6 +91,41 @@ class ManifestFile(NamedTuple):
         return self.joined if self.source is None else (self.source,)
 
 
+class Txn(NamedTuple):
+    """The last transaction of a job that is in a dataset: an earlier one, or the same again, adds nothing."""
+
+    job: str
+    number: int
+    published: int = 0  # in seconds since 1970
+
+    @property
+    def end(self) -> int:
+        """The time from which on a manifest of too many jobs may forget this one."""
+        return self.published + _JOB_DAYS * 86_400
+
+    @staticmethod
+    def add(old: tuple[Txn, ...], new: tuple[Txn, ...]) -> tuple[Txn, ...]:
+        """The transactions of a dataset after new ones: each replaces that of its job.
+
+        Raises
+        ------
+        ValueError
+            There are too many jobs, each of which has published too lately to be forgotten: its rows, written again,
+            would be there twice.
+        """
+        by_job = {txn.job: txn for txn in (*old, *new)}
+        if (excess := len(by_job) - _MOST_JOBS) > 0 and new:
+            now = max(txn.published for txn in new)
+            oldest = sorted(by_job.values(), key=lambda txn: txn.published)[:excess]
+            if young := next((txn for txn in oldest if txn.end > now), None):
+                reason = f"txn={new[0][:2]!r}: {_MOST_JOBS:,} jobs have written to this dataset within {_JOB_DAYS} days"
+                advice = "let jobs share a name and count on, as ('daily', 17)"
+                raise ValueError(f"{reason}, and none of them ('{printable(young.job)}') may be forgotten; {advice}")
+            for txn in oldest:
+                del by_job[txn.job]
+        return tuple(by_job.values())
+
+
 class Manifest(NamedTuple):
     """The content of a manifest; see the module's docstring."""
 
@@ -105,6 +143,12 @@ class Manifest(NamedTuple):
     replaced_ids: tuple[str, ...] = ()
     staged_before: tuple[str, ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()
+    txns: tuple[Txn, ...] = ()
+
+    @staticmethod
+    def txns_of(txn: tuple[str, int] | None) -> tuple[Txn, ...]:
+        """The transaction of a writing that publishes about now, as a fact of its manifest."""
+        return () if txn is None else (Txn(*txn, int(time.time())),)
 
     @property
     def is_begun(self) -> bool:
@@ -117,6 +161,14 @@ class Manifest(NamedTuple):
             fs, name, id=self.id, schema=self.schema, partition_schema=self.partition_schema, metadata=self.metadata
         )
 
+    @staticmethod
+    def read(version: ManifestVersion) -> Manifest | None:
+        """The manifest by which files were found, as it is now; None if it is gone or cannot be used."""
+        entry = version.fs.entry(version.name, is_file=True)
+        with suppress(CorruptRecordError):
+            return None if entry is None else parse_manifest(read_manifest(version.fs, entry), version.path)
+        return None
+
     def sources(self, version: ManifestVersion) -> list[Source]:
         """The files as sources, by their paths in the manifest, with what it states of them; none is looked up."""
         sources = []
@@ -127,6 +179,11 @@ class Manifest(NamedTuple):
             partitions = ColumnFolder.pairs_in(f"/{file.path}", "/")
             sources.append(Source(file.path, file.bytes, True, shard=shard, partitions=partitions))
         return sources
+
+    def has_txn(self, txns: Iterable[Txn]) -> bool:
+        """True if one of these transactions, or a later one of its job, is in."""
+        numbers = {txn.job: txn.number for txn in self.txns}
+        return any(numbers.get(txn.job, -1) >= txn.number for txn in txns)
 
     def has_shards_of(self, id: str) -> bool:
         """True if the writing `id` has added shards, including shards joined or replaced since."""
@@ -194,6 +251,8 @@ def format_manifest(manifest: Manifest) -> bytes:
             document[name] = list(values)
     if manifest.metadata:
         document["metadata"] = dict(manifest.metadata)
+    if manifest.txns:
+        document["txn"] = {txn.job: txn[1:] for txn in manifest.txns}
     if manifest.sources_without_rows:
         document["sources_without_rows"] = [dict(source) for source in manifest.sources_without_rows]
     head = json.dumps(document, ensure_ascii=bool(manifest.sources_without_rows))
@@ -279,6 +338,7 @@ class _Parser:
             replaced_ids=tuple(self._list(document, "replaced_ids", str)),
             staged_before=tuple(self._list(document, "staged_before", str, _is_staged)),
             metadata=self._metadata(document),
+            txns=self._txns(document),
         )
         for name in ("records", "bytes"):
             if self._is(document, name, int, _COUNTS.__contains__) != getattr(manifest, name):
@@ -345,6 +405,14 @@ class _Parser:
         if not all(isinstance(text, str) for text in texts.values()):
             _refuse(self._path, f"its 'metadata' is {printable(repr(texts), 80)}")
         return tuple(texts.items())
+
+    def _txns(self, document: dict[str, Any]) -> tuple[Txn, ...]:
+        txns = self._is(document, "txn", dict) if "txn" in document else {}
+        for pair in txns.values():
+            is_pair = isinstance(pair, list) and len(pair) == 2
+            if not is_pair or not all(type(number) is int and number in _COUNTS for number in pair):
+                _refuse(self._path, f"its 'txn' is {printable(repr(txns), 80)}")
+        return tuple(Txn(job, *pair) for job, pair in txns.items())
 
     def _is(
         self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], object] | None = None

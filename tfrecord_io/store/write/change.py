@@ -17,7 +17,7 @@ from typing import Protocol
 from tfrecord_io.base import for_cli
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, ShardName
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, Txn
 from tfrecord_io.store.write.old_files import OldFiles
 
 OVERTAKEN = "another writer has written this dataset at the same time; write it again"
@@ -204,6 +204,8 @@ class _Grown(ChangeById):
         path = old.place.path
         if manifest is None:
             raise FileNotFoundError(errno.ENOENT, "the dataset was deleted while it was written to", path)
+        if not self.rules.replaces_all and manifest.has_txn(own.txns):
+            return manifest  # another attempt of the job has published its rows
         self.check(manifest, old)
         is_new = self.rules.replaces_all or manifest.is_begun
         adds_rows = any(file.records for file in own.files)
@@ -232,6 +234,7 @@ class _Grown(ChangeById):
                 own.sources_without_rows if is_new else (*manifest.sources_without_rows, *own.sources_without_rows)
             ),
             metadata=own.metadata if is_new else tuple({**dict(manifest.metadata), **dict(own.metadata)}.items()),
+            txns=own.txns if self.rules.replaces_all else Txn.add(manifest.txns, own.txns),
         )
         return manifest if new == manifest else new  # no rows add no file
 

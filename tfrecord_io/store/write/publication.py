@@ -31,7 +31,7 @@ from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import Location, is_remote
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, ShardName
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, ids_replaced
+from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, Txn, ids_replaced
 from tfrecord_io.store.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.paths.sniff_files import readable_files_with_records
@@ -305,6 +305,10 @@ class Publication:
         entry = self.place.fs.entry(f"{self.place.directory}{last.path}{suffix}", is_file=True)
         return None if entry is None or entry.directory else (Source.of_entry(self.place.fs, entry), last.bytes)
 
+    def has_txn(self, txns: Sequence[Txn]) -> bool:
+        """True if one of these transactions was in when the dataset was looked at: nothing is to be written."""
+        return self._known is not None and self._known.has_txn(txns)
+
     def check(self, content: Manifest) -> None:
         """Raise SchemaError if rows of the schemas of `content` cannot be added."""
         self._change.check_schemas(self._known, content, self.place.path)
@@ -392,7 +396,8 @@ class Publication:
         """Put the shards in their places, replace the manifest, and clean up after the replacement.
 
         If that fails before the manifest is replaced, nothing of the shards is left; an error after it says that they
-        are published. Old files that cannot be removed are not an error: `PublishedDataset` warns of them.
+        are published. Old files that cannot be removed are not an error: `PublishedDataset` warns of them. If the
+        transaction of `content` is in, nothing is published, nor left.
 
         Parameters
         ----------
@@ -424,6 +429,9 @@ class Publication:
                         self._begin(own_manifest)
                         self._put_all(named)
                     old, new = self.place.update(changed, self._has_own)
+                    if new is old and new.has_txn(content.txns) and not self._has_own(new):
+                        self._drop()
+                        return PublishedDataset(self, is_repeated=True)
                     self._is_published = True
                     self._settle(old, new)
                     self._log(own_manifest, old, new)
@@ -438,6 +446,12 @@ class Publication:
             self._withdraw(error)
             raise
         return PublishedDataset(self)
+
+    def _drop(self) -> None:
+        """Remove what was stored, as another attempt of the job has published its rows."""
+        logger.info("txn is in, nothing is appended: %s", self.place.path)
+        self._keeps_stored = False
+        self._withdraw()
 
     def _note_whether_readable(self) -> None:
         """Look at the manifest after an error: on a disk while other writers are locked out."""
@@ -803,10 +817,13 @@ class Publication:
 
 
 class PublishedDataset:
-    """A published dataset: what is left to do, and to say, after `Publication.publish`."""
+    """A published dataset: what is left to do, and to say, after `Publication.publish`.
 
-    def __init__(self, publication: Publication) -> None:
-        self._publication = publication
+    It `is_repeated` if its transaction was in, so that nothing was published now.
+    """
+
+    def __init__(self, publication: Publication, *, is_repeated: bool = False) -> None:
+        self._publication, self.is_repeated = publication, is_repeated
 
     @property
     def left(self) -> dict[str, OSError]:

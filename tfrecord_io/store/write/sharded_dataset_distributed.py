@@ -26,7 +26,7 @@ from tfrecord_io.store.filesystem.directories import remove_directories
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.file_names import FileName, ShardName
-from tfrecord_io.store.paths.manifest import Manifest
+from tfrecord_io.store.paths.manifest import Manifest, Txn
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.write.atomic import open_named
 from tfrecord_io.store.write.atomic_local import LocalOutput
@@ -125,10 +125,13 @@ class DistributedTarget:
             text += "failed, or the end of this writing removed it; else all machines that write need this directory"
             raise FileNotFoundError(errno.ENOENT, text, path) from error
 
-    def publish(self, shards: Sequence[WrittenShard], content: Manifest) -> tuple[Output, Sequence[WrittenShard]]:
+    def publish(
+        self, shards: Sequence[WrittenShard], content: Manifest
+    ) -> tuple[Output, Sequence[WrittenShard] | None]:
         """Publish the shards, one attempt of each task; afterwards, remove the files of all other attempts.
 
-        Returns where they are, and those that were published: without records, a dataset that grows needs none.
+        Returns where they are, and those that were published: without records, a dataset that grows needs none. None
+        instead if the transaction of `content` was in.
         """
         writer = self.begin_publication(replace(self.output, count=len(shards)), content)
         shards = [shard for shard in shards if shard.records or writer.keeps_empty]
@@ -139,7 +142,7 @@ class DistributedTarget:
             raise
         self._remove_attempts(published.left)
         published.warn_of_left()
-        return writer.output, shards
+        return writer.output, None if published.is_repeated else shards
 
     def find_published(self) -> Manifest | None:
         """The manifest of the dataset, if this writing has published its shards."""
@@ -230,6 +233,10 @@ class Attempt:
         """Make a shard appear under its staged name."""
         assert shard.output is not None
         shard.output.commit()
+
+    def has_txn(self, txns: Sequence[Txn]) -> bool:
+        """False: the process that publishes asks."""
+        return False
 
     def check(self, content: Manifest) -> None:
         """Do nothing: the process that publishes compares the schemas."""
