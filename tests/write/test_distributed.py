@@ -25,6 +25,7 @@ from servers import Bucket
 from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.errors import PrecisionWarning
+from tfrecord_io.store.write.publication import Publication
 from tfrecord_io.write.distributed import DistributedWriter
 
 pytestmark = pytest.mark.matrix
@@ -134,7 +135,8 @@ def test_tasks_of_any_number_are_published(place: Place, mode: Any, columns: lis
 
 @pytest.mark.parametrize("columns", [[], ["day"]], ids=["shards", "folders"])
 @pytest.mark.parametrize("mode", ["error", "append", "overwrite"])
-def test_a_commit_may_be_repeated(place: Place, mode: Any, columns: list[str]) -> None:
+@pytest.mark.parametrize("is_retried", [False, True])
+def test_a_commit_may_be_repeated(place: Place, is_retried: bool, mode: Any, columns: list[str]) -> None:
     options, name = {"partition_by": columns} if columns else {}, "d/" if columns else "train@*"
     if mode != "error":
         before = place.begin(name, **options)
@@ -142,8 +144,8 @@ def test_a_commit_may_be_repeated(place: Place, mode: Any, columns: list[str]) -
     writer = pickle.loads(pickle.dumps(place.begin(name, mode=mode, **options)))
     parts = [writer.write_part(task, [pa.table({"n": [task], "day": [task % 2]})]) for task in range(3)]
     writer.write_part(1, [pa.table({"n": [1], "day": [1]})])  # an attempt whose result was lost
-    report = writer.commit_or_repeat(parts)
-    again = writer.commit_or_repeat(parts)
+    report = writer.commit(parts, is_retried=is_retried)
+    again = writer.commit(parts, is_retried=is_retried)
     assert report.records == 3
     assert (again.records, again.bytes, again.files) == (report.records, report.bytes, report.files)
     assert sorted(place.values(name.rstrip("/"))) == ([-1] if mode == "append" else []) + [0, 1, 2]
@@ -159,11 +161,31 @@ def test_a_commit_that_fails_may_be_tried_again(place: Place, monkeypatch: pytes
 
     monkeypatch.setattr(type(writer.target), "publish", fail)
     with pytest.raises(OSError, match="the network is gone"):
-        writer.commit_or_repeat(parts)
+        writer.commit(parts, is_retried=True)
     monkeypatch.undo()
-    assert writer.commit_or_repeat(parts).records == 2
+    assert writer.commit(parts, is_retried=True).records == 2
     assert place.values() == [0, 1]
     assert place.names() == published(2)
+
+
+def test_a_commit_that_has_only_begun_the_dataset_is_no_published_one(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = place.begin("train@*", mode="append")
+    parts = [writer.write_part(task, rows(task)) for task in range(2)]
+
+    def fail(*_: Any) -> None:
+        raise OSError("the network is gone")
+
+    monkeypatch.setattr(Publication, "_put_all", fail)  # after the first manifest, which has the id of the writing
+    with pytest.raises(OSError, match="the network is gone"):
+        writer.commit(parts, is_retried=True)
+    monkeypatch.undo()
+    other = place.begin("train@*", mode="append")
+    other.commit([other.write_part(0, rows(7))])
+    assert writer.commit(parts, is_retried=True).records == 2
+    assert writer.commit(parts, is_retried=True).records == 2
+    assert sorted(place.values("train@*")) == [0, 1, 7]
 
 
 def test_abort_leaves_nothing(place: Place) -> None:

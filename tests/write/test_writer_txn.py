@@ -99,8 +99,8 @@ def test_a_job_of_several_processes_publishes_once(partition_by: str | None, tmp
     assert not any(job.is_repeated for job in jobs)
     assert jobs[0].commit(parts[0]).records == 8
     assert jobs[1].commit(parts[1]).repeated
-    assert jobs[2].commit_or_repeat(parts[2]).repeated
-    assert jobs[0].commit_or_repeat(parts[0]).records == 8  # its answer was lost
+    assert jobs[2].commit(parts[2], is_retried=True).repeated
+    assert jobs[0].commit(parts[0]).records == 8  # its answer was lost
     late = begin()
     assert late.is_repeated
     assert late.commit([]).repeated

@@ -241,13 +241,20 @@ class DistributedWriter:
         assert open_part.output is not None
         return part, open_part.output
 
-    def commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
+    def commit(self, parts: Iterable[WrittenPart], *, is_retried: bool = False) -> WriteReport:
         """Publish one attempt of each task, and remove the files of all others; if that fails, everything is removed.
 
-        What can be resumed stays, if it fails.
+        A commit that has published, and is repeated because its answer was lost, returns the report again, without the
+        counts of rounded values. A task without records gets no shard, unless no task has any. If the transaction of
+        ``txn=`` is in, nothing is published, and the report is `repeated`.
 
-        A task without records gets no shard, unless no task has any. If the transaction of ``txn=`` is in, nothing is
-        published, and the report is `repeated`.
+        Parameters
+        ----------
+        parts : iterable of WrittenPart
+            Of each task, the attempt that succeeded; of several, the first is taken.
+        is_retried : bool
+            The caller calls it again after an OSError, such as one of the network, which then leaves what the tasks
+            wrote; after other errors everything is removed.
 
         Raises
         ------
@@ -255,9 +262,26 @@ class DistributedWriter:
             The parts have different columns or types: readers that fix the schema at the first shard would fail later.
             A column that is null throughout in a part has the type of the others.
         """
+        if (manifest := self.target.find_published()) is not None:
+            manifest = self.target.complete() or manifest
+            if self.target.output.grows:
+                own = [file for file in manifest.files if self.target.id in file.path]
+                manifest = manifest._replace(files=tuple(own))
+            return self.report_of(manifest)
         if self.is_repeated:
             self.abort()
             return WriteReport.of_repeated(self.target.output)
+        if not is_retried:
+            return self._publish(parts)
+        try:
+            return replace(self, target=replace(self.target, resumable=True))._publish(parts)
+        except BaseException as error:
+            if not isinstance(error, OSError) or isinstance(error, FileExistsError | TFRecordError):
+                undo_after(error, self.abort, self.target.output.path)
+            raise
+
+    def _publish(self, parts: Iterable[WrittenPart]) -> WriteReport:
+        """Publish the parts; see `commit`. What can be resumed stays, if it fails."""
         try:
             by_task: dict[int, WrittenPart] = {}
             for part in parts:
@@ -294,23 +318,6 @@ class DistributedWriter:
             return WriteReport(path, *totals, compression, columns, dict(rounding.counts), tuple(files), index)
         except BaseException as error:
             undo_after(error, self.abort, self.target.output.path)
-            raise
-
-    def commit_or_repeat(self, parts: Sequence[WrittenPart]) -> WriteReport:
-        """As `commit`, in a task that may run again: parts that it has published before are not published again.
-
-        An OSError, such as one of the network, leaves the parts to the next attempt; after other errors everything is
-        removed.
-        """
-        if (manifest := self.target.find_published()) is not None:
-            manifest = self.target.complete() or manifest
-            own = [file for file in manifest.files if manifest.id == self.target.id or self.target.id in file.path]
-            return self.report_of(manifest._replace(files=tuple(own)))
-        try:
-            return replace(self, target=replace(self.target, resumable=True)).commit(parts)
-        except BaseException as error:
-            if not isinstance(error, OSError) or isinstance(error, FileExistsError | TFRecordError):
-                undo_after(error, self.abort, self.target.output.path)
             raise
 
     @property

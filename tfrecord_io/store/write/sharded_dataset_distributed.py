@@ -145,9 +145,9 @@ class DistributedTarget:
         return writer.output, None if published.is_repeated else shards
 
     def find_published(self) -> Manifest | None:
-        """The manifest of the dataset, if this writing has published its shards."""
+        """The manifest of the dataset, if this writing has published its shards, and not only begun the dataset."""
         manifest = place_of(*self.output.location(self.storage), self.output.stem).find()
-        is_own = manifest is not None and (manifest.id == self.id or manifest.has_shards_of(self.id))
+        is_own = manifest is not None and self.change.is_in(manifest, self.id, has_shards=True)
         return manifest if is_own else None
 
     def complete(self) -> Manifest | None:

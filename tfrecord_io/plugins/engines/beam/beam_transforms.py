@@ -435,7 +435,7 @@ def _write_shard(shard: tuple[int, Iterable[Any]], writer: DistributedWriter) ->
 
 def _publish(_: None, writer: DistributedWriter, parts: Iterable[WrittenPart]) -> WriteReport:
     """Publish the parts, in the same order in each attempt; tasks of bundles have numbers by chance."""
-    report = writer.commit_or_repeat(WrittenPart.number(parts))
+    report = writer.commit(WrittenPart.number(parts), is_retried=True)
     _begun.pop(writer.id, None)
     for name, count in (("rows", report.records), ("bytes", report.bytes), ("files", len(report.files))):
         _counter(f"{name}_written").inc(count)
