@@ -150,8 +150,8 @@ def _build_one(
     check_crc: bool,
 ) -> FileIndex:
     source, index = files.sources[file], files.indexes[file]
-    fs, target = source.remote or (None, source.path)
-    storage, target = StorageOptions(filesystem=fs), target + COLUMNS_SUFFIX
+    fs, target = source.index_place(COLUMNS_SUFFIX)
+    storage = StorageOptions(filesystem=fs)
     numbers = np.arange(files.first[file], files.first[file + 1], dtype=np.int64)
     model = locate(target, storage).status()
     model = model or locate(target.removesuffix(COLUMNS_SUFFIX), storage).status()
@@ -179,8 +179,9 @@ def _build_one(
             version=version,
             identity=identity,
         )
-    logger.info("written: %s, the index of %s", source.path + COLUMNS_SUFFIX, counted(len(index), "record"))
-    return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
+    shown = target if source.local else source.path + COLUMNS_SUFFIX
+    logger.info("written: %s, the index of %s", shown, counted(len(index), "record"))
+    return FileIndex(source.path, shown, len(index), index.end)
 
 
 def _has_schema(files: IndexedFiles, file: int, *, check_crc: bool) -> bool:
@@ -217,6 +218,6 @@ def withdraw_if_replaced(sources: Sequence[Source], suffix: str) -> None:
         except ReplacedError:
             for sibling in sources:
                 if sibling.shard is not None and sibling.shard.manifest is manifest:
-                    fs, target = sibling.remote or (None, sibling.path)
-                    locate(target + suffix, StorageOptions(filesystem=fs)).remove()
+                    fs, target = sibling.index_place(suffix)
+                    locate(target, StorageOptions(filesystem=fs)).remove()
             raise

@@ -37,6 +37,8 @@ def write_indexes(
 ) -> list[FileIndex]:
     """Write the index of each file to ``<path>.index``, by reading the headers of its records.
 
+    That of a file in a read-only folder is written to the user's cache, below ``~/.cache/tfrecord_io/indexes``.
+
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord", embed_schema=False)
     >>> [index.records for index in write_indexes("three.tfrecord")]
@@ -56,10 +58,11 @@ def write_indexes(
             with RandomAccessFile.open_plain(source, "an index") as ranges:
                 checks = Checks.from_check_crc(options.check_crc)
                 index = scan_index(source.path, ranges, options.limits.record_bytes, meter, checks=checks)
-            fs, target = source.remote or (None, source.path)
-            write_index(target + SUFFIX, index, StorageOptions(filesystem=fs)).commit()
-            logger.info("written: %s, the index of %s", source.path + SUFFIX, counted(len(index), "record"))
-            return FileIndex(source.path, source.path + SUFFIX, len(index), index.end)
+            fs, target = source.index_place(SUFFIX)
+            write_index(target, index, StorageOptions(filesystem=fs)).commit()
+            shown = target if source.local else source.path + SUFFIX
+            logger.info("written: %s, the index of %s", shown, counted(len(index), "record"))
+            return FileIndex(source.path, shown, len(index), index.end)
 
         calls = (partial(write_one, source) for source in sources)
         indexes = list(ordered(calls, files_at_a_time(sources), "index"))
@@ -79,7 +82,8 @@ def build_index(
 
     ``x.tfrecord.column_index`` has the offset and the length of each record of ``x.tfrecord``, and the values of the
     columns. A read of these columns alone reads only the index; `RandomAccess.select` and ``filters=`` find records by
-    it, and `open_random` takes the offsets from it.
+    it, and `open_random` takes the offsets from it. That of a file in a read-only folder is in the user's cache, below
+    ``~/.cache/tfrecord_io/indexes``.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord(

@@ -715,16 +715,19 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
     """For each file, its existing sidecar with the first of these suffixes; None if there is none.
 
     The sidecar of ``x.tfrecord`` is called ``x.tfrecord.index`` or, if there is none, ``x.index``. Of a directory in a
-    bucket that was listed to find the files, those that it had then are known.
+    bucket that was listed to find the files, those that it had then are known. A local file without one may have an
+    index in the user's cache.
 
     Pieces of files, records chosen of one, file objects and staged shards have none, nor has the URL of a web server
     with a query, which the names of sidecars would be put behind. For many files on a server that cannot list
     directories nothing is looked up, as it would take a request for each.
     """
+    from tfrecord_io.store.read.index_cache import CachedIndexes
+
     parents = list(map(_parent, sources))
     counts = Counter(parents)
     listings: dict[Any, dict[str, Entry]] = {}
-    sidecars = []
+    cached, sidecars = CachedIndexes(), []
     for source, parent in zip(sources, parents, strict=True):
         is_unknown = source.remote is not None and source.beside is None and parent not in listings
         if is_unknown and counts[parent] >= _LISTING_PAYS:
@@ -733,13 +736,21 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
                 listings[parent] = {entry.name: entry for entry in fs.listing(parent[1])} if fs.can_list else {}
         without = source.is_file_object or source.span is not None or source.derived is not None
         listing = listings.get(parent) if source.beside is None else source.beside
-        sidecars.append(None if without else _first(source, suffixes, listing))
+        without |= source.shard is not None and source.shard.staged is not None  # its name may be the old shard's
+        sidecar = None if without else _first(source, suffixes, listing)
+        if sidecar is None and source.local and not without:
+            sidecar = _cached(source, cached.find(source.path, suffixes))
+        sidecars.append(sidecar)
     return sidecars
 
 
+def _cached(source: Source, path: str | None) -> Source | None:
+    fs, _ = source.location
+    entry = None if path is None else fs.entry(path)
+    return None if entry is None else Source.of_entry(fs, entry)
+
+
 def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry] | None) -> Source | None:
-    if source.shard is not None and source.shard.staged is not None:
-        return None  # its name is not certain yet: what is next to it may be the index of the shard that it replaces
     fs, name = source.location
     if not fs.can_list and "?" in name:
         return None

@@ -568,6 +568,18 @@ class Source:
             return Location(LocalFileSystem(), self.path)
         return Location(self._store, str(self._name))
 
+    def index_place(self, suffix: str) -> tuple[Any, str]:
+        """The fsspec filesystem, None for a local file, and the name to write an index to.
+
+        It is beside the file; of a local file in a read-only folder, in the user's cache.
+        """
+        if self.remote is not None:
+            fs, name = self.remote
+            return fs, name + suffix
+        from tfrecord_io.store.read.index_cache import place_for
+
+        return None, place_for(self.path, suffix)
+
     def may_be_beside(self, name: str) -> bool:
         """True if the source's directory may have a file of this name: not if a listing has none."""
         return self.beside is None or f"{str(self._name).rpartition('/')[0]}/{name}" in self.beside
