@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.read.type_suggestions import suggest_types
+from tfrecord_io.read.type_suggestions import Suggestion, TypeSample
 
 Rows = list[dict[str, Any]]
 rng = np.random.default_rng(7)
@@ -31,8 +31,15 @@ def array(shape: tuple[int, ...], dtype: str = "uint8") -> np.ndarray[Any, Any]:
     return rng.integers(0, 200, shape).astype(dtype)
 
 
+def suggestions_for(rows: pa.Table) -> tuple[Suggestion, ...]:
+    sample = TypeSample()
+    for batch in rows.to_batches():
+        sample.add(batch)
+    return sample.suggestions()
+
+
 def suggestions(rows: Rows) -> dict[str, Any]:
-    return {found.column: found for found in suggest_types(pa.Table.from_pylist(rows).to_batches())}
+    return {found.column: found for found in suggestions_for(pa.Table.from_pylist(rows))}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -75,7 +82,7 @@ def test_lists_of_numbers() -> None:
     rows = pa.table(
         {"target": pa.array([[0.5] * 12, [1.0] * 6], pa.list_(pa.float32())), "rows": [3, 2], "cols": [4, 3]}
     )
-    (found,) = suggest_types(rows.to_batches())
+    (found,) = suggestions_for(rows)
     assert found.schema == "tfr.tensor('float32', ('rows', 'cols'))"
 
 

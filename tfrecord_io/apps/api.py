@@ -629,7 +629,7 @@ def infer_schema(
         As in `read_tfrecord`.
     """
     from tfrecord_io.columns import InferredSchema, Schema, cut_columns
-    from tfrecord_io.read import SAMPLE_ROWS, Files, suggest_types
+    from tfrecord_io.read import Files, TypeSample
 
     asked = options_from_call(
         ReadOptions,
@@ -646,12 +646,11 @@ def infer_schema(
     planned = files.plan_scan(whole=True, with_evidence=True)
     inferred = planned.inferred
     if inferred is not None and planned.error is None and planned.scan.resolved.source == "inferred":
-        batches = []
+        sample = TypeSample()
         for chunk in planned.sample[:1]:
-            rows = min(chunk.rows, SAMPLE_ROWS)
-            batches.append(planned.scan.compiled.builder.batch(cut_columns(chunk.columns, 0, rows), rows)[0])
-        suggestions = suggest_types(batches)
-        inferred = InferredSchema(inferred, inferred.evidence, inferred.records, suggestions)
+            rows = min(chunk.rows, TypeSample.ROWS)
+            sample.add(planned.scan.compiled.builder.batch(cut_columns(chunk.columns, 0, rows), rows)[0])
+        inferred = InferredSchema(inferred, inferred.evidence, inferred.records, sample.suggestions())
     planned.close()
     if planned.error is not None and not asked.damage.ends_quietly:
         raise planned.error

@@ -16,13 +16,11 @@ _HOMES = {
     "SkippedRegions": "chunks.recovery",  # The regions that were left out, their table and texts
     "SegmentWalk": "chunks.segments",  # Advances walkers over records of which nothing is kept, a segment at a time
     "ColumnIndexes": "column_indexes",  # The column indexes of what is written
-    "tfds_format": "dataset_splits",  # The format of the files of a directory that TFDS wrote, None for TFRecord
     "Steps": "exploding",  # The steps of the rows of a batch, such as episodes
     "check_indexes": "file_indexes",  # Compare the index of each file with the file
     "compare_index": "file_indexes",  # Read an index that equals the headers of the records
     "write_indexes": "file_indexes",  # Write the index of each file
     "find_indexes": "index.find_index",  # The index file of each data file
-    "IndexedFiles": "index.indexed_files",  # Plain files whose records are numbered consecutively, from 0 on
     "KnownCounts": "index.known_counts",  # Numbers of records from manifests, slices
     "IndexWriter": "index.write_index",  # Collects the sizes of the records written to a file
     "LazyScan": "lazy_scan",  # A scan that finds its schema later
@@ -31,22 +29,18 @@ _HOMES = {
     "RandomAccess": "random_access",  # Records of TFRecord files by number, and by key
     "NumberedRows": "reader",  # The rows of a reader, and their numbers among all records
     "Reader": "reader",  # Record batches of one schema from TFRecord files
-    "SidecarSchema": "record_checks",  # The description of datasets in the directories of their files
     "Damage": "record_map",  # A damaged region of a file
     "RecordMap": "record_map",  # The records of all files
     "ReadReport": "report",  # The counts of a read so far
     "RowFaultPolicy": "row_fault_policy",  # The policy of `on_error` for rows that were delivered
     "RowFilter": "row_filter",  # A condition on the rows of a read
-    "save_schema": "saving_schema",  # Save a schema for the files of a path
     "Scan": "scan",  # A read of files under a schema
     "ScanHolder": "scan_holder",  # Base class of datasets and their pieces, which hold a scan
     "ScanRows": "scan_rows",  # The rows of a scan: open, read, count or narrow them
     "Files": "source_resolution",  # Files that were looked up, and how to read them
     "ChosenRecords": "sources",  # The records of a file that are rows of a scan
-    "made_records": "sources",  # A source of records made of files, as one TFRecord file
     "PieceStream": "sources",  # A `tfrecord_io.bytes.compression.stream.Stream` that consists of pieces
-    "SAMPLE_ROWS": "type_suggestions",  # Rows of the sample that suggestions look at
-    "suggest_types": "type_suggestions",  # The columns of the first records that can be read as something better
+    "TypeSample": "type_suggestions",  # The first rows of a read, which show what columns can be read as
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)
 refuse_calls(__name__)

@@ -10,13 +10,11 @@ from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
 from tfrecord_io.read.chunks.recovery import SkippedRegions as SkippedRegions
 from tfrecord_io.read.chunks.segments import SegmentWalk as SegmentWalk
 from tfrecord_io.read.column_indexes import ColumnIndexes as ColumnIndexes
-from tfrecord_io.read.dataset_splits import tfds_format as tfds_format
 from tfrecord_io.read.exploding import Steps as Steps
 from tfrecord_io.read.file_indexes import check_indexes as check_indexes
 from tfrecord_io.read.file_indexes import compare_index as compare_index
 from tfrecord_io.read.file_indexes import write_indexes as write_indexes
 from tfrecord_io.read.index.find_index import find_indexes as find_indexes
-from tfrecord_io.read.index.indexed_files import IndexedFiles as IndexedFiles
 from tfrecord_io.read.index.known_counts import KnownCounts as KnownCounts
 from tfrecord_io.read.index.write_index import IndexWriter as IndexWriter
 from tfrecord_io.read.lazy_scan import LazyScan as LazyScan
@@ -25,22 +23,18 @@ from tfrecord_io.read.partition_columns import PartitionColumns as PartitionColu
 from tfrecord_io.read.random_access import RandomAccess as RandomAccess
 from tfrecord_io.read.reader import NumberedRows as NumberedRows
 from tfrecord_io.read.reader import Reader as Reader
-from tfrecord_io.read.record_checks import SidecarSchema as SidecarSchema
 from tfrecord_io.read.record_map import Damage as Damage
 from tfrecord_io.read.record_map import RecordMap as RecordMap
 from tfrecord_io.read.report import ReadReport as ReadReport
 from tfrecord_io.read.row_fault_policy import RowFaultPolicy as RowFaultPolicy
 from tfrecord_io.read.row_filter import RowFilter as RowFilter
-from tfrecord_io.read.saving_schema import save_schema as save_schema
 from tfrecord_io.read.scan import Scan as Scan
 from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
 from tfrecord_io.read.scan_rows import ScanRows as ScanRows
 from tfrecord_io.read.source_resolution import Files as Files
 from tfrecord_io.read.sources import ChosenRecords as ChosenRecords
 from tfrecord_io.read.sources import PieceStream as PieceStream
-from tfrecord_io.read.sources import made_records as made_records
-from tfrecord_io.read.type_suggestions import SAMPLE_ROWS as SAMPLE_ROWS
-from tfrecord_io.read.type_suggestions import suggest_types as suggest_types
+from tfrecord_io.read.type_suggestions import TypeSample as TypeSample
 
 __all__ = [
     "BlockWalker",
@@ -51,7 +45,6 @@ __all__ = [
     "FileIndex",
     "Files",
     "IndexWriter",
-    "IndexedFiles",
     "KnownCounts",
     "LazyScan",
     "NumberedRows",
@@ -65,23 +58,18 @@ __all__ = [
     "Recovery",
     "RowFaultPolicy",
     "RowFilter",
-    "SAMPLE_ROWS",
     "Scan",
     "ScanHolder",
     "ScanRows",
     "SegmentWalk",
-    "SidecarSchema",
     "SkippedRegion",
     "SkippedRegions",
     "Steps",
+    "TypeSample",
     "check_equal",
     "check_indexes",
     "compare_index",
     "find_indexes",
-    "made_records",
     "options_from_call",
-    "save_schema",
-    "suggest_types",
-    "tfds_format",
     "write_indexes",
 ]

@@ -12,13 +12,11 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions, counted, did_you_mean, hide_secrets, printable
 from tfrecord_io.bytes import CODECS
-from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs
 
 if TYPE_CHECKING:
@@ -113,7 +111,7 @@ def _split_sources(
     from tfrecord_io.store import Directory
 
     fs, name, info = _find_dataset(path, storage)
-    format, directory = _record_format(info), Directory.from_filesystem(fs, name)
+    format, directory = info.record_format(), Directory.from_filesystem(fs, name)
     sources: list[Source] = []
     for of_split, begin, end in split.ranges({key: part.lengths for key, part in info.splits.items()}):
         files = info.splits[of_split].files_between(begin, end)
@@ -136,44 +134,12 @@ def _split_sources(
     return sources
 
 
-def _record_format(info: TfdsInfo) -> Format | None:
-    """The format of a dataset's files; None for TFRecord. SchemaError if its records cannot be read as those are."""
-    if info.file_format == "tfrecord":
-        return None
-    from tfrecord_io.bytes import FORMATS
-
-    format = FORMATS.get(info.file_format)
-    if format is not None and format.content is not None:
-        return format
-    reason = f"its files are of the format '{printable(info.file_format, 60)}', not TFRecord or ArrayRecord"
-    hint = hint_cli = "TFDS writes it anew as TFRecord or ArrayRecord, which both are read"
-    if format is not None:
-        files = f"{info.path.rpartition('/')[0]}/*.{format.name}-*"
-        way = "reads its columns as they are stored"
-        hint_cli = f"{hint}, or tfr convert --from {format.name} {files!r} {way}"
-        hint = f"{hint}, or tfr.convert({files!r}, …, source_format={format.name!r}) {way}"
-    raise SchemaError(reason, path=info.path, expected="tfrecord", got=info.file_format, hint=hint, hint_cli=hint_cli)
-
-
 def _refuse_other_format(path: Any, storage: StorageOptions) -> None:
     """Raise SchemaError if a directory is that of a dataset of TFDS whose files are of a format that is not read."""
     if isinstance(path, str | os.PathLike):
-        tfds_format(*locate(path, storage))
+        from tfrecord_io.columns import TfdsInfo
 
-
-def tfds_format(fs: FileSystem, name: str) -> Format | None:
-    """The format of the files of a directory that TFDS wrote, None for TFRecord, or if TFDS did not write it.
-
-    SchemaError if they are of a format that is not read.
-    """
-    from tfrecord_io.columns import TfdsInfo
-    from tfrecord_io.store import Directory
-
-    info = None
-    if fs.can_list:
-        with suppress(NotADirectoryError):
-            info = TfdsInfo.read(Directory.from_filesystem(fs, name))
-    return None if info is None else _record_format(info)
+        TfdsInfo.format_of(*locate(path, storage))
 
 
 def _open_content(source: Source) -> Source:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from tfrecord_io.columns import MessageBatchBuilder, Observation
     from tfrecord_io.read.index.picked_records import PickedSource
     from tfrecord_io.read.row_filter import RowFilter
-    from tfrecord_io.store import PackedSources
+    from tfrecord_io.store import Directory, PackedSources
 
 MOST_PIECES = 1_000_000  # each is a task of its own
 # Options that change neither which columns are decoded nor how.
@@ -251,6 +251,10 @@ class Scan:
     def features(self) -> Schema:
         """The schema of the features, also of those that are not selected."""
         return self.compiled.columns
+
+    def description_folder(self) -> Directory | None:
+        """The directory with the ``features.json`` of the datasets that the files are of, if that can be used."""
+        return SidecarSchema.folder_of(self.sources, self.options)
 
     @property
     def settings(self) -> DecodeSettings:

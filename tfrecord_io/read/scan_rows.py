@@ -17,6 +17,7 @@ from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.scan import Scan
 
 if TYPE_CHECKING:
+    from tfrecord_io.read.index.indexed_files import IndexedFiles
     from tfrecord_io.read.row_filter import RowFilter
 
 
@@ -93,6 +94,12 @@ class ScanRows:
         from tfrecord_io.read.chunks.count_frames import records_of_files
 
         return records_of_files(self.scan.sources, self.scan.options)
+
+    def indexed_files(self) -> IndexedFiles:
+        """The files, whose records are numbered consecutively; with the indexes beside them."""
+        from tfrecord_io.read.index.indexed_files import IndexedFiles
+
+        return IndexedFiles.of(self.scan.sources, self.scan.options)
 
     def filter(self, filters: Any) -> Scan:
         """Select the rows that meet a condition, of those that are selected so far: after a limit, of its rows.

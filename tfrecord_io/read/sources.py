@@ -21,15 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import (
-    MAX_RECORD_BYTES,
-    Options,
-    ReadOptions,
-    ScanOptions,
-    Selection,
-    StorageOptions,
-    TransferOptions,
-)
+from tfrecord_io.base import Options, ReadOptions, ScanOptions, Selection, StorageOptions, TransferOptions
 from tfrecord_io.bytes import Array, FrameHeader, get_engine
 from tfrecord_io.columns import EmbeddedSchema, Projection
 from tfrecord_io.errors import TFRecordError
@@ -185,16 +177,6 @@ class PieceStream:
 
     def close(self) -> None:
         self._pieces.close()
-
-
-def made_records(path: str, content: Any, origins: Any, options: ScanOptions) -> tuple[list[Source], dict[str, Any]]:
-    """A source of records made of files, as one TFRecord file, and the keywords to read the source with.
-
-    `content` and `origins` are a `DerivedContent` and `Origins` of `tfrecord_io.store.read.source`.
-    """
-    limits = replace(options.limits, record_bytes=MAX_RECORD_BYTES, decompression_ratio=None)
-    changed = {"compression": None, "check_crc": False, "limits": limits, "progress": False}
-    return [Source(path, None, False, origin=origins, derived=content)], changed
 
 
 class _RecordNumbers:

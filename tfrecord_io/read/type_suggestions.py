@@ -23,7 +23,6 @@ from tfrecord_io.bytes import ZEROS, Array, Dtype, looks_like
 from tfrecord_io.columns import list_lengths
 from tfrecord_io.errors import DecodeError
 
-SAMPLE_ROWS = 1000
 _MOST_SIZES = 12  # integer features that are tried as sizes
 _MOST_TENSORS = 50  # values that are parsed as serialized tensors
 _TENSOR_BYTES = 1 << 20  # of one
@@ -84,25 +83,40 @@ class Suggestion:
         return {**asdict(self), "others": list(self.others)}
 
 
-def suggest_types(batches: Sequence[pa.RecordBatch]) -> tuple[Suggestion, ...]:
-    """The columns of the first records that can be read as something better, with one suggestion each.
+class TypeSample:
+    """The first rows of a read, which show what columns can be read as.
 
     >>> rows = {"image_raw": [bytes(6), bytes(12)], "height": [1, 2], "width": [2, 2], "depth": [3, 3]}
-    >>> suggestion, = suggest_types([pa.RecordBatch.from_pydict(rows)])
+    >>> sample = TypeSample()
+    >>> sample.add(pa.RecordBatch.from_pydict(rows))
+    >>> suggestion, = sample.suggestions()
     >>> suggestion.schema, suggestion.type
     ("tfr.tensor('uint8', ('height', 'width', 'depth'))", 'tensor(uint8,(height,width,depth))')
     """
-    if not batches:
-        return ()
-    table = pa.Table.from_batches(batches).slice(0, SAMPLE_ROWS)
-    if not table.num_rows:
-        return ()
-    sizes = _Sizes.of_table(table)
-    return tuple(
-        suggestion
-        for field in table.schema
-        if (suggestion := _suggest(field, table[field.name].combine_chunks(), sizes)) is not None
-    )
+
+    ROWS = 1000  # to look at
+
+    def __init__(self) -> None:
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add the next rows, unless there are enough."""
+        if self._rows < self.ROWS:
+            self._batches.append(batch)
+            self._rows += len(batch)
+
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """The columns that can be read as something better, with one suggestion each."""
+        if not self._rows:
+            return ()
+        table = pa.Table.from_batches(self._batches).slice(0, self.ROWS)
+        sizes = _Sizes.of_table(table)
+        return tuple(
+            suggestion
+            for field in table.schema
+            if (suggestion := _suggest(field, table[field.name].combine_chunks(), sizes)) is not None
+        )
 
 
 def _suggest(field: pa.Field, column: pa.Array, sizes: _Sizes) -> Suggestion | None:

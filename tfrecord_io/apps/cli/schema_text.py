@@ -14,7 +14,7 @@ from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.bytes import Dtype, ShapeSource
 from tfrecord_io.columns import Column, Field, Schema, TensorEncoding, apply_overrides
-from tfrecord_io.read import CallSource, Files, Reader, Scan, save_schema, suggest_types
+from tfrecord_io.read import CallSource, Files, Reader, Scan, TypeSample
 from tfrecord_io.typing import Suggestion
 
 
@@ -43,7 +43,9 @@ def resolve_schema(
         if not strict and not planned.scan.conflicts():
             first = next(reader, None)  # a file damaged from its first record on is an error, not a schema of nothing
             if first is not None and planned.scan.resolved.source == "inferred":
-                suggestions = suggest_types([first])
+                sample = TypeSample()
+                sample.add(first)
+                suggestions = sample.suggestions()
     schema, source = _with_encodings(planned.scan), planned.scan.resolved.source
     if not strict:
         return schema, source, suggestions
@@ -74,7 +76,8 @@ def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Sche
     files = Files(tuple(CallSource(path).files(asked)), asked.of_scan)
     scan = files.plan_scan(only_sample=True, uses_saved=False).close()
     schema = apply_overrides(scan.features, options.schema_overrides or {})
-    return schema, save_schema(schema, path, options.of_scan)
+    of_files = {name: value for name, value in keywords.items() if name != "schema_overrides"}
+    return schema, schema.save(dataset(path, **of_files))
 
 
 def _arrow(schema: Schema) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tfrecord_io.base import StorageOptions, TransferOptions, check_choice, for_cli, printable, secret_url, warn
 from tfrecord_io.bytes import FORMATS, Format
-from tfrecord_io.read import tfds_format
+from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.store import Entry, FileName, FileSystem, Folder, Kind, Listing, OtherSuffix, ShardName, locate
 
 _TFRECORD = FORMATS.tfrecord
@@ -193,7 +193,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     if (
         len(listing.entries) < len(everything.entries)
         and not has_named
-        and (of_tfds := tfds_format(fs, entry.name)) is not None
+        and (of_tfds := TfdsInfo.format_of(fs, entry.name)) is not None
     ):
         return of_tfds
     if files in FORMATS.FOLDERS and not has_named:

@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import pyarrow as pa
-
 from tfrecord_io.base import MessageType, ReadOptions, Report, Summary, check_keywords, counted
 from tfrecord_io.columns import Column, ColumnAccumulator, ColumnSummary
-from tfrecord_io.read import SAMPLE_ROWS, CallSource, options_from_call, suggest_types
+from tfrecord_io.read import CallSource, TypeSample, options_from_call
 from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLike, StorageLike, Suggestion, Unset
 
 
@@ -87,7 +85,7 @@ def describe(
     DamagedDataWarning
         Values of a feature have several feature types: the records with the less frequent ones are left out.
     """
-    records, sampled, first_batches = 0, 0, list[pa.RecordBatch]()
+    records, sample = 0, TypeSample()
     options = options_from_call(
         ReadOptions,
         describe,
@@ -108,12 +106,11 @@ def describe(
             ColumnAccumulator(field.name, field.type, field.metadata, type_)
             for field, type_ in zip(reader.schema, stored, strict=True)
         ]
-        sample_rows = SAMPLE_ROWS if reader.scan.resolved.source == "inferred" else 0
+        is_inferred = reader.scan.resolved.source == "inferred"
         for batch in reader:
-            if sampled < sample_rows:
-                first_batches.append(batch)
-                sampled += len(batch)
+            if is_inferred:
+                sample.add(batch)
             records += batch.num_rows
             for accumulator, column in zip(accumulators, batch.columns, strict=True):
                 accumulator.add(column)
-    return Description(records, tuple(a.summary() for a in accumulators), suggest_types(first_batches))
+    return Description(records, tuple(a.summary() for a in accumulators), sample.suggestions())

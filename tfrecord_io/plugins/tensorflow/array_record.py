@@ -34,8 +34,9 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.plugins.tensorflow.made_records import made_records
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
-from tfrecord_io.read import CallSource, PieceStream, made_records, options_from_call
+from tfrecord_io.read import CallSource, PieceStream, options_from_call
 from tfrecord_io.store import (
     FileName,
     Origin,

@@ -13,7 +13,7 @@ from typing import Any
 from tfrecord_io.base import TFDS_FEATURES, printable, warn
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
-from tfrecord_io.read import Reader, Scan, SidecarSchema
+from tfrecord_io.read import Reader, Scan
 from tfrecord_io.store import Directory
 
 Json = dict[str, Any]
@@ -35,7 +35,7 @@ class SourceFeatures:
         scan = data.scan if isinstance(data, Reader) else Scan.unwrap(data)
         if not isinstance(scan, Scan) or scan.resolved.source not in (TFDS_FEATURES, "schema="):
             return None
-        folder = SidecarSchema.folder_of(scan.sources, scan.options)
+        folder = scan.description_folder()
         if folder is None:
             return None
         text = folder.read(TFDS_FEATURES)

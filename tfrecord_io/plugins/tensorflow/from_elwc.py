@@ -29,7 +29,8 @@ from tfrecord_io.bytes import Array, Engine, Fault, FrameHeader, Frames, Plan, R
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
-from tfrecord_io.read import BlockWalker, CallSource, PieceStream, Reader, made_records, options_from_call
+from tfrecord_io.plugins.tensorflow.made_records import made_records
+from tfrecord_io.read import BlockWalker, CallSource, PieceStream, Reader, options_from_call
 from tfrecord_io.store import Origin, Source, SourcePrefetcher, total
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, Unset
 

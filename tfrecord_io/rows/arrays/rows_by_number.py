@@ -16,7 +16,7 @@ from tfrecord_io.base import ColumnLayout, OnDamage, RepresentationOptions, Scan
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, RowFault, empty_batch, int64_array
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.read import IndexedFiles, NumberedRows, RandomAccess, Scan, ScanRows
+from tfrecord_io.read import NumberedRows, RandomAccess, Scan, ScanRows
 from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation
 from tfrecord_io.rows.arrays.shared_images import Groups
 
@@ -91,8 +91,8 @@ class ScanLookup(PartLookup):
         if not scan.options.damage.is_strict:
             reason = "rows that are left out have none"
             raise ValueError(f"on_error= cannot be combined with access by number: {reason}; {OnDamage.SALVAGE}")
-        sources, options, selection = list(self.scan.sources), self.scan.options, self.scan.selection
-        self._files = IndexedFiles.of(sources, options)
+        selection = self.scan.selection
+        self._files = ScanRows(self.scan).indexed_files()
         self._files.forget()
         self._numbers: Array | range  # of the records
         if self.scan.row_filter is None:

@@ -8,13 +8,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from tfrecord_io.base import INT64_MAX, TFDS_FEATURES, TFDS_INFO, StorageOptions, printable
 from tfrecord_io.bytes import FrameHeader
 from tfrecord_io.errors import CorruptRecordError, SchemaError
-from tfrecord_io.store import Directory
+from tfrecord_io.store import Directory, FileSystem
+
+if TYPE_CHECKING:
+    from tfrecord_io.bytes import Format
 
 
 class TfdsSplit(NamedTuple):
@@ -85,6 +89,38 @@ class TfdsInfo:
         """
         info = cls.read(Directory(cls.directory_of(path), storage))
         return {} if info is None else info.shard_lengths
+
+    @classmethod
+    def format_of(cls, fs: FileSystem, name: str) -> Format | None:
+        """The format of the files of a directory that TFDS wrote, None for TFRecord, or if TFDS did not write it.
+
+        SchemaError if they are of a format that is not read.
+        """
+        info = None
+        if fs.can_list:
+            with suppress(NotADirectoryError):
+                info = cls.read(Directory.from_filesystem(fs, name))
+        return None if info is None else info.record_format()
+
+    def record_format(self) -> Format | None:
+        """The format of the files; None for TFRecord. SchemaError if its records cannot be read as those are."""
+        if self.file_format == "tfrecord":
+            return None
+        from tfrecord_io.bytes import FORMATS
+
+        format = FORMATS.get(self.file_format)
+        if format is not None and format.content is not None:
+            return format
+        reason = f"its files are of the format '{printable(self.file_format, 60)}', not TFRecord or ArrayRecord"
+        hint = hint_cli = "TFDS writes it anew as TFRecord or ArrayRecord, which both are read"
+        if format is not None:
+            files = f"{self.path.rpartition('/')[0]}/*.{format.name}-*"
+            way = "reads its columns as they are stored"
+            hint_cli = f"{hint}, or tfr convert --from {format.name} {files!r} {way}"
+            hint = f"{hint}, or tfr.convert({files!r}, …, source_format={format.name!r}) {way}"
+        raise SchemaError(
+            reason, path=self.path, expected="tfrecord", got=self.file_format, hint=hint, hint_cli=hint_cli
+        )
 
     @staticmethod
     def check_count(file: str, count: int, expected: int) -> None:
