@@ -200,7 +200,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "columns/schema/composite.py",  # as those of TFDS
             "plugins/tensorflow/tfds.py",
             "apps/file_formats/tables/columnar_files.py",  # ORC's name
-            "apps/file_formats/array_files/hdf5_files.py",  # HDF5's name
+            "apps/file_formats/array_files/hdf5_datasets.py",  # HDF5's name
             "store/read/web_response.py",  # names of encodings of HTTP
         ),
     ),

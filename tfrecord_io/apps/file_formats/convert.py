@@ -126,8 +126,9 @@ def convert(
     ----------
     source : str, PathLike, Dataset or list of those
         Files of one format; several become columns (``.npy``, IDX) or are concatenated (all others). Each
-        file in a folder of ``.npz`` or ``.npy`` files is one row. Values in the names of folders of tables and
-        WebDataset archives (``day=1/``) are columns. Any other source is TFRecord, as for `dataset`.
+        file in a folder of ``.npz`` or ``.npy`` files is one row, and so is each HDF5 file with the option
+        ``episodes="/"``. Values in the names of folders of tables and WebDataset archives (``day=1/``) are columns. Any
+        other source is TFRecord, as for `dataset`.
     target : str or PathLike
         A path with the suffix of a format, with a second one if it is compressed as a whole (``x.csv.gz``). A suffix
         of TFRecord, a name without one, or a directory is written as TFRecord; any other suffix (``x.xlsx``) is an
@@ -149,7 +150,7 @@ def convert(
           ``column``
         - ``npz`` (``.npz``): arrays of equal length, or a folder of archives, one record each; ``compressed``
         - ``hdf5`` or ``h5`` (``.h5``, ``.hdf5``): datasets of equal length become columns, those in groups as
-          ``group/name``; ``compressed``, ``record_dim``, ``decode_cf``
+          ``group/name``; or groups records; ``compressed``, ``record_dim``, ``decode_cf``, ``episodes``
         - ``netcdf`` or ``nc`` (``.nc``, ``.nc4``, ``.cdf``): variables that share a dimension become columns; xarray
           decodes packed values and times; ``compressed``, ``record_dim``, ``decode_cf``
         - ``zarr`` (``.zarr``): a folder with arrays of equal length, which become columns, those in groups as

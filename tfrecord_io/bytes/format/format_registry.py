@@ -143,6 +143,10 @@ class FormatOptions(Options):
     decode_cf: bool | None = format_option(
         "Whether to decode packed values and times of NetCDF, HDF5 or Zarr; by default, they are decoded."
     )
+    episodes: str | None = format_option(
+        "The groups of an HDF5 file that are episodes, such as data/*, a record each; / is a record of each file.",
+        "GROUPS",
+    )
     zero_based: bool | None = format_option(
         "Whether the indices of libsvm files count from 0; by default, they do if one is 0."
     )
@@ -277,14 +281,15 @@ NPZ = Format(
     magic=(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08"),
 )
 HDF5 = Format(
-    *("hdf5", "HDF5", "datasets of equal length become columns, those in groups as ``group/name``"),
+    *("hdf5", "HDF5", "datasets of equal length become columns, those in groups as ``group/name``; or groups records"),
     aliases=("h5",),
     suffixes=(".h5", ".hdf5"),
     open=f"{_CODE}array_files.hdf5_files:open_hdf5",
+    several=True,
     projects=True,
     write=f"{_CODE}array_files.hdf5_files:to_hdf5",
-    reads=_LABELLED,
-    writes=frozenset({"mode", "compressed"}),
+    reads=_LABELLED | {"episodes"},
+    writes=frozenset({"mode", "compressed", "episodes"}),
     looks=("an HDF5 file",),
     **Format.hints("hdf5", "h5py.File"),
     magic=(b"\x89HDF\r\n\x1a\n",),

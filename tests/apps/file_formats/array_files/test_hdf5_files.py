@@ -469,12 +469,12 @@ def test_the_chunks_of_each_dataset_take_a_mib_of_memory_at_most(
 ) -> None:
     tfr.write_tfrecord({"x": [1], "text": ["a"]}, tmp_path / "a.tfrecord")
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.h5")
-    caches, real = [], hdf5_files._array
+    caches, real = [], hdf5_files.stored_array
 
     def array(dataset: Any, *arguments: Any) -> Any:
         caches.append(dataset.id.get_access_plist().get_chunk_cache())
         return real(dataset, *arguments)
 
-    monkeypatch.setattr(hdf5_files, "_array", array)
+    monkeypatch.setattr(hdf5_files, "stored_array", array)
     tfr.convert(tmp_path / "a.h5", tmp_path / "back.tfrecord")
     assert [slots * 8 + size <= 2 << 20 for slots, size, _ in caches] == [True, True]

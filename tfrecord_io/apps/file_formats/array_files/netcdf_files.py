@@ -13,15 +13,8 @@ import numpy as np
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream, Project
 from tfrecord_io.apps.file_formats.array_files.cf_conventions import FILLS, Label, plain_attribute, stream_of_group
-from tfrecord_io.apps.file_formats.array_files.hdf5_files import (
-    RESERVED,
-    SINGLE,
-    TemporaryFile,
-    filters,
-    refuse_nuls,
-    stream_of_file,
-    write_file,
-)
+from tfrecord_io.apps.file_formats.array_files.hdf5_datasets import RESERVED, filters, refuse_nuls
+from tfrecord_io.apps.file_formats.array_files.hdf5_files import TemporaryFile, stream_of_file, write_file
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE, EXCLUDE_CLI, StoredArray, library_errors
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
@@ -61,7 +54,9 @@ def open_netcdf(
     EncodeError
         A variable has not the dimension of the rows, or has values that no column holds.
     """
-    source = find_files(path, _NETCDF.suffixes, Options.from_keywords(keywords).storage).single(SINGLE)
+    source = find_files(path, _NETCDF.suffixes, Options.from_keywords(keywords).storage).single(
+        "convert them one by one"
+    )
     labelled: dict[str, Any] = {"record_dim": record_dim, "decode_cf": decode_cf}
     with ExitStack() as opened:
         raw = opened.enter_context(closing(source.open_file()))

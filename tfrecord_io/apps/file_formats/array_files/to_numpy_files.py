@@ -492,6 +492,39 @@ class Export:
                 row += len(batch)
         return row
 
+    def records(self) -> Iterator[tuple[int, dict[str, Array]]]:
+        """Each record, with its number: an array by column, without an axis for a single value.
+
+        A missing single value is left out. Bytes are objects, and so are lists in lists of several lengths.
+        """
+        row = 0
+        with ScanRows(self._scan).open() as reader:
+            fields = leaf_fields(reader.schema)
+            for batch in reader:
+                columns = {}
+                for array, field in zip(leaf_arrays(batch), fields, strict=True):
+                    is_single = not pa.types.is_nested(array.type) and not isinstance(array.type, pa.BaseExtensionType)
+                    if not is_single:
+                        _refuse_missing(array, field, reader, row)
+                    rows = Column(field).rows(array, missing=is_single)
+                    _refuse_dtype(rows.values.dtype, field, allows_objects=True)
+                    columns[field.name] = list(_cells(rows)), np.asarray(array.is_valid())
+                for at in range(len(batch)):
+                    yield (
+                        _record(reader, row + at),
+                        {name: cells[at] for name, (cells, valid) in columns.items() if valid[at]},
+                    )
+                row += len(batch)
+
+
+def _cells(rows: Any) -> Iterator[Array]:
+    """Each row as an array of the dtype of all; `rows` are those of a `Column`."""
+    if isinstance(rows, Ragged):
+        yield from rows.objects(0, len(rows))
+    else:
+        for at in range(len(rows.values)):
+            yield rows.values[at : at + 1].reshape(rows.values.shape[1:])
+
 
 def chunk_of(shape: Sequence[int], item_bytes: int) -> tuple[int, ...]:
     """The shape of the chunks of an array whose rows have this one: about a MiB of whole rows."""
