@@ -71,6 +71,15 @@ CALLS: dict[str, tuple[set[str], int]] = {
     "tfr.count(path)": (COLUMNS, 76),
     "tfr.read_table(path)": (COLUMNS, 103),
     "tfr.read_table(path, columns=['feature0'], limit=1)": (COLUMNS, 105),
+    "tfr.read_table(path, filters='feature0 == 3')": ({*COLUMNS, "pyarrow.compute"}, 130),
+    "tfr.dataset(path, schema={'feature1': 'int64'}).filter([('feature1', '>', 2)]).to_table()": (
+        {*COLUMNS, "pyarrow.compute"},
+        212,
+    ),
+    "tfr.write_tfrecord({'a': [1, 2]}, new); tfr.open_random(new, key='a').get(2)": (
+        {*COLUMNS, "pyarrow.compute"},
+        158,
+    ),
     "list(tfr.RecordReader(path))": (COLUMNS, 87),
     "tfr.write_tfrecord({'a': [1, None], 'b': ['x', 'y']}, new)": (COLUMNS, 99),
     "tfr.write_tfrecord(table, new)": (COLUMNS, 99),

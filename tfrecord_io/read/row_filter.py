@@ -19,6 +19,7 @@ from tfrecord_io.columns import (
     RowFault,
     cast_comparable_columns,
     evaluate_simple,
+    number_view,
     selectable,
     type_literals,
 )
@@ -99,7 +100,7 @@ class RowFilter:
 
     def rows(self, batch: pa.RecordBatch, values: Array) -> Array:
         """Select from `values`, one for each row of a batch, where the row fulfils the condition."""
-        return values[self.mask(batch).to_numpy(zero_copy_only=False)]
+        return values[number_view(self.mask(batch))]
 
     def may_pass(
         self,
@@ -127,7 +128,7 @@ class RowFilter:
 
     def _mask_up_to_refused(self, batch: pa.RecordBatch) -> Array:
         def values(part: pa.RecordBatch) -> Array:
-            return self.mask(part).to_numpy(zero_copy_only=False)
+            return number_view(self.mask(part))
 
         def is_refused(begin: int, end: int) -> bool:
             try:
@@ -151,7 +152,7 @@ class RowFilter:
         if self.is_hint:
             return batch.select(names), np.arange(len(batch))
         mask = self.mask(batch)
-        kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False))[:most]
+        kept = np.flatnonzero(number_view(mask))[:most]
         batch = batch.select(names)
         if len(kept) == len(batch):
             return batch, kept

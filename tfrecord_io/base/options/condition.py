@@ -105,7 +105,7 @@ class Condition:
         sink = io.BytesIO()
         with pa.ipc.new_file(sink, schema) as writer:
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-        make, _ = pc.scalar(True).__reduce__()
+        make, _ = pc.field("").__reduce__()  # pc.scalar would import pandas
         return make(pa.py_buffer(sink.getvalue()))
 
     @cached_property

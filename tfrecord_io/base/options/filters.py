@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _EXPECTED = "expected an expression, pc.field('x') > 1, a list of tuples, [('x', '>', 1)], or text, such as 'x > 1'"
 _TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.null())
+_PLAIN_TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}
 _MIN, _MAX = -(2**63), 2**63 - 1
 _NO_VALUE = (pa.ArrowException, ValueError, OverflowError, TypeError)
 
@@ -134,12 +135,27 @@ def _scalar(column: str, operator: Operator, value: Any) -> pa.Scalar:
     if isinstance(value, pa.Scalar):
         return value
     with suppress(*_NO_VALUE):
+        if value is None:
+            return pa.nulls(1)[0]
+        if type(value) in _PLAIN_TYPES:
+            return _plain_scalar(value)
         scalar = pa.scalar(value)
         return _array([value])[0] if pa.types.is_temporal(scalar.type) else scalar
     try:
         return pa.array([value], from_pandas=True)[0]  # NumPy's and pandas' times, NA and NaT
     except _NO_VALUE as error:
         raise _operand_error(column, operator, type(value).__name__) from error
+
+
+def _plain_scalar(value: bool | int | float | str | bytes) -> pa.Scalar:
+    """As `pyarrow.scalar`, whose first call imports pandas, which takes longer than reading a small file."""
+    type_ = _PLAIN_TYPES[type(value)]
+    if isinstance(value, str | bytes):
+        content = value.encode() if isinstance(value, str) else value
+        buffers = [np.array([0, len(content)], np.int32), content]
+    else:
+        buffers = [np.array([value], type_.to_pandas_dtype())]
+    return pa.Array.from_buffers(type_, 1, [None, *map(pa.py_buffer, buffers)])[0]
 
 
 def _operand_error(column: str, operator: Operator, got: str) -> ValueError:
