@@ -6,19 +6,13 @@ Other rooms import these names, and no module of this package.
 from tfrecord_io.base.public_names import lazy_names, refuse_calls
 
 _HOMES = {
-    "adopt_files": "adopting",  # Write a manifest for files of another writer, which makes them a dataset
-    "compact_shards": "compacting",  # Join small neighbouring shards of a dataset
-    "CompactReport": "compacting",  # Report of a compaction
     "CopiedRecords": "copied_records",  # Records of files as bytes, in order, with their checksums checked
     "Frames": "copied_records",  # Frames of records as bytes, with their sizes
-    "delete_rows": "deleting",  # Remove the rows of a dataset, or of one file, that meet a condition
-    "DeleteReport": "deleting",  # Rows and files deleted, or to be deleted in a dry run
     "DistributedWriter": "distributed",  # One writing of a sharded dataset by several processes
     "OpenPart": "distributed",  # An attempt at a task, to which tables are written one by one
     "WrittenPart": "distributed",  # The result of an attempt at a task
     "FrameSink": "frame_sink",  # Writes framed records, through a compressor if any
     "PayloadSink": "frame_sink",  # Keeps the payloads of records, for an array of them
-    "Piece": "frame_sink",  # Complete frames, and what a sink needs to know about them
     "WrittenFile": "frame_sink",  # A file that was written
     "RecordOutput": "record_output",  # Writes copied records to a file or a dataset
     "RecordWriter": "record_writer",  # Write payloads to a TFRecord file

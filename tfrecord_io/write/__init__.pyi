@@ -1,18 +1,12 @@
 # Written by docs/reference/stub.py.
 
-from tfrecord_io.write.adopting import adopt_files as adopt_files
-from tfrecord_io.write.compacting import CompactReport as CompactReport
-from tfrecord_io.write.compacting import compact_shards as compact_shards
 from tfrecord_io.write.copied_records import CopiedRecords as CopiedRecords
 from tfrecord_io.write.copied_records import Frames as Frames
-from tfrecord_io.write.deleting import DeleteReport as DeleteReport
-from tfrecord_io.write.deleting import delete_rows as delete_rows
 from tfrecord_io.write.distributed import DistributedWriter as DistributedWriter
 from tfrecord_io.write.distributed import OpenPart as OpenPart
 from tfrecord_io.write.distributed import WrittenPart as WrittenPart
 from tfrecord_io.write.frame_sink import FrameSink as FrameSink
 from tfrecord_io.write.frame_sink import PayloadSink as PayloadSink
-from tfrecord_io.write.frame_sink import Piece as Piece
 from tfrecord_io.write.frame_sink import WrittenFile as WrittenFile
 from tfrecord_io.write.record_output import RecordOutput as RecordOutput
 from tfrecord_io.write.record_writer import RecordWriter as RecordWriter
@@ -23,15 +17,12 @@ from tfrecord_io.write.writer import WriteReport as WriteReport
 from tfrecord_io.write.writer import write as write
 
 __all__ = [
-    "CompactReport",
     "CopiedRecords",
-    "DeleteReport",
     "DistributedWriter",
     "FrameSink",
     "Frames",
     "OpenPart",
     "PayloadSink",
-    "Piece",
     "RecordOutput",
     "RecordWriter",
     "ResumableWriter",
@@ -40,8 +31,5 @@ __all__ = [
     "Writer",
     "WrittenFile",
     "WrittenPart",
-    "adopt_files",
-    "compact_shards",
-    "delete_rows",
     "write",
 ]

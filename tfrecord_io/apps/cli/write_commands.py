@@ -104,13 +104,13 @@ def delete(path: str, filters: Any, as_json: bool, **keywords: Any) -> None:
     PATH is a dataset with a manifest, one of its folders, or a single file. Shards with such rows are dropped or
     rewritten in one step; other shards are left alone. Rows where a condition is null are kept.
     """
+    import tfrecord_io
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.apps.tools.delete import delete as delete_rows
 
     if filters is None:
         raise click.UsageError("--where is required: it selects the rows to remove")
-    source = read_from(path, keywords, delete_rows)
-    report = delete_rows(source, filters=filters, progress=True, **keywords)
+    source = read_from(path, keywords, tfrecord_io.delete)
+    report = tfrecord_io.delete(source, filters=filters, progress=True, **keywords)
     output.print_result(as_json, asdict(report), report._summary().text())
 
 
@@ -122,10 +122,10 @@ def adopt(path: str, as_json: bool, **keywords: Any) -> None:
     PATH is a directory, with or without partition folders (day=1/). The files are read, but not changed. Afterwards,
     rows can be appended, deleted and replaced.
     """
+    import tfrecord_io
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.apps.tools.adopt import adopt as adopt_files
 
-    report = adopt_files(path, progress=True, **keywords)
+    report = tfrecord_io.adopt(path, progress=True, **keywords)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
     line = report._line(counted(report.bytes, "byte"))
     output.print_result(as_json, {**value, "files": len(report.files)}, line)
@@ -296,14 +296,11 @@ def compact(path: str, as_json: bool, **keywords: Any) -> None:
 
     Records are copied as bytes, in their order. The new shards replace the small ones in one step.
     """
+    import tfrecord_io
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.apps.tools.compact import compact as compact_files
-    from tfrecord_io.write import CompactReport
 
-    report = compact_files(
-        path, progress=True, **{name: value for name, value in keywords.items() if value is not None}
-    )
-    assert isinstance(report, CompactReport)
+    stated = {name: value for name, value in keywords.items() if value is not None}
+    report: Any = tfrecord_io.compact(path, progress=True, **stated)  # it also has the number of files it joined
     value = {**_report_json(report), "files": len(report.files), "joined": report.joined}
     output.print_result(as_json, value, report._line(counted(report.bytes, "byte")))
 

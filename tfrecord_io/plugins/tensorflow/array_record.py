@@ -50,7 +50,7 @@ from tfrecord_io.store import (
     total,
 )
 from tfrecord_io.typing import FileMode, Path
-from tfrecord_io.write import FrameSink, Piece, WriteReport
+from tfrecord_io.write import FrameSink, WriteReport
 
 COMPRESSIONS = ("zstd", "brotli", "snappy", "uncompressed")
 _PLACES = {"storage_options", "filesystem"}
@@ -320,7 +320,7 @@ def to_array_record(
             count = _write(written, options, records=records, meter=meter, target=os.fspath(target))
             with open(written, "rb") as file:
                 while data := file.read(_READ_BYTES):
-                    sink.write(Piece(data, 0))
+                    sink.write_bytes(data)
     except BaseException:
         sink.discard()
         raise

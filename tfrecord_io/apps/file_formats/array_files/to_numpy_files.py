@@ -25,7 +25,7 @@ from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, S
 from tfrecord_io.read import CallSource, Reader, Scan, ScanRows, options_from_call
 from tfrecord_io.store import Directory, Source, open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, StorageLike, Unset
-from tfrecord_io.write import FrameSink, Piece, WriteReport
+from tfrecord_io.write import FrameSink, WriteReport
 
 _EXCLUDE = "exclude the column with columns="
 _EXCLUDE_CLI = "exclude the column with --columns"
@@ -104,19 +104,15 @@ def to_npy(
     _warn_of_times(field for field in leaf_fields(scan.schema) if field.name in columns)
     sink = FrameSink(target, storage, mode=mode)
     try:
-
-        def write(data: Any) -> None:
-            sink.write(Piece(data, 0))
-
         with _meter(scan) as meter:
             forms, rows = _measure_columns(scan, columns, meter.part())
             if len(columns) == 1:
                 [(name, blocks)] = _arrays(scan, columns, forms, meter.part())
-                _write_rows(write, forms[name], rows=rows, blocks=blocks, column=name)
+                _write_rows(sink.write_bytes, forms[name], rows=rows, blocks=blocks, column=name)
             else:
                 dtype = np.dtype([(name, *form) for name, form in forms.items()])
                 blocks = _structure_blocks(dtype, _blocks(scan, columns, meter.part()))
-                _write_rows(write, (dtype, ()), rows=rows, blocks=blocks, column=None)
+                _write_rows(sink.write_bytes, (dtype, ()), rows=rows, blocks=blocks, column=None)
     except BaseException:
         sink.discard()
         raise

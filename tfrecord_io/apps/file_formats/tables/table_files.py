@@ -30,7 +30,7 @@ from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
 from tfrecord_io.read import CallSource, PartitionColumns, RowFilter, options_from_call
 from tfrecord_io.store import Entry, RawFile, Source, find_files, open_output, total
 from tfrecord_io.typing import ProgressLike, SchemaLike
-from tfrecord_io.write import FrameSink, Piece, WriteReport
+from tfrecord_io.write import FrameSink, WriteReport
 
 OpenWriter = Callable[[Any, pa.Schema], Any]
 Columns = Sequence[str] | str | None
@@ -419,7 +419,7 @@ class _SinkStream(io.RawIOBase):
 
     def write(self, data: Any, /) -> int:
         view = memoryview(data).cast("B")
-        self._sink.write(Piece(view, 0))
+        self._sink.write_bytes(view)
         return len(view)
 
 
