@@ -21,7 +21,7 @@ import pytest
 import tfrecord_io as tfr
 from running_threads import ends, running
 from tfrecord_io.base import background
-from tfrecord_io.base.background import BackgroundThread, NeverBegan, Task, WorkerPool, ordered, start_in_background
+from tfrecord_io.base.background import BackgroundThread, Task, WorkerPool, ordered
 from tfrecord_io.store.read.range_requests import result_of
 
 
@@ -40,7 +40,7 @@ def test_a_thread_that_does_not_begin_is_told_of(no_threads: None) -> None:
     queue: SimpleQueue[int] = SimpleQueue()
     thread = BackgroundThread(queue.put, (1,), lambda: None, "test")
     for _ in range(2):
-        with pytest.raises(NeverBegan):
+        with pytest.raises(BackgroundThread.NeverBegan):
             thread.take(queue)
     thread.end()
 
@@ -147,11 +147,11 @@ def test_nothing_is_lost_without_threads(
 
 def test_a_call_in_the_background_is_made_once_and_its_error_is_raised_with_the_result() -> None:
     calls = []
-    task = start_in_background(lambda: calls.append(threading.current_thread()), "test")
+    task = Task.start(lambda: calls.append(threading.current_thread()), "test")
     assert task.result() is None
     assert len(calls) == 1
     with pytest.raises(ZeroDivisionError):
-        start_in_background(lambda: 1 // 0, "test").result()
+        Task.start(lambda: 1 // 0, "test").result()
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs signal.pthread_sigmask")
@@ -216,11 +216,7 @@ def test_ctrl_c_while_a_thread_begins_is_raised(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     pool = WorkerPool(1)
-    for begin in (
-        lambda: pool.submit(int),
-        lambda: start_in_background(int, "test"),
-        lambda: next(ordered([int] * 9, 2)),
-    ):
+    for begin in (lambda: pool.submit(int), lambda: Task.start(int, "test"), lambda: next(ordered([int] * 9, 2))):
         with pytest.raises(KeyboardInterrupt):
             begin()
     queue: SimpleQueue[int] = SimpleQueue()

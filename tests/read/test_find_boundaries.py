@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import framed, header, masked, written
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES
+from tfrecord_io.base.options.limits import LIMITS
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.read import find_boundaries as boundaries
 from tfrecord_io.read.find_boundaries import find_boundaries
@@ -39,7 +39,7 @@ def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boundaries, "_CHAIN_BYTES", (CHAIN, CHAIN))
 
 
-def search(path: Path, positions: list[int], max_record_bytes: int = MAX_RECORD_BYTES) -> list[int]:
+def search(path: Path, positions: list[int], max_record_bytes: int = LIMITS.MAX_RECORD_BYTES) -> list[int]:
     (source,) = resolve_inputs(path)
     with RandomAccessFile.open(source) as file:
         return find_boundaries(file, get_engine(), positions, max_record_bytes)

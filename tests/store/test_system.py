@@ -21,7 +21,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.base.background import start_in_background
+from tfrecord_io.base.background import Task
 from tfrecord_io.store import system
 from tfrecord_io.store.system import WindowsSystem
 
@@ -232,9 +232,10 @@ class TestReplacedFiles:
 
         def noted(call: Any, name: str) -> Any:
             closed.append(call.__self__.readall())
-            return start_in_background(call, name)
+            return start(call, name)
 
-        monkeypatch.setattr(system, "start_in_background", noted)
+        start = Task.start
+        monkeypatch.setattr(Task, "start", noted)
         monkeypatch.setattr(system, "_REPLACES_OPEN_FILES", (system._filesystem(tmp_path.stat().st_dev),))
         path, more = self.replace(tmp_path)
         assert (path.read_bytes(), more, closed) == (b"new", 0, [b"old" * 1000])

@@ -6,51 +6,37 @@ Other rooms import these names, and no module of this package.
 from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
-    "WAIT_SECONDS": "background",  # at a time: Python handles Ctrl-C that arrives just before a wait only after it
     "BackgroundThread": "background",  # A daemon thread with a way to stop it, which is started at once
     "Flag": "background",  # Set by one thread, for others to see
-    "NeverBegan": "background",  # A thread could not start, or belongs to the process that this one was forked from
-    "Ordered": "background",  # Iterates over the results of calls in the order of the calls
     "ordered": "background",  # The results of `calls`, made by up to `threads` threads, this one included, in order
-    "raise_error": "background",  # A call that fails
-    "start_in_background": "background",  # Let a thread of its own make a call that takes milliseconds
     "Task": "background",  # A call that one thread makes
     "WorkerPool": "background",  # Threads that make calls, started with the first ones
-    "add_remark": "closing",  # Append a clause to the message of an error
     "cached_property": "closing",  # `functools.cached_property` as from Python 3.12 on
     "Closing": "closing",  # A context manager that returns itself and is closed at the end of its block
     "ConsumedOnce": "closing",  # An iterator whose items can be read once
     "NotCopied": "closing",  # Refuses to be pickled and copied
-    "Published": "closing",  # A remark on an error, that what was written can be read all the same
     "quiet_at_exit": "closing",  # Decorate `__del__`
     "Shared": "closing",  # Threads take turns, under `_lock`
-    "Unconfirmed": "closing",  # A remark that written data may be lost at a loss of power
     "undo_after": "closing",  # Remove partial output after an error, which stays the one raised
+    "Remark": "closing",  # A clause about written data, for the message of an error
     "LINE_WIDTH": "display",  # characters in another line
-    "SHOWN_ITEMS": "display",  # How many items a message lists before it counts the others
     "and_more": "display",  # The end of a list of which `count` items are not shown
     "byte_size": "display",  # A size in bytes with two digits or more
     "caller_line": "display",  # The file and line of the caller outside this package
-    "column_list": "display",  # The names of columns in the line about a file, the first ones of many
     "counted": "display",  # A number and its noun
     "did_you_mean": "display",  # The question after a name that does not exist
     "error_dict": "display",  # Class and message of an error, for JSON
     "for_cli": "display",  # Give an error or a warning of Python the message that the command shows
     "hide_secrets": "display",  # Hide passwords, signatures and tokens in URLs
     "name_advice": "display",  # Advice for the name of a column that does not exist
-    "plain_table": "display",  # Lay out rows under headings
     "printable": "display",  # Hide the secrets of URLs, escape control characters and shorten
-    "ranges": "display",  # Show an interval, or nothing
     "Report": "display",  # Base of results that print as a line and a table, and show the same table in notebooks
     "secret_url": "display",  # The filename for an OSError, whose secrets no message shows
-    "shape_ranges": "display",  # Show the range of sizes of each axis
     "short": "display",  # Show a value in about `width` characters, control characters escaped
-    "short_list": "display",  # The first `SHOWN_ITEMS` values, as far as they fit, and the number of all
-    "short_tensor": "display",  # Show nested lists as a tensor
     "Summary": "display",  # Content of a report
-    "tensor_text": "display",  # As `short_tensor`, of the first values
     "warn": "display",  # Warn at the line of the caller outside this package
     "within_message_limit": "display",  # Hide the secrets of URLs in a message, and shorten it
+    "column_list": "display",  # The names of columns in the line about a file, the first ones of many
     "Adapter": "libraries",  # A library, and the calls that it is used by
     "PluginMethod": "libraries",  # A method of datasets that the adapter of a plugin has
     "ArrayOptions": "options.arrays",  # Keywords of `tfrecord_io.read_arrays`
@@ -64,12 +50,9 @@ _HOMES = {
     "meant_keywords": "options.did_you_mean",  # The keywords that have this name in other libraries
     "unknown_attribute": "options.did_you_mean",  # The error for an attribute that a dataset or a reader does not
     "condition_of": "options.filters",  # The condition of ``filters=``
-    "DEFAULT_LIMITS": "options.limits",  # Limits where a call states none
     "LIMITS": "options.limits",  # Sizes and counts that the package works with
-    "MAX_RECORD_BYTES": "options.limits",  # The most bytes of a record
     "Expansion": "options.limits",  # The budget for memory of rows held at a time
     "Limits": "options.limits",  # Limits on what an untrusted file may use
-    "too_large": "options.limits",  # The reason of an error about what would be larger than a record can be
     "OnDamage": "options.on_damage",  # What a read does at damage: raise, stop, skip, collect or ask
     "Operand": "options.operators",  # What follows an operator, as messages say it
     "Operator": "options.operators",  # An operator of a condition

@@ -1,27 +1,19 @@
 # Written by docs/reference/stub.py.
 
-from tfrecord_io.base.background import WAIT_SECONDS as WAIT_SECONDS
 from tfrecord_io.base.background import BackgroundThread as BackgroundThread
 from tfrecord_io.base.background import Flag as Flag
-from tfrecord_io.base.background import NeverBegan as NeverBegan
-from tfrecord_io.base.background import Ordered as Ordered
 from tfrecord_io.base.background import Task as Task
 from tfrecord_io.base.background import WorkerPool as WorkerPool
 from tfrecord_io.base.background import ordered as ordered
-from tfrecord_io.base.background import raise_error as raise_error
-from tfrecord_io.base.background import start_in_background as start_in_background
 from tfrecord_io.base.closing import Closing as Closing
 from tfrecord_io.base.closing import ConsumedOnce as ConsumedOnce
 from tfrecord_io.base.closing import NotCopied as NotCopied
-from tfrecord_io.base.closing import Published as Published
+from tfrecord_io.base.closing import Remark as Remark
 from tfrecord_io.base.closing import Shared as Shared
-from tfrecord_io.base.closing import Unconfirmed as Unconfirmed
-from tfrecord_io.base.closing import add_remark as add_remark
 from tfrecord_io.base.closing import cached_property as cached_property
 from tfrecord_io.base.closing import quiet_at_exit as quiet_at_exit
 from tfrecord_io.base.closing import undo_after as undo_after
 from tfrecord_io.base.display import LINE_WIDTH as LINE_WIDTH
-from tfrecord_io.base.display import SHOWN_ITEMS as SHOWN_ITEMS
 from tfrecord_io.base.display import Report as Report
 from tfrecord_io.base.display import Summary as Summary
 from tfrecord_io.base.display import and_more as and_more
@@ -34,15 +26,9 @@ from tfrecord_io.base.display import error_dict as error_dict
 from tfrecord_io.base.display import for_cli as for_cli
 from tfrecord_io.base.display import hide_secrets as hide_secrets
 from tfrecord_io.base.display import name_advice as name_advice
-from tfrecord_io.base.display import plain_table as plain_table
 from tfrecord_io.base.display import printable as printable
-from tfrecord_io.base.display import ranges as ranges
 from tfrecord_io.base.display import secret_url as secret_url
-from tfrecord_io.base.display import shape_ranges as shape_ranges
 from tfrecord_io.base.display import short as short
-from tfrecord_io.base.display import short_list as short_list
-from tfrecord_io.base.display import short_tensor as short_tensor
-from tfrecord_io.base.display import tensor_text as tensor_text
 from tfrecord_io.base.display import warn as warn
 from tfrecord_io.base.display import within_message_limit as within_message_limit
 from tfrecord_io.base.libraries import Adapter as Adapter
@@ -58,12 +44,9 @@ from tfrecord_io.base.options.dataset_keywords import Refusal as Refusal
 from tfrecord_io.base.options.did_you_mean import meant_keywords as meant_keywords
 from tfrecord_io.base.options.did_you_mean import unknown_attribute as unknown_attribute
 from tfrecord_io.base.options.filters import condition_of as condition_of
-from tfrecord_io.base.options.limits import DEFAULT_LIMITS as DEFAULT_LIMITS
 from tfrecord_io.base.options.limits import LIMITS as LIMITS
-from tfrecord_io.base.options.limits import MAX_RECORD_BYTES as MAX_RECORD_BYTES
 from tfrecord_io.base.options.limits import Expansion as Expansion
 from tfrecord_io.base.options.limits import Limits as Limits
-from tfrecord_io.base.options.limits import too_large as too_large
 from tfrecord_io.base.options.on_damage import OnDamage as OnDamage
 from tfrecord_io.base.options.operators import Operand as Operand
 from tfrecord_io.base.options.operators import Operator as Operator
@@ -113,7 +96,6 @@ __all__ = [
     "Condition",
     "ConsumedOnce",
     "CopyOptions",
-    "DEFAULT_LIMITS",
     "DatasetOptions",
     "Expansion",
     "ExportOptions",
@@ -125,26 +107,22 @@ __all__ = [
     "LINE_WIDTH",
     "LateTypes",
     "Limits",
-    "MAX_RECORD_BYTES",
     "MIB",
     "MessageType",
-    "NeverBegan",
     "NotCopied",
     "OnDamage",
     "Operand",
     "Operator",
     "Options",
-    "Ordered",
     "PluginMethod",
     "Point",
     "ProgressMeter",
-    "Published",
     "ReadOptions",
     "Refusal",
     "Registry",
+    "Remark",
     "Report",
     "RepresentationOptions",
-    "SHOWN_ITEMS",
     "SalvageOptions",
     "ScanOptions",
     "Selection",
@@ -156,11 +134,8 @@ __all__ = [
     "TFDS_INFO",
     "Task",
     "TransferOptions",
-    "Unconfirmed",
-    "WAIT_SECONDS",
     "WorkerPool",
     "WriteOptions",
-    "add_remark",
     "and_more",
     "attach",
     "byte_size",
@@ -188,20 +163,11 @@ __all__ = [
     "needs",
     "ordered",
     "parse_filters",
-    "plain_table",
     "printable",
     "quiet_at_exit",
-    "raise_error",
-    "ranges",
     "secret_url",
     "separate_filesystem",
-    "shape_ranges",
     "short",
-    "short_list",
-    "short_tensor",
-    "start_in_background",
-    "tensor_text",
-    "too_large",
     "undo_after",
     "unknown_attribute",
     "warn",

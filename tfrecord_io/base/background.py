@@ -23,15 +23,10 @@ from weakref import WeakSet
 
 T = TypeVar("T")
 
-WAIT_SECONDS = 1.0  # at a time: Python handles Ctrl-C that arrives just before a wait only after it
 _THREAD_BYTES = 24 << 20  # of address space, for the stack of a thread and what Python and the C library make for it
 _EXIT_SECONDS = 10.0  # to wait for a thread at exit: one may hang in a read that nothing ends
 
 _threads: WeakSet[BackgroundThread] = WeakSet()
-
-
-class NeverBegan(Exception):
-    """A thread could not start, or belongs to the process that this one was forked from: the caller does its work."""
 
 
 def _has_started(start: Callable[[], object]) -> bool:
@@ -55,6 +50,9 @@ class BackgroundThread(threading.Thread):
     refer to the object that owns the thread, which can be dropped without being closed.
     """
 
+    class NeverBegan(Exception):
+        """The thread could not start, or belongs to the process that this one was forked from: do its work yourself."""
+
     def __init__(self, target: Callable[..., None], args: tuple[Any, ...], stop: Callable[[], None], name: str) -> None:
         super().__init__(target=target, args=args, name=f"tfrecord_io {name}", daemon=True)
         self.stop = stop
@@ -69,11 +67,11 @@ class BackgroundThread(threading.Thread):
         NeverBegan if the thread does not run, MemoryError if it has ended without an item, for lack of memory.
         """
         if self._process != os.getpid():
-            raise NeverBegan
+            raise BackgroundThread.NeverBegan
         while True:
             was_alive = self.is_alive()
             with suppress(Empty):
-                return items.get(timeout=WAIT_SECONDS) if was_alive else items.get_nowait()
+                return items.get(timeout=Task.WAIT_SECONDS) if was_alive else items.get_nowait()
             if not was_alive:
                 raise MemoryError(f"the thread '{self.name}' has ended for lack of memory")
 
@@ -108,6 +106,8 @@ class Task(Generic[T]):
     A `concurrent.futures.Future` cannot be claimed by the thread that waits for it. Ctrl-C leaves no lock held.
     """
 
+    WAIT_SECONDS: ClassVar = 1.0  # at a time: Python handles Ctrl-C that arrives just before a wait only after it
+
     def __init__(self, call: Callable[[], T]) -> None:
         self._call: Callable[[], T] | None = call
         self._claim, self._done = threading.Lock(), threading.Lock()
@@ -115,6 +115,18 @@ class Task(Generic[T]):
         self.is_done = False
         self._value: T
         self._error: BaseException | None = None
+
+    @staticmethod
+    def start(call: Callable[[], T], name: str) -> Task[T]:
+        """Let a thread of its own make a call that takes milliseconds; it ends with the call."""
+        task = Task(call)
+        _has_started(threading.Thread(target=task.run_quietly, name=f"tfrecord_io {name}").start)
+        return task
+
+    @staticmethod
+    def failing(error: Exception) -> Callable[[], NoReturn]:
+        """A call that raises an error, in its turn among other calls."""
+        return partial(_raise, error)
 
     def cancel(self) -> bool:
         """Keep all threads from making the call; False if one has begun."""
@@ -144,7 +156,7 @@ class Task(Generic[T]):
     def wait(self) -> None:
         """Wait for the thread that makes the call."""
         while not self.is_done:
-            if self._done.acquire(timeout=WAIT_SECONDS):
+            if self._done.acquire(timeout=Task.WAIT_SECONDS):
                 self._done.release()
 
     def result(self) -> T:
@@ -158,13 +170,6 @@ class Task(Generic[T]):
             raise error
         finally:
             del error, self  # its traceback refers to this frame
-
-
-def start_in_background(call: Callable[[], T], name: str) -> Task[T]:
-    """Let a thread of its own make a call that takes milliseconds; it ends with the call."""
-    task = Task(call)
-    _has_started(threading.Thread(target=task.run_quietly, name=f"tfrecord_io {name}").start)
-    return task
 
 
 class WorkerPool:
@@ -190,6 +195,10 @@ class WorkerPool:
             # Without a thread, further calls would be held and never made.
             self._takes_calls = _has_started(partial(self._executor.submit, task.run_quietly))
         return task
+
+    def in_order(self, calls: Iterable[Callable[[], T]]) -> Ordered[T]:
+        """Iterate over the results of calls in the order of the calls, some of which the threads make in advance."""
+        return Ordered(calls, self)
 
     def close(self, *, wait: bool = True) -> None:
         """Cancel the calls that have not begun; each thread ends after its current call."""
@@ -232,7 +241,7 @@ class Ordered(Generic[T]):
         try:
             call = next(self._calls, None)
         except Exception as error:  # raised after the results of the calls before it, as with one thread
-            call = partial(raise_error, error)
+            call = Task.failing(error)
         if call is None:
             self.is_submitted = True
             return False
@@ -279,6 +288,5 @@ def ordered(
             raise
 
 
-def raise_error(error: Exception) -> NoReturn:
-    """A call that fails."""
+def _raise(error: Exception) -> NoReturn:
     raise error

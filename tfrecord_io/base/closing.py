@@ -214,14 +214,48 @@ else:
             return self if instance is None else instance.__dict__.setdefault(self.attrname, self.func(instance))
 
 
-class Published(str):
-    """A remark on an error: what was written can be read all the same. Such an error has it as `published`."""
+class Remark(str):
+    """A clause about written data, for the message of an error.
+
+    >>> error = OSError(28, "No space left on device", "a.tfrecord")
+    >>> Remark("the file is published").add_to(error)
+    >>> str(error)
+    "[Errno 28] No space left on device; the file is published: 'a.tfrecord'"
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def published(text: str) -> Remark:
+        """A remark that what was written can be read all the same; the error has it as `published`."""
+        return Published(text)
+
+    @staticmethod
+    def unconfirmed(text: str) -> Remark:
+        """A remark that written data can be read, but may be lost at a loss of power."""
+        return Unconfirmed(text)
+
+    def add_to(self, error: BaseException) -> None:
+        """Append this to the message of an error of this package or of the system; to another one, add it as a note."""
+        if isinstance(self, Published):
+            error.published = self  # type: ignore[attr-defined]
+        if isinstance(error, TFRecordError):
+            error.reason = f"{error.reason}; {self}"
+        elif isinstance(error, OSError) and isinstance(error.strerror, str):
+            error.strerror = f"{error.strerror}; {self}"
+            error.args = (error.errno, error.strerror)  # for pickling
+        else:
+            error.add_note(str(self))
+
+
+class Published(Remark):
+    """See `Remark.published`."""
 
     __slots__ = ()
 
 
 class Unconfirmed(Published):
-    """A remark that written data can be read, but may be lost at a loss of power."""
+    """See `Remark.unconfirmed`."""
 
     __slots__ = ()
 
@@ -232,22 +266,3 @@ def undo_after(error: BaseException, undo: Callable[[], object], path: str) -> N
         undo()
     except Exception as second:
         error.add_note(f"'{printable(path)}': removing what was written failed as well: {printable(second)}")
-
-
-def add_remark(error: BaseException, text: str) -> None:
-    """Append a clause to the message of an error of this package or of the system; to another one, add it as a note.
-
-    >>> error = OSError(28, "No space left on device", "a.tfrecord")
-    >>> add_remark(error, "the file is published")
-    >>> str(error)
-    "[Errno 28] No space left on device; the file is published: 'a.tfrecord'"
-    """
-    if isinstance(text, Published):
-        error.published = text  # type: ignore[attr-defined]
-    if isinstance(error, TFRecordError):
-        error.reason = f"{error.reason}; {text}"
-    elif isinstance(error, OSError) and isinstance(error.strerror, str):
-        error.strerror = f"{error.strerror}; {text}"
-        error.args = (error.errno, error.strerror)  # for pickling
-    else:
-        error.add_note(text)

@@ -306,14 +306,21 @@ def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]], paths: S
     )
 
 
-def short(value: Any, width: int = 32) -> str:
+def short(value: Any, width: int = 32, *, dtype: str | None = None, count: int | None = None) -> str:
     """Show a value in about `width` characters, control characters escaped.
+
+    With a `dtype`, an array or nested lists are a tensor: the dtype, the shape and the first values. With a `count`, a
+    list has the first of so many values.
 
     >>> short(None), short(0.1 + 0.2), short([1, 2, 3, 4, 5]), short(b"\\xff\\xd8" * 50)
     ('null', '0.3', '5 values [1, 2, 3, 4, …]', '100 bytes ffd8ffd8ffd8ffd8…')
+    >>> short([[1, 2, 3], [4, 5, 6]], dtype="uint8"), short([1, 2], count=1000)
+    ('uint8[2, 3] 1, 2, 3, 4, …', '1,000 values [1, 2, …]')
     """
     if value is None:
         return "null"
+    if dtype is not None:
+        return _short_tensor(value, dtype)
     if isinstance(value, bool | int):
         return str(value)
     if isinstance(value, float):  # six digits, but all digits before the point: 1700000000, not 1.7e+09
@@ -327,30 +334,10 @@ def short(value: Any, width: int = 32) -> str:
     if isinstance(value, str):
         return _shorten(printable(value, width), width)
     if isinstance(value, list | tuple):
-        return short_list(value[:SHOWN_ITEMS], len(value), width)
+        return _short_list(value[:SHOWN_ITEMS], len(value) if count is None else count, width)
     if isinstance(value, dict):
         return _shorten("{" + ", ".join(f"{printable(k)}: {short(v, width)}" for k, v in value.items()) + "}", width)
     return _shorten(printable(value), width)
-
-
-def ranges(low: Any, high: Any) -> str:
-    """Show an interval, or nothing.
-
-    >>> ranges(1, 3), ranges(2, 2), ranges(None, None)
-    ('1 … 3', '2', '')
-    """
-    if low is None:
-        return ""
-    return short(low) if low == high else f"{short(low)} … {short(high)}"
-
-
-def shape_ranges(least: tuple[int, ...] | None, most: tuple[int, ...] | None) -> str:
-    """Show the range of sizes of each axis.
-
-    >>> shape_ranges((1, 3), (2, 3))
-    '[1 … 2, 3]'
-    """
-    return "[" + ", ".join(ranges(low, high) for low, high in zip(least or (), most or (), strict=True)) + "]"
 
 
 def error_dict(error: Exception | None) -> dict[str, str] | None:
@@ -358,7 +345,7 @@ def error_dict(error: Exception | None) -> dict[str, str] | None:
     return None if error is None else {"class": type(error).__name__, "message": str(error)}
 
 
-def short_list(first: Sequence[Any], count: int, width: int = 32) -> str:
+def _short_list(first: Sequence[Any], count: int, width: int = 32) -> str:
     """The first `SHOWN_ITEMS` values, as far as they fit, and the number of all."""
     shown: list[str] = []
     for item in first:
@@ -371,25 +358,17 @@ def short_list(first: Sequence[Any], count: int, width: int = 32) -> str:
     return f"[{', '.join(shown)}]"
 
 
-def short_tensor(value: Any, dtype: str) -> str:
-    """Show nested lists as a tensor: the dtype, the shape and the first values.
-
-    >>> short_tensor([[1, 2, 3], [4, 5, 6]], "uint8"), short_tensor(None, "uint8")
-    ('uint8[2, 3] 1, 2, 3, 4, …', 'null')
-    """
-    if value is None:
-        return "null"
-    shape, inner = [], value
-    while isinstance(inner, list):
-        shape.append(len(inner))
-        inner = inner[0] if inner else None
-    return tensor_text(shape, list(islice(_scalars(value), SHOWN_ITEMS + 1)), dtype)
-
-
-def tensor_text(shape: Sequence[int], first: Sequence[Any], dtype: str = "") -> str:
-    """As `short_tensor`, of the first values, which are one more than `SHOWN_ITEMS` if there are so many."""
+def _short_tensor(value: Any, dtype: str) -> str:
+    if hasattr(value, "shape"):
+        shape, first = list(value.shape), value.ravel()[: SHOWN_ITEMS + 1].tolist()
+    else:
+        shape, inner = [], value
+        while isinstance(inner, list):
+            shape.append(len(inner))
+            inner = inner[0] if inner else None
+        first = list(islice(_scalars(value), SHOWN_ITEMS + 1))
     shown = [*map(short, first[:SHOWN_ITEMS]), *(["…"] if len(first) > SHOWN_ITEMS else [])]
-    return f"{dtype}{list(shape)} {', '.join(shown)}".rstrip()
+    return f"{dtype}{shape} {', '.join(shown)}".rstrip()
 
 
 def _scalars(value: Any) -> Iterator[Any]:

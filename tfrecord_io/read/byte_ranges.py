@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 
-from tfrecord_io.base import MAX_RECORD_BYTES, ordered
+from tfrecord_io.base import LIMITS, ordered
 from tfrecord_io.bytes import CODECS, get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.find_boundaries import find_boundaries
@@ -72,7 +72,7 @@ def _is_splittable(source: Source, compression: str | None) -> bool:
     return compression is None or (compression == CODECS.INFER and CODECS.of_path(source.path) is None)
 
 
-def align_sources(sources: Sequence[Source], max_record_bytes: int = MAX_RECORD_BYTES) -> tuple[Source, ...]:
+def align_sources(sources: Sequence[Source], max_record_bytes: int = LIMITS.MAX_RECORD_BYTES) -> tuple[Source, ...]:
     """Move the byte ranges of files to record boundaries, without those in which no record begins.
 
     A file that turns out to be compressed belongs as a whole to its first range. CorruptRecordError if a file was

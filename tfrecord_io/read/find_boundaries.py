@@ -22,7 +22,7 @@ from functools import partial
 
 import numpy as np
 
-from tfrecord_io.base import MAX_RECORD_BYTES, MIB, ordered
+from tfrecord_io.base import LIMITS, MIB, ordered
 from tfrecord_io.bytes import Array, Engine, Fault, FaultCode, FrameHeader
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store import Bytes, RandomAccessFile
@@ -39,7 +39,7 @@ def find_boundaries(
     file: RandomAccessFile,
     engine: Engine,
     positions: Sequence[int],
-    max_record_bytes: int = MAX_RECORD_BYTES,
+    max_record_bytes: int = LIMITS.MAX_RECORD_BYTES,
     *,
     threads: int = 1,
 ) -> list[int]:

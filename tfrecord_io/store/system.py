@@ -19,7 +19,7 @@ from functools import cache
 from io import FileIO
 from typing import Any
 
-from tfrecord_io.base import start_in_background
+from tfrecord_io.base import Task
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EROFS)
@@ -119,7 +119,7 @@ class System:
             os.replace(source, target)
         finally:
             if old is not None:  # the system takes 0.1 to 0.2 ms for each MB
-                start_in_background(old.close, "free")
+                Task.start(old.close, "free")
 
     def publish_new(self, source: str, target: str) -> None:
         """Give a file its name; FileExistsError if another one has it."""

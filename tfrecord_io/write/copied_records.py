@@ -12,17 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import (
-    MAX_RECORD_BYTES,
-    MIB,
-    CopyOptions,
-    ProgressMeter,
-    ScanOptions,
-    WriteOptions,
-    printable,
-    too_large,
-    warn,
-)
+from tfrecord_io.base import LIMITS, MIB, CopyOptions, ProgressMeter, ScanOptions, WriteOptions, printable, warn
 from tfrecord_io.bytes import Array, FrameHeader, Plan, RecordCounts, RecordType, Text, get_engine
 from tfrecord_io.bytes import Frames as Extents
 from tfrecord_io.columns import (
@@ -385,8 +375,8 @@ class FolderFeatures:
         begins, feature_lengths = _features(data, starts, lengths)
         has_features = begins >= 0
         tags, tag_sizes = _tagged_lengths(feature_lengths + len(entries))
-        if (tag_sizes + len(entries) + lengths).max(initial=0) > MAX_RECORD_BYTES:
-            reason = too_large("a record with the features of its folders")
+        if (tag_sizes + len(entries) + lengths).max(initial=0) > LIMITS.MAX_RECORD_BYTES:
+            reason = LIMITS.too_large("a record with the features of its folders")
             raise EncodeError(reason, path=source.path, hint=_DROP, hint_cli=_DROP_CLI)
         memory = np.concatenate([data, entries, tags.ravel()])
         at_tags = len(data) + len(entries) + np.arange(len(sizes)) * tags.shape[1]

@@ -18,18 +18,16 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import (
-    MAX_RECORD_BYTES,
+    LIMITS,
     Closing,
     NotCopied,
-    Published,
+    Remark,
     Shared,
     StorageOptions,
-    add_remark,
     caller_line,
     counted,
     logger,
     printable,
-    too_large,
     undo_after,
 )
 from tfrecord_io.bytes import CODECS, Array, Checks, FrameHeader, get_engine
@@ -48,7 +46,7 @@ def indexes_of_published(records: str = "the records are published") -> Iterator
     try:
         yield
     except BaseException as error:
-        add_remark(error, Published(f"{records} nevertheless; tfr.build_index makes the index"))
+        Remark.published(f"{records} nevertheless; tfr.build_index makes the index").add_to(error)
         raise
 
 
@@ -344,7 +342,7 @@ def add_prefix(prefix: bytes, frame: Any, path: str) -> bytes:
     """
     framed = try_add_prefix(prefix, frame)
     if framed is None:
-        reason = too_large("a first record with the embedded schema")
+        reason = LIMITS.too_large("a first record with the embedded schema")
         raise EncodeError(reason, path=path, hint="pass embed_schema=False", hint_cli="pass --no-embed-schema")
     return framed
 
@@ -352,7 +350,7 @@ def add_prefix(prefix: bytes, frame: Any, path: str) -> bytes:
 def try_add_prefix(prefix: bytes, frame: Any) -> bytes | None:
     """A framed record with fields in front of its payload; None if it would be too large."""
     payload = prefix + frame[FrameHeader.BYTES : -FrameHeader.FOOTER_BYTES].tobytes()
-    return None if len(payload) > MAX_RECORD_BYTES else get_engine().frame([payload])
+    return None if len(payload) > LIMITS.MAX_RECORD_BYTES else get_engine().frame([payload])
 
 
 class Piece(NamedTuple):

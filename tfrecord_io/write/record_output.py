@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from operator import attrgetter
 from typing import Any
 
-from tfrecord_io.base import CopyOptions, add_remark, and_more, printable
+from tfrecord_io.base import CopyOptions, Remark, and_more, printable
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.read import ColumnIndexes
 from tfrecord_io.store import Output, locate
@@ -27,7 +27,7 @@ def say_published(paths: Sequence[str], error: BaseException) -> None:
     if paths:
         shown = ", ".join(f"'{printable(path)}'" for path in paths[:_MOST_NAMED])
         more = and_more(len(paths) - _MOST_NAMED)
-        add_remark(error, f"published before that: {shown}{more}")
+        Remark(f"published before that: {shown}{more}").add_to(error)
 
 
 class RecordOutput:

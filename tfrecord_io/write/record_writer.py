@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import MAX_RECORD_BYTES, WriteOptions, check_keywords
+from tfrecord_io.base import LIMITS, WriteOptions, check_keywords
 from tfrecord_io.bytes import get_engine
 from tfrecord_io.store import OtherSuffix, Output, ShardSpec, path_text
 from tfrecord_io.typing import BytesLike, Compression, FileMode, OutputPath, StorageLike
@@ -87,8 +87,8 @@ class RecordWriter(PublishingWriter):
         if hasattr(payload, "SerializeToString"):
             raise TypeError(f"expected bytes, got {type(payload).__name__}; write its SerializeToString()")
         record = bytes(payload) if isinstance(payload, bytes | bytearray) else _bytes_of(payload)
-        if len(record) > MAX_RECORD_BYTES:
-            raise ValueError(f"a record of {len(record)} bytes is too large; the limit is {MAX_RECORD_BYTES}")
+        if len(record) > LIMITS.MAX_RECORD_BYTES:
+            raise ValueError(f"a record of {len(record)} bytes is too large; the limit is {LIMITS.MAX_RECORD_BYTES}")
         self._buffer.append(record)
         self._buffered_bytes += len(record) + _ITEM_BYTES
         if not self._usable:

@@ -13,11 +13,11 @@ import pyarrow as pa
 from tfrecord_io.base import (
     LINE_WIDTH,
     ProgressMeter,
+    Remark,
     Report,
     SalvageOptions,
     StorageOptions,
     Summary,
-    add_remark,
     byte_size,
     check_keywords,
     counted,
@@ -223,7 +223,7 @@ def salvage(
                 output.write((json.dumps(result.to_dict(), indent=2) + "\n").encode())
         except Exception as error:
             if not dry_run:
-                add_remark(error, f"the records are published in '{printable(os.fspath(dst))}'")
+                Remark(f"the records are published in '{printable(os.fspath(dst))}'").add_to(error)
             raise
     return result
 

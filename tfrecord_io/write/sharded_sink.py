@@ -26,7 +26,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS, Task, WriteOptions, start_in_background
+from tfrecord_io.base import LIMITS, Task, WriteOptions
 from tfrecord_io.bytes import CODECS, Array, FrameHeader, Frames, get_engine
 from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema, merge_embedded, stored_index
 from tfrecord_io.errors import SchemaError
@@ -209,7 +209,7 @@ class ShardedSink(Sink):
         self._wait()
         shard = self._shard(folder, number)
         if self._threads > 1 and self._dataset.side_by_side and self._columns is None:
-            self._finishing = start_in_background(shard.finish, "finish")
+            self._finishing = Task.start(shard.finish, "finish")
         else:
             shard.finish()
             self._dataset.store(self._written_shard(folder, number))

@@ -15,7 +15,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from tfrecord_io.base import Task, WorkerPool, raise_error
+from tfrecord_io.base import Task, WorkerPool
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class _Sequence(Generic[T]):
         try:
             call = next(self._source, None)
         except Exception as error:
-            call = partial(raise_error, error)
+            call = Task.failing(error)
             self.has_more = False
         if call is None:
             call, self.has_more = (lambda: None), False

@@ -10,7 +10,8 @@ import numpy as np
 
 from reference_engine.frames import frame
 from reference_engine.shells import EntryShell, MapShell
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, ArrowColumns, ColumnBuffers
+from tfrecord_io.base.options.limits import LIMITS
+from tfrecord_io.bytes.engine.contract import ArrowColumns, ColumnBuffers
 from tfrecord_io.bytes.format import example_messages as messages
 from tfrecord_io.bytes.format.feature_types import Kind, Layout
 from tfrecord_io.bytes.format.varint import varint
@@ -34,7 +35,7 @@ class ReferenceEncoder:
         payloads: list[bytes] = []
         for row in range(begin, end):
             payload = (prefix if row == begin else b"") + _payload(self._columns, row)
-            if len(payload) > MAX_RECORD_BYTES:
+            if len(payload) > LIMITS.MAX_RECORD_BYTES:
                 break
             payloads.append(payload)
         return frame(payloads), len(payloads)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from crc32c import crc32c as of_package
 
-from tfrecord_io.bytes.engine.contract import MAX_RECORD_BYTES, Array, Checks, Fault, FaultCode, Frames
+from tfrecord_io.base.options.limits import LIMITS
+from tfrecord_io.bytes.engine.contract import Array, Checks, Fault, FaultCode, Frames
 from tfrecord_io.bytes.format.framing import FrameHeader
 
 
@@ -115,7 +116,7 @@ def scan(
     *,
     max_records: int = -1,
     checks: Checks = Checks.ALL,
-    max_record_bytes: int = MAX_RECORD_BYTES,
+    max_record_bytes: int = LIMITS.MAX_RECORD_BYTES,
     final: bool = True,
 ) -> tuple[Frames, Fault | None]:
     """Find the records of `data` from byte `begin` on; see `contract.Engine.scan`."""
@@ -142,7 +143,7 @@ def scan(
     return Frames(starts, lengths, at - begin), fault
 
 
-def find_header(data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:
+def find_header(data: Any, begin: int = 0, *, max_record_bytes: int = LIMITS.MAX_RECORD_BYTES) -> int:
     """The offset of the first record header from `begin` on, or −1; see `contract.Engine.find_header`."""
     view = byte_view(data)
     at = begin

@@ -29,6 +29,7 @@ from tfrecord_io.apps.cli.process import echo, output_path
 from tfrecord_io.base import OnDamage, counted, printable
 from tfrecord_io.typing import FileMode
 
+_FEW_VALUES = 4  # of a list that `--short` shows whole
 _OF_RECORDS = ("columns", "schema", "schema_overrides", "record_type", "compression", "on_error", "filters")
 
 
@@ -344,14 +345,13 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
     import pyarrow as pa
 
     from tfrecord_io.apps.api import open_reader
-    from tfrecord_io.base import SHOWN_ITEMS
     from tfrecord_io.base import short as shortened
     from tfrecord_io.columns import json_value, record_dicts
 
     def value(record: dict[str, Any]) -> dict[str, Any]:
         if not short:
             return record
-        is_long = {k: isinstance(v, bytes) or (isinstance(v, list) and len(v) > SHOWN_ITEMS) for k, v in record.items()}
+        is_long = {k: isinstance(v, bytes) or (isinstance(v, list) and len(v) > _FEW_VALUES) for k, v in record.items()}
         return {name: shortened(item) if is_long[name] else item for name, item in record.items()}
 
     # As text, records take many times as much memory.

@@ -29,7 +29,7 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import output_path
-from tfrecord_io.base import OnDamage, counted, listed, plain_table, printable
+from tfrecord_io.base import OnDamage, Summary, counted, listed, printable
 from tfrecord_io.bytes import FORMATS, Format
 
 _SIDES = ("source", "target")
@@ -217,7 +217,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
     line = report._line(counted(report.bytes, "byte"), "appended" if options.get("mode") == "append" else "")
     if report.skipped:
-        line += "\n" + plain_table(SkippedRegions.HEADINGS, SkippedRegions.texts(report.skipped), ("file",))
+        skipped = SkippedRegions.texts(report.skipped)
+        line += "\n" + Summary("", SkippedRegions.HEADINGS, skipped, paths=("file",)).text()
     if options.get("on_error") == "collect":
         value["skipped"] = report.skipped_table().to_pylist()
     output.print_result(as_json, value, line, err=summary_on_stderr)

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.apps.cli.process import echo, has_unicode
-from tfrecord_io.base import printable, short, short_tensor
+from tfrecord_io.base import printable, short
 from tfrecord_io.columns import Column, json_value
 from tfrecord_io.read import FileIndex
 
@@ -133,7 +133,7 @@ def records_table(table: pa.Table) -> TextTable:
     columns = []
     for f, column in zip(table.schema, table.columns, strict=True):
         is_tensor = Column(f.type).is_tensor
-        shorten = partial(short_tensor, dtype=Column(f).dtype_and_shape[0].name) if is_tensor else short
+        shorten = partial(short, dtype=Column(f).dtype_and_shape[0].name) if is_tensor else short
         columns.append(list(map(shorten, Column(f).python_rows(column))))
     if len(names) <= MAX_COLUMNS:
         return TextTable(names, list(zip(*columns, strict=True)))

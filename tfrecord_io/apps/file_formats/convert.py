@@ -25,6 +25,7 @@ from tfrecord_io.base import (
     ProgressMeter,
     ReadOptions,
     StorageOptions,
+    Task,
     TransferOptions,
     WriteOptions,
     check_keywords,
@@ -33,7 +34,6 @@ from tfrecord_io.base import (
     listed,
     ordered,
     printable,
-    raise_error,
 )
 from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.columns import Projection, Schema
@@ -664,7 +664,7 @@ def convert_by_file(
                     with files.rows([source], meter) as stream:
                         part, output = writer.begin_part(task, [changed(stream)])
                 except Exception as error:  # raised once the earlier parts are stored
-                    yield partial(raise_error, error)
+                    yield Task.failing(error)
                     return
                 yield partial(store, part, output, source, version)
 

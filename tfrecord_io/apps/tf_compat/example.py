@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import EncodeError as NotSerialized
 
-from tfrecord_io.base import MAX_RECORD_BYTES, too_large
+from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes import (
     ColumnBuffers,
     Dtype,
@@ -167,10 +167,10 @@ def encode_features(features: Sequence[tuple[str, Any]]) -> bytes:
                 delimited_field(1, delimited_field(1, name.encode()) + delimited_field(2, feature.SerializeToString()))
             )
         except NotSerialized:  # its values have 2 GiB or more
-            raise EncodeError(too_large(), feature=name, hint=_ELSEWHERE) from None
+            raise EncodeError(LIMITS.too_large(), feature=name, hint=_ELSEWHERE) from None
     payload = delimited_field(1, b"".join(entries))
-    if len(payload) > MAX_RECORD_BYTES:
-        raise EncodeError(too_large(), hint=_ELSEWHERE)
+    if len(payload) > LIMITS.MAX_RECORD_BYTES:
+        raise EncodeError(LIMITS.too_large(), hint=_ELSEWHERE)
     return payload
 
 

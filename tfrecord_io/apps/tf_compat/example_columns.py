@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits, ReadOptions, WriteOptions, check_keywords
+from tfrecord_io.base import LIMITS, Limits, ReadOptions, WriteOptions, check_keywords
 from tfrecord_io.bytes import OTHER_MESSAGE, Array, FrameHeader, PlainStream, get_engine
 from tfrecord_io.columns import offset_view, typed_view, valid_mask
 from tfrecord_io.errors import DecodeError, TFRecordError
@@ -37,7 +37,7 @@ def decode_examples(
     infer_text: bool = True,
     record_type: RecordTypeLike | None = None,
     on_error: OnError = "raise",
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits = Limits.DEFAULT,
     large_offsets: bool = False,
     threads: int | None = None,
 ) -> pa.Table:
@@ -199,9 +199,9 @@ class RecordColumn(OpenPlainFile):
             if valid is not None:
                 lengths[~valid] = 0
             longest = int(lengths.argmax())
-            if lengths[longest] > MAX_RECORD_BYTES:
-                reason = f"a record of {lengths[longest]} bytes is over protobuf's limit of {MAX_RECORD_BYTES}"
-                got, expected = int(lengths[longest]), MAX_RECORD_BYTES
+            if lengths[longest] > LIMITS.MAX_RECORD_BYTES:
+                reason = f"a record of {lengths[longest]} bytes is over protobuf's limit of {LIMITS.MAX_RECORD_BYTES}"
+                got, expected = int(lengths[longest]), LIMITS.MAX_RECORD_BYTES
                 raise DecodeError(reason, record=row + longest, expected=expected, got=got)
             ends = self.size + np.cumsum(lengths + FrameHeader.FRAME_BYTES)
             values = array.buffers()[2]

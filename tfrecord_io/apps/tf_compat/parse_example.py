@@ -30,7 +30,7 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     VarLenFeature,
     as_description,
 )
-from tfrecord_io.base import DEFAULT_LIMITS, Expansion, Limits, check_keywords, printable
+from tfrecord_io.base import Expansion, Limits, check_keywords, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
 
@@ -42,7 +42,7 @@ _DTYPES: dict[str, Any] = {"int64": np.int64, "float32": np.float32, "string": o
 
 @check_keywords
 def parse_example(
-    serialized: Any, features: Mapping[str, Any], *, limits: Limits = DEFAULT_LIMITS
+    serialized: Any, features: Mapping[str, Any], *, limits: Limits = Limits.DEFAULT
 ) -> dict[str, Parsed]:
     """Parse serialized Examples by a feature description, like ``tf.io.parse_example``.
 
@@ -115,7 +115,7 @@ def parse_example(
 
 @check_keywords
 def parse_single_example(
-    serialized: bytes | bytearray | memoryview, features: Mapping[str, Any], *, limits: Limits = DEFAULT_LIMITS
+    serialized: bytes | bytearray | memoryview, features: Mapping[str, Any], *, limits: Limits = Limits.DEFAULT
 ) -> dict[str, Parsed]:
     """Parse a serialized Example by a feature description, like ``tf.io.parse_single_example``.
 

@@ -39,7 +39,7 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     VarLenFeature,
     as_description,
 )
-from tfrecord_io.base import DEFAULT_LIMITS, Expansion, Limits, check_keywords
+from tfrecord_io.base import Expansion, Limits, check_keywords
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
 
@@ -56,7 +56,7 @@ def parse_sequence_example(
     example_names: Sequence[str] | None = None,
     name: str | None = None,
     *,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits = Limits.DEFAULT,
 ) -> tuple[dict[str, Parsed], dict[str, Parsed], dict[str, Parsed]]:
     """Parse serialized SequenceExamples by feature descriptions, like ``tf.io.parse_sequence_example``.
 
@@ -166,7 +166,7 @@ def parse_single_sequence_example(
     example_name: str | None = None,
     name: str | None = None,
     *,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits = Limits.DEFAULT,
 ) -> tuple[dict[str, Parsed], dict[str, Parsed]]:
     """Parse a serialized SequenceExample by feature descriptions, like ``tf.io.parse_single_sequence_example``.
 

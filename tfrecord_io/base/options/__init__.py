@@ -5,7 +5,7 @@ Defaults are defined here and nowhere else. Those of calls that write and of cal
 """
 
 from tfrecord_io.base.options.did_you_mean import unknown_keyword
-from tfrecord_io.base.options.limits import DEFAULT_LIMITS, LIMITS, MAX_RECORD_BYTES, Limits
+from tfrecord_io.base.options.limits import LIMITS, Limits
 from tfrecord_io.base.options.options_base import (
     INT64_MAX,
     MIB,
@@ -21,10 +21,8 @@ from tfrecord_io.base.options.read import FrameOptions, ReadOptions, ScanOptions
 from tfrecord_io.base.options.selection import Selection
 
 __all__ = [
-    "DEFAULT_LIMITS",
     "INT64_MAX",
     "LIMITS",
-    "MAX_RECORD_BYTES",
     "MIB",
     "FrameOptions",
     "Limits",

@@ -22,13 +22,8 @@ from tfrecord_io.base.options.did_you_mean import unknown_keyword
 from tfrecord_io.base.options.options_base import INT64_MAX, MIB, check_integer
 
 T = TypeVar("T")
-MAX_RECORD_BYTES = 2**31 - 1  # the limit of protobuf
+_MAX_RECORD_BYTES = 2**31 - 1
 _EXPANSION_BYTES = 256 * MIB
-
-
-def too_large(what: str = "the record") -> str:
-    """The reason of an error about what would be larger than a record can be."""
-    return f"{what} would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
 
 
 def _check_keywords(cls: type[T]) -> type[T]:
@@ -72,13 +67,15 @@ class Limits:
         the records before. None: no limit. Text that repeats may reach 1,000.
     """
 
-    record_bytes: int = MAX_RECORD_BYTES
+    DEFAULT: ClassVar[Limits]  # where a call states none
+
+    record_bytes: int = _MAX_RECORD_BYTES
     features: int = 100_000
     expansion_bytes: int = _EXPANSION_BYTES
     decompression_ratio: float | None = None
 
     def __post_init__(self) -> None:
-        limits = {"record_bytes": MAX_RECORD_BYTES, "features": INT64_MAX, "expansion_bytes": INT64_MAX}
+        limits = {"record_bytes": _MAX_RECORD_BYTES, "features": INT64_MAX, "expansion_bytes": INT64_MAX}
         for name, maximum in limits.items():
             object.__setattr__(self, name, check_integer(name, getattr(self, name), 1, maximum))
         ratio = self.decompression_ratio
@@ -88,7 +85,7 @@ class Limits:
             raise ValueError(f"decompression_ratio={ratio!r}: expected at least 1")
 
 
-DEFAULT_LIMITS: Limits = Limits()
+Limits.DEFAULT = Limits()
 
 
 class Expansion:
@@ -147,6 +144,8 @@ _current: ContextVar[Expansion | None] = ContextVar("expansion", default=None)
 class TunedLimits:
     """The limits of this process; each was chosen by measuring, its comment says what it balances."""
 
+    MAX_RECORD_BYTES: ClassVar = _MAX_RECORD_BYTES  # the most bytes of a record: protobuf's limit
+
     # reading files: blocks, segments and parts
     block_bytes: int = 4 * MIB  # of a file that is decoded, or walked over by a thread; a file of two is worth threads
     # Of a file at a time, which stays in the processor's cache; smaller ones would make threads wait for the GIL. A
@@ -194,6 +193,11 @@ class TunedLimits:
     # files of other formats
     text_block_bytes: int = 8 * MIB  # of CSV and JSON lines; types are inferred from the first one
     file_batch_bytes: int = 32 * MIB  # of files in a batch
+
+    @classmethod
+    def too_large(cls, what: str = "the record") -> str:
+        """The reason of an error about what would be larger than a record can be."""
+        return f"{what} would exceed {cls.MAX_RECORD_BYTES} bytes, protobuf's limit"
 
 
 LIMITS = TunedLimits()

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, ClassVar, Literal, Self, cast, get_args
 
 from tfrecord_io.base.options.dataset_keywords import OF_DATASETS
-from tfrecord_io.base.options.limits import DEFAULT_LIMITS, Limits
+from tfrecord_io.base.options.limits import Limits
 from tfrecord_io.base.options.on_damage import Collect, Inspect, OnDamage
 from tfrecord_io.base.options.options_base import INT64_MAX, MIB, RecordOptions, check_choice
 from tfrecord_io.base.options.record_types import checked_record_type
@@ -28,7 +28,7 @@ class FrameOptions(RecordOptions):
     allow_missing_shards: bool = False
     check_crc: bool = True
     on_error: OnError = "raise"
-    limits: Limits = DEFAULT_LIMITS
+    limits: Limits = Limits.DEFAULT
 
     none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error"})
     takes = staticmethod(OnDamage.needs_no_report)  # which ``on_error``

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from tfrecord_io.base import LIMITS, Task, start_in_background
+from tfrecord_io.base import LIMITS, Task
 
 
 class Trailer:
@@ -115,7 +115,7 @@ class BlockCompressor:
             yield self._compress_block(block)
             return
         yield from self._take_completed(self._threads - 1)
-        self._pending.append(start_in_background(partial(self._compress_block, block), "compress"))
+        self._pending.append(Task.start(partial(self._compress_block, block), "compress"))
 
     def _take_completed(self, most: int) -> Iterator[bytes]:
         """Completed blocks, in order; waits until at most `most` are pending."""

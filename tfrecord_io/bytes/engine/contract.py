@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from tfrecord_io.base import MAX_RECORD_BYTES
+from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes.engine.faults import Fault as Fault
 from tfrecord_io.bytes.engine.faults import FaultCode as FaultCode
 from tfrecord_io.bytes.engine.faults import Plan as Plan
@@ -354,8 +354,8 @@ class Encoder(Protocol):
         """Encode rows [begin, end).
 
         `prefix` is put in front of the first record's payload. Returns (buffer, rows encoded), with fewer rows only if
-        the next record would exceed MAX_RECORD_BYTES. With `memory`, made by `Engine.memory`, the buffer is valid until
-        the next call with it, which must not begin before this one has returned.
+        the next record would exceed `LIMITS.MAX_RECORD_BYTES`. With `memory`, made by `Engine.memory`, the buffer is
+        valid until the next call with it, which must not begin before this one has returned.
         """
 
 
@@ -377,12 +377,12 @@ class Engine(Protocol):
         *,
         max_records: int = -1,
         checks: Checks = Checks.ALL,
-        max_record_bytes: int = MAX_RECORD_BYTES,
+        max_record_bytes: int = LIMITS.MAX_RECORD_BYTES,
         final: bool = True,
     ) -> tuple[Frames, Fault | None]:
         """Find the records of `data`; that their lengths fit is always checked."""
 
-    def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:
+    def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = LIMITS.MAX_RECORD_BYTES) -> int:
         """The offset of the first record header in `data` from `begin` on: a length and its CRC; −1 if none is found.
 
         A single header proves little: check whether a chain of records follows.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from tfrecord_io.base import MAX_RECORD_BYTES, OnDamage, printable
+from tfrecord_io.base import LIMITS, OnDamage, printable
 from tfrecord_io.bytes.format.companions import ShapeSource
 from tfrecord_io.bytes.format.feature_types import Kind, Layout, RecordType, Text
 from tfrecord_io.bytes.format.framing import FrameHeader, wrong_checksums
@@ -126,7 +126,7 @@ class Plan(NamedTuple):
     text: Text = Text.TRACK  # of discovered columns
     record_type: RecordType = RecordType.EXAMPLE
     check_crc: bool = True  # the checksums of lengths and payloads; False: none
-    max_record_bytes: int = MAX_RECORD_BYTES
+    max_record_bytes: int = LIMITS.MAX_RECORD_BYTES
     max_features: int = 100_000
     max_expansion: int | None = None  # see `Decoder.feed`; None: no limit
     stop_at_embedded: bool = False  # see `Decoder.feed`
@@ -367,8 +367,8 @@ def _special_hint(fault: Fault, plan: Plan | None, contradicts_sample: bool) -> 
                 f"{text}schema='infer' reads all features of the records",
                 f"{text}--columns with the names of others leaves it out",
             )
-        case FaultCode.LENGTH_TOO_LARGE if fault.got > MAX_RECORD_BYTES:
-            text = f"{MAX_RECORD_BYTES} is protobuf's own limit, which cannot be raised; "
+        case FaultCode.LENGTH_TOO_LARGE if fault.got > LIMITS.MAX_RECORD_BYTES:
+            text = f"{LIMITS.MAX_RECORD_BYTES} is protobuf's own limit, which cannot be raised; "
             return Hint(text + OnDamage.ADVICE, text + OnDamage.ADVICE_CLI)
         case FaultCode.NAME_IN_BOTH:
             excluded = f"'!{printable(fault.feature or '')}'"

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tfrecord_io.base import MAX_RECORD_BYTES
+from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes._native import _kernel
 from tfrecord_io.bytes.engine.contract import (
     Array,
@@ -316,13 +316,13 @@ class NativeEngine:
         *,
         max_records: int = -1,
         checks: Checks = Checks.ALL,
-        max_record_bytes: int = MAX_RECORD_BYTES,
+        max_record_bytes: int = LIMITS.MAX_RECORD_BYTES,
         final: bool = True,
     ) -> tuple[Frames, Fault | None]:
         *frames, raw = _kernel.scan(_as_array(data), begin, max_records, checks, max_record_bytes, final)
         return Frames(*frames), _fault(raw)
 
-    def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:
+    def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = LIMITS.MAX_RECORD_BYTES) -> int:
         return int(_kernel.find_header(_as_array(data), begin, max_record_bytes))
 
     def payloads(self, data: Any, frames: Frames) -> Array:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError as ProtobufError
 
-from tfrecord_io.base import DEFAULT_LIMITS, MAX_RECORD_BYTES, Expansion, Limits, counted
+from tfrecord_io.base import LIMITS, Expansion, Limits, counted
 from tfrecord_io.bytes.format.dtypes import Array, Dtype, TensorField
 from tfrecord_io.bytes.format.missing_values import has_missing
 from tfrecord_io.bytes.format.protobuf import enum_values, message_classes, parse_message
@@ -118,7 +118,7 @@ class ParsedTensor(NamedTuple):
         return _STORAGE[name].number
 
 
-def parse_tensor(serialized: Any, out_type: Any = None, *, limits: Limits = DEFAULT_LIMITS) -> Array:
+def parse_tensor(serialized: Any, out_type: Any = None, *, limits: Limits = Limits.DEFAULT) -> Array:
     """Parse a serialized TensorProto, as ``tf.io.parse_tensor`` does.
 
     >>> import tfrecord_io as tfr
@@ -183,9 +183,9 @@ def _shape(proto: Any, itemsize: int) -> tuple[int, ...]:
     size_without_zeros = math.prod([axis or 1 for axis in shape]) * itemsize  # NumPy limits this product, too
     if size_without_zeros > np.iinfo(np.int64).max:
         raise DecodeError(f"the shape {shape} is larger than any array", got=shape)
-    if (size := math.prod(shape) * itemsize) > MAX_RECORD_BYTES:
-        reason = f"the shape {shape} makes {size} bytes; a tensor has {MAX_RECORD_BYTES} at most"
-        raise DecodeError(reason, expected=MAX_RECORD_BYTES, got=size)
+    if (size := math.prod(shape) * itemsize) > LIMITS.MAX_RECORD_BYTES:
+        reason = f"the shape {shape} makes {size} bytes; a tensor has {LIMITS.MAX_RECORD_BYTES} at most"
+        raise DecodeError(reason, expected=LIMITS.MAX_RECORD_BYTES, got=size)
     return shape
 
 
@@ -300,7 +300,7 @@ def serialize_tensor(tensor: Any) -> bytes:
     if values.dtype.kind in "OSTU":
         return _strings(values)
     name = _name(values.dtype)
-    if values.nbytes > MAX_RECORD_BYTES:
+    if values.nbytes > LIMITS.MAX_RECORD_BYTES:
         raise _size_error(values.nbytes)
     flat = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(-1)
     return b"".join((ParsedTensor.prefix(name, values.shape), flat.view(np.uint8).data))
@@ -327,8 +327,8 @@ def _name(dtype: np.dtype) -> str:
 
 
 def _size_error(size: int) -> EncodeError:
-    reason = f"the tensor has {size} bytes; a TensorProto holds {MAX_RECORD_BYTES} at most"
-    return EncodeError(reason, expected=MAX_RECORD_BYTES, got=size)
+    reason = f"the tensor has {size} bytes; a TensorProto holds {LIMITS.MAX_RECORD_BYTES} at most"
+    return EncodeError(reason, expected=LIMITS.MAX_RECORD_BYTES, got=size)
 
 
 def _strings(values: Array) -> bytes:
@@ -336,7 +336,7 @@ def _strings(values: Array) -> bytes:
     message = _front(Dtype.STRING, values.shape)
     encoded = [item if isinstance(item, bytes) else _encode_item(item, index) for index, item in enumerate(items)]
     size = sum(map(len, encoded)) + 6 * len(encoded)  # a tag and a varint of five bytes, at most
-    if size > MAX_RECORD_BYTES:
+    if size > LIMITS.MAX_RECORD_BYTES:
         raise _size_error(size)
     message.string_val.extend(encoded)
     return bytes(message.SerializeToString())

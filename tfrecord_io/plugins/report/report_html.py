@@ -14,7 +14,7 @@ from tfrecord_io.apps.views.charts import Label, histogram_chart, share_bar, val
 from tfrecord_io.apps.views.elements import element, number, percent, table, text, value_text
 from tfrecord_io.apps.views.figures import figure
 from tfrecord_io.apps.views.number_statistics import QUANTILES, NumberStatistics, edges_of, histogram
-from tfrecord_io.base import byte_size, counted, shape_ranges, short
+from tfrecord_io.base import byte_size, counted, short
 from tfrecord_io.columns import Column
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics
 from tfrecord_io.plugins.report.drift import FeatureDrift
@@ -140,10 +140,7 @@ def _numbers(sides: Sides) -> str:
     add("mean length", lambda s: _mean(s.lengths))
     add("per record", lambda s: _range(s.values_per_record))
     add("mean per record", lambda s: _mean(s.values_per_record))
-    add(
-        "shape",
-        lambda s: "" if s.summary.min_shape is None else text(shape_ranges(s.summary.min_shape, s.summary.max_shape)),
-    )
+    add("shape", lambda s: text(s.summary.shape_range))
     rows = "".join(
         element("div", element("dt", name) + "".join(element("dd", cell or "–") for cell in cells))
         for name, cells in lines

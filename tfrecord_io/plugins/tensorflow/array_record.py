@@ -20,7 +20,7 @@ from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import (
-    MAX_RECORD_BYTES,
+    LIMITS,
     MIB,
     FrameOptions,
     ProgressMeter,
@@ -117,7 +117,7 @@ class _Records:
             if self.length is not None:
                 TfdsInfo.check_count(self.file.path, len(_OpenedFile(file, self.file.path, 0)), self.length)
             for payloads in _payloads(
-                file, self.file.path, max_record_bytes=MAX_RECORD_BYTES, begin=self.begin, end=self.end
+                file, self.file.path, max_record_bytes=LIMITS.MAX_RECORD_BYTES, begin=self.begin, end=self.end
             ):
                 yield np.frombuffer(engine.frame(payloads), np.uint8)
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrecord_io.base import (
-    MAX_RECORD_BYTES,
+    LIMITS,
     DatasetOptions,
     Expansion,
     OnDamage,
@@ -102,7 +102,7 @@ class _ListSplitter:
             rows, error = name_fault.rows, self._list_error(walker, block, name_fault)
         sizes = block.sizes(numbers)[:rows]
         self._expansion.add(int(frames.lengths.sum()))
-        if len(sizes) and (sizes.max() > MAX_RECORD_BYTES or not self._expansion.take(int(sizes.sum()))):
+        if len(sizes) and (sizes.max() > LIMITS.MAX_RECORD_BYTES or not self._expansion.take(int(sizes.sum()))):
             rows, error = self._size_error(walker, block, sizes)
         self._lists += len(frames.starts)
         offsets = frames.starts + (walker.offset - FrameHeader.BYTES)
@@ -134,11 +134,11 @@ class _ListSplitter:
     def _size_error(self, walker: BlockWalker, block: ListBlock, sizes: Array) -> tuple[int, TFRecordError]:
         """The number of rows within the limits, and the error of the next row."""
         room = self._expansion.room
-        row = int(((sizes > MAX_RECORD_BYTES) | (np.cumsum(sizes) > room)).argmax())
+        row = int(((sizes > LIMITS.MAX_RECORD_BYTES) | (np.cumsum(sizes) > room)).argmax())
         at, size = int(block.row_lists[row]), int(np.cumsum(sizes)[row])
-        if sizes[row] > MAX_RECORD_BYTES:
+        if sizes[row] > LIMITS.MAX_RECORD_BYTES:
             reason = f"an example and its context have {sizes[row]} bytes, more than a record can have"
-            error = DecodeError(reason, expected=MAX_RECORD_BYTES, got=int(sizes[row]))
+            error = DecodeError(reason, expected=LIMITS.MAX_RECORD_BYTES, got=int(sizes[row]))
         else:
             length = int(block.context_lengths[at])
             reason = f"a context of {length} bytes for each example, which takes {size} bytes with the rows before it"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tfrecord_io.base import MAX_RECORD_BYTES, ScanOptions
+from tfrecord_io.base import LIMITS, ScanOptions
 from tfrecord_io.store import Source
 
 
@@ -17,6 +17,6 @@ def made_records(path: str, content: Any, origins: Any, options: ScanOptions) ->
 
     `content` and `origins` are a `DerivedContent` and `Origins` of `tfrecord_io.store.read.source`.
     """
-    limits = replace(options.limits, record_bytes=MAX_RECORD_BYTES, decompression_ratio=None)
+    limits = replace(options.limits, record_bytes=LIMITS.MAX_RECORD_BYTES, decompression_ratio=None)
     changed = {"compression": None, "check_crc": False, "limits": limits, "progress": False}
     return [Source(path, None, False, origin=origins, derived=content)], changed

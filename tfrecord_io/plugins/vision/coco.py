@@ -11,7 +11,7 @@ from typing import Any, NoReturn, get_args
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import MAX_RECORD_BYTES, StorageOptions, check_choice, check_keywords, printable, warn
+from tfrecord_io.base import LIMITS, StorageOptions, check_choice, check_keywords, printable, warn
 from tfrecord_io.bytes import looks_like
 from tfrecord_io.columns import pillow
 from tfrecord_io.errors import DecodeError
@@ -182,8 +182,8 @@ def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
     entry = fs.entry(name)
     if entry is None or entry.directory:
         raise OSError(errno.ENOENT if entry is None else errno.EISDIR, "expected a COCO file", path)
-    content = Source.of_entry(fs, entry).read(MAX_RECORD_BYTES)
-    if len(content) > MAX_RECORD_BYTES:
+    content = Source.of_entry(fs, entry).read(LIMITS.MAX_RECORD_BYTES)
+    if len(content) > LIMITS.MAX_RECORD_BYTES:
         raise DecodeError("the file is larger than 2 GiB", path=path, expected=_EXPECTED, hint="split its images")
     try:
         hook = None if with_masks else _drop_segmentation

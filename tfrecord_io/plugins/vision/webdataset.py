@@ -23,7 +23,7 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     TableSource,
     open_decompressed_file,
 )
-from tfrecord_io.base import MAX_RECORD_BYTES, ProgressMeter, cached_property, printable, warn
+from tfrecord_io.base import LIMITS, ProgressMeter, cached_property, printable, warn
 from tfrecord_io.columns import Column, row_batches
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.plugins.vision.tar_archive import TarArchive, member_error
@@ -155,7 +155,7 @@ def _samples(file: Any, path: str, options: SourceOptions) -> Generator[Sample]:
             raise member_error("two members have this name", path, name)
         sample.setdefault(KEY, _text(key.encode("utf-8", "surrogateescape"), path, name))
         size += member.size
-        if size > MAX_RECORD_BYTES:
+        if size > LIMITS.MAX_RECORD_BYTES:
             raise member_error(f"with it, its sample has {size} bytes, more than a record can have", path, name)
         sample[suffix] = _value(archive.read(), member, suffix, path)
         options.check_count(len(sample), path)

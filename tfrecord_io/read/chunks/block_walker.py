@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from tfrecord_io.base import MAX_RECORD_BYTES, FrameOptions, printable
+from tfrecord_io.base import LIMITS, FrameOptions, printable
 from tfrecord_io.bytes import (
     Checks,
     DecompressedStream,
@@ -180,7 +180,7 @@ class BlockWalker:
         sources: Iterator[Source],
         open_file: OpenFile = RecordFile,
         *,
-        max_record_bytes: int = MAX_RECORD_BYTES,
+        max_record_bytes: int = LIMITS.MAX_RECORD_BYTES,
         progress: ProgressMeter | None = None,
         recover: Recover | None = None,
         check_crc: bool = True,

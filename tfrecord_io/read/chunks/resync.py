@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from tfrecord_io.base import MAX_RECORD_BYTES, MIB
+from tfrecord_io.base import LIMITS, MIB
 from tfrecord_io.bytes import Engine, FaultCode, FrameHeader, crc32c
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 
@@ -115,7 +115,7 @@ class BoundarySearch:
         if boundary is not None:
             return self._discard_to(boundary)
         size = self._size_at(self._begin)
-        if size is None or size > MAX_RECORD_BYTES + FrameHeader.FRAME_BYTES:
+        if size is None or size > LIMITS.MAX_RECORD_BYTES + FrameHeader.FRAME_BYTES:
             is_text, boundary = self._behind_text_header()
             if not is_text:
                 boundary = self._search(self._begin + 1, _PayloadProof(self._engine, self._begin + FrameHeader.BYTES))

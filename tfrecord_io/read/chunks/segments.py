@@ -21,7 +21,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
 
-from tfrecord_io.base import LIMITS, Closing, Ordered, WorkerPool, cpu_count
+from tfrecord_io.base import LIMITS, Closing, WorkerPool, cpu_count
 from tfrecord_io.bytes import PAGE, Checks, FileView, FrameHeader, get_engine
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
 from tfrecord_io.store import Block, Bytes, OpenPlainFile
@@ -261,7 +261,7 @@ class Segments(Closing, Generic[P]):
     ) -> None:
         self._windows, self._bounds = windows, bounds
         self._work, self._most_record_bytes = SegmentWork(windows, max_record_bytes, whole), most_record_bytes
-        self._ahead = Ordered(self._calls(), pool) if pool is not None and pool.threads else None
+        self._ahead = pool.in_order(self._calls()) if pool is not None and pool.threads else None
 
     @abstractmethod
     def make_part(self, ahead: bool) -> P:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tfrecord_io.base import MAX_RECORD_BYTES, StorageOptions, and_more, logger, printable, warn
+from tfrecord_io.base import LIMITS, StorageOptions, and_more, logger, printable, warn
 from tfrecord_io.bytes import Array, Checks, FrameHeader, get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning
 from tfrecord_io.read.index.record_index import (
@@ -243,7 +243,7 @@ def _check_records(
         return
     parts = [np.empty(0, np.int64)]
     with suppress(CorruptRecordError):  # up to the first header that is damaged: an index may lead past it
-        for some in scan_sizes(source.path, file, MAX_RECORD_BYTES, checks):
+        for some in scan_sizes(source.path, file, LIMITS.MAX_RECORD_BYTES, checks):
             parts.append(some)
     actual = np.concatenate(parts)
     differs = np.flatnonzero(index.sizes[: len(actual)] != actual[: len(index)])

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tfrecord_io.base import MAX_RECORD_BYTES, MIB, FrameOptions, ordered
+from tfrecord_io.base import LIMITS, MIB, FrameOptions, ordered
 from tfrecord_io.bytes import Array, Checks
 from tfrecord_io.columns import runs_within
 from tfrecord_io.errors import CorruptRecordError
@@ -63,7 +63,7 @@ class IndexedFiles:
         self,
         sources: list[Source],
         index_sources: Sequence[Source | None],
-        max_record_bytes: int = MAX_RECORD_BYTES,
+        max_record_bytes: int = LIMITS.MAX_RECORD_BYTES,
         *,
         checks: Checks = Checks.LENGTHS,
         named: bool = False,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import MAX_RECORD_BYTES, ProgressMeter
+from tfrecord_io.base import LIMITS, ProgressMeter
 from tfrecord_io.bytes import Array, Checks, Fault, FaultCode, FrameHeader, crc32c, get_engine
 from tfrecord_io.columns import arrow_file
 from tfrecord_io.errors import CorruptRecordError
@@ -365,7 +365,7 @@ class HeaderScanner:
 
 
 def scan_sizes(
-    path: str, file: RandomAccessFile, max_record_bytes: int = MAX_RECORD_BYTES, checks: Checks = Checks.LENGTHS
+    path: str, file: RandomAccessFile, max_record_bytes: int = LIMITS.MAX_RECORD_BYTES, checks: Checks = Checks.LENGTHS
 ) -> Iterator[Array]:
     """Frame sizes of a plain file, some at a time; payloads are not checked.
 
@@ -386,7 +386,7 @@ def scan_sizes(
 def scan_index(
     path: str,
     file: RandomAccessFile,
-    max_record_bytes: int = MAX_RECORD_BYTES,
+    max_record_bytes: int = LIMITS.MAX_RECORD_BYTES,
     progress: ProgressMeter | None = None,
     *,
     checks: Checks = Checks.LENGTHS,

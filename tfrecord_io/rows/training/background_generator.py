@@ -10,7 +10,7 @@ from contextlib import closing
 from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
-from tfrecord_io.base import BackgroundThread, NeverBegan, quiet_at_exit
+from tfrecord_io.base import BackgroundThread, quiet_at_exit
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class BackgroundGenerator(Generic[T]):
             return next(self._source)
         try:
             item = self._thread.take(self._channel.items)
-        except NeverBegan:  # for lack of memory
+        except BackgroundThread.NeverBegan:  # for lack of memory
             self._source = self._make()
             return next(self._source)
         if isinstance(item, _End):

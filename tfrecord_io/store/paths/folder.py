@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
-from tfrecord_io.base import LIMITS, MAX_RECORD_BYTES, StorageOptions, and_more, cpu_count, ordered, printable, warn
+from tfrecord_io.base import LIMITS, StorageOptions, and_more, cpu_count, ordered, printable, warn
 from tfrecord_io.bytes import IMAGES, looks_like
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
@@ -223,10 +223,10 @@ def read_files(
 def _read(key: T, fs: Any, entry: Entry | None, *, in_advance: bool) -> tuple[T, Any, Entry | None, bytes | None]:
     if entry is None or (in_advance and (entry.size or 0) > LIMITS.ahead_bytes):
         return key, fs, entry, None
-    content = Source.of_entry(fs, entry).read(MAX_RECORD_BYTES)
-    if len(content) > MAX_RECORD_BYTES:
-        reason = f"the file is larger than a record can be, {MAX_RECORD_BYTES} bytes"
-        raise EncodeError(reason, path=fs.display_path(entry.name), expected=MAX_RECORD_BYTES, got=entry.size)
+    content = Source.of_entry(fs, entry).read(LIMITS.MAX_RECORD_BYTES)
+    if len(content) > LIMITS.MAX_RECORD_BYTES:
+        reason = f"the file is larger than a record can be, {LIMITS.MAX_RECORD_BYTES} bytes"
+        raise EncodeError(reason, path=fs.display_path(entry.name), expected=LIMITS.MAX_RECORD_BYTES, got=entry.size)
     return key, fs, entry, content
 
 

@@ -7,7 +7,7 @@ import errno
 from contextlib import aclosing, suppress
 from queue import Empty, SimpleQueue
 
-from tfrecord_io.base import WAIT_SECONDS, hide_secrets, quiet_at_exit
+from tfrecord_io.base import Task, hide_secrets, quiet_at_exit
 from tfrecord_io.store.read.range_requests import RemoteObject, receive
 
 _MOST_BYTES = 512 << 10  # that wait for the reader
@@ -81,7 +81,7 @@ class ArrivingObject:
     def _next(self) -> bytes | Exception:
         while True:
             with suppress(Empty):
-                return self._pieces.get(timeout=WAIT_SECONDS)
+                return self._pieces.get(timeout=Task.WAIT_SECONDS)
             if self._request.done() and self._pieces.empty():
                 return OSError(errno.EIO, "the request was cancelled", self._remote.path)
 

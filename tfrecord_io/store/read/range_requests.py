@@ -21,7 +21,7 @@ from fsspec import asyn
 from fsspec.asyn import AsyncFileSystem, get_loop
 from fsspec.implementations.arrow import ArrowFSWrapper
 
-from tfrecord_io.base import WAIT_SECONDS
+from tfrecord_io.base import Task
 from tfrecord_io.store.filesystem import google
 from tfrecord_io.store.filesystem.azure import Blob
 from tfrecord_io.store.filesystem.os_errors import replaced_error, to_os_error
@@ -44,7 +44,7 @@ if hasattr(os, "register_at_fork") and not hasattr(asyn, "reset_after_fork"):
 def result_of(future: Future[T]) -> T:
     """The result of a request, once it is there; Ctrl-C ends the wait."""
     while not future.done():
-        wait([future], timeout=WAIT_SECONDS)
+        wait([future], timeout=Task.WAIT_SECONDS)
     return future.result()
 
 

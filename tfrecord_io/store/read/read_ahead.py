@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import BackgroundThread, Flag, NeverBegan, quiet_at_exit
+from tfrecord_io.base import BackgroundThread, Flag, quiet_at_exit
 from tfrecord_io.bytes import Stream
 from tfrecord_io.store.read.block_reader import FIRST_BYTES, Block, BlockReader, Bytes
 
@@ -146,7 +146,7 @@ class ReadAhead:
         assert self._thread is not None
         try:
             return self._thread.take(self._filled)
-        except NeverBegan:  # for lack of memory: read in this thread
+        except BackgroundThread.NeverBegan:  # for lack of memory: read in this thread
             return _fill(self._stream, self._new_buffer())
 
     def _new_buffer(self) -> Bytes:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from tfrecord_io.base import Unconfirmed, add_remark, quiet_at_exit, undo_after
+from tfrecord_io.base import Remark, quiet_at_exit, undo_after
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.directories import create_directories
 from tfrecord_io.store.filesystem.interface import FileSystem
@@ -26,14 +26,15 @@ from tfrecord_io.store.write.place import Place
 _OPEN_DESCRIPTOR = re.compile("/dev/(stdout|stderr)|/(?:dev|proc/self)/fd/([0-9]+)|/proc/[0-9]+/fd/[0-9]+")
 _STANDARD = {"stdout": 1, "stderr": 2}
 _SYNC_STEP = 2 << 20  # bytes that are stored while more are written, so that the sync at the end has little to do
-_READABLE = Unconfirmed("the complete file can be read, but a loss of power may take it")
+_READABLE = Remark.unconfirmed("the complete file can be read, but a loss of power may take it")
+_STAGED = Remark("the complete file has its staged name")
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 
 def open_local(
-    path: str, *, exclusive: bool, model: os.stat_result | None = None, after: str = _READABLE
+    path: str, *, exclusive: bool, model: os.stat_result | None = None, after: Remark = _READABLE
 ) -> OutputFile:
     """Open a local file; a device or pipe is written directly. A new file gets the owner and mode of `model`.
 
@@ -81,7 +82,7 @@ class LocalOutput(OutputFile):
         model: os.stat_result | None = None,
         *,
         exclusive: bool = False,
-        after: str = "the complete file has its staged name",
+        after: Remark = _STAGED,
         syncs_name: bool = True,
     ) -> None:
         super().__init__(path)
@@ -149,7 +150,7 @@ class LocalOutput(OutputFile):
             system.current.sync_directory(self._directory or ".")
         except OSError as error:
             failure = OSError(error.errno, error.strerror, self.path)
-            add_remark(failure, self._after)
+            self._after.add_to(failure)
             raise failure from error
 
     def _discard(self) -> None:
@@ -171,7 +172,7 @@ class LocalOutput(OutputFile):
 
 
 _MOST_REMOVALS = 8  # of a directory in which a writer begins
-_NAMED = "the complete file has its name"  # which does not say whether the rows are published
+_NAMED = Remark("the complete file has its name")  # which does not say whether the rows are published
 
 
 def _recreate_directory(call: Callable[Concatenate[LocalPlace, P], T]) -> Callable[Concatenate[LocalPlace, P], T]:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from tfrecord_io.base import Published, StorageOptions, Unconfirmed, add_remark, and_more, counted, logger, printable
+from tfrecord_io.base import Remark, StorageOptions, and_more, counted, logger, printable
 from tfrecord_io.store.filesystem.directories import remove_directories
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import Location, is_remote
@@ -42,7 +42,7 @@ from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.place import Place
 
-_REPLACED = Published("what was written now was published, and has been replaced since")
+_REPLACED = Remark.published("what was written now was published, and has been replaced since")
 _MOST_ROUNDS = 8  # of files that are stored or copied, each after a look at the manifest
 
 T = TypeVar("T")
@@ -729,16 +729,18 @@ class Publication:
         """Let an error say that the manifest names what was written, or did: rows added again would be there twice."""
         appends = self._rules.is_addition
         if not is_there:
-            text: str = _REPLACED
+            remark = _REPLACED
         elif self.place.is_local and not self._is_published:
             completion = self._rules.completion
             what_to_do = "look for the rows before they are appended again" if appends else completion
-            text = Unconfirmed(f"the new dataset can be read, but a loss of power may take it; {what_to_do}")
+            remark = Remark.unconfirmed(f"the new dataset can be read, but a loss of power may take it; {what_to_do}")
         elif appends:
-            text = Published("the rows are appended nevertheless, and can be read: do not append them again")
+            remark = Remark.published("the rows are appended nevertheless, and can be read: do not append them again")
         else:
-            text = Published(f"the new dataset is published nevertheless, and can be read; {self._rules.completion}")
-        add_remark(error, text)
+            remark = Remark.published(
+                f"the new dataset is published nevertheless, and can be read; {self._rules.completion}"
+            )
+        remark.add_to(error)
 
     def _leave(self, current: Manifest) -> list[str]:
         """List the numbered shards in another writer's manifest, so that the next writer removes them; returns all.
@@ -807,7 +809,7 @@ class Publication:
         """The error for a dataset, or a shard, that another writer was faster to write."""
         self._overtaken = OSError(errno.EBUSY, self._rules.overtaken, self.place.path)
         if self._is_published:
-            add_remark(self._overtaken, _REPLACED)
+            _REPLACED.add_to(self._overtaken)
         return self._overtaken
 
     def _withdraw_indexes(self) -> None:

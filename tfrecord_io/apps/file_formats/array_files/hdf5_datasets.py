@@ -24,7 +24,7 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import chunk_of
-from tfrecord_io.base import MAX_RECORD_BYTES, needs, printable
+from tfrecord_io.base import LIMITS, needs, printable
 from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import Ragged, declaration, structured_columns
 from tfrecord_io.errors import DecodeError, EncodeError
@@ -197,8 +197,11 @@ def _refused_storage(dataset: h5py.h5d.DatasetID) -> str | None:
 def stored_array(dataset: h5py.Dataset, path: str, file_bytes: int, max_expansion: int) -> StoredArray:
     """A dataset as an array, of whose rows any can be read; EncodeError if no column holds its values."""
     chunks = dataset.chunks
-    if chunks is not None and int(np.prod([float(n) for n in chunks])) * dataset.dtype.itemsize > MAX_RECORD_BYTES:
-        raise DecodeError(f"a chunk of the shape {chunks} is too large", path=path, expected=MAX_RECORD_BYTES)
+    if (
+        chunks is not None
+        and int(np.prod([float(n) for n in chunks])) * dataset.dtype.itemsize > LIMITS.MAX_RECORD_BYTES
+    ):
+        raise DecodeError(f"a chunk of the shape {chunks} is too large", path=path, expected=LIMITS.MAX_RECORD_BYTES)
     dtype, inner = dataset.dtype, ()
     if dataset.shape and dtype.subdtype is not None:  # each value is an array
         dtype, inner = dtype.subdtype

@@ -27,18 +27,7 @@ from tfrecord_io.apps.file_formats.array_files.hdf5_episodes import EpisodeGroup
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE, EXCLUDE_CLI, StoredArray, library_errors
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export
-from tfrecord_io.base import (
-    DEFAULT_LIMITS,
-    Limits,
-    Options,
-    StorageOptions,
-    column_list,
-    counted,
-    for_cli,
-    needs,
-    printable,
-    warn,
-)
+from tfrecord_io.base import Limits, Options, StorageOptions, column_list, counted, for_cli, needs, printable, warn
 from tfrecord_io.bytes import FORMATS
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning
 from tfrecord_io.store import Source, find_files, named_temporary_folder, open_output
@@ -58,7 +47,7 @@ def open_hdf5(
     path: Any,
     *,
     project: Project,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits = Limits.DEFAULT,
     record_dim: str | None = None,
     decode_cf: bool = True,
     episodes: str | None = None,

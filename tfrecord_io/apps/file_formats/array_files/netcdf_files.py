@@ -18,7 +18,7 @@ from tfrecord_io.apps.file_formats.array_files.hdf5_files import TemporaryFile, 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE, EXCLUDE_CLI, StoredArray, library_errors
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
-from tfrecord_io.base import DEFAULT_LIMITS, Limits, Options, needs, printable
+from tfrecord_io.base import Limits, Options, needs, printable
 from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError
@@ -40,7 +40,7 @@ def open_netcdf(
     path: Any,
     *,
     project: Project,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits = Limits.DEFAULT,
     record_dim: str | None = None,
     decode_cf: bool = True,
     **keywords: Any,

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import MAX_RECORD_BYTES, printable
+from tfrecord_io.base import LIMITS, printable
 from tfrecord_io.bytes import CODECS, FORMATS, Array, Dtype, NpyHeader
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.store import FileName, RawFile, Source, named_temporary_folder
@@ -81,9 +81,9 @@ class ArrayFile:
 
     def check_record(self, size: int) -> None:
         """Raise EncodeError for a row too large for a record, before it is allocated."""
-        if size > MAX_RECORD_BYTES:
-            reason = f"a row has {size} bytes, and a record at most {MAX_RECORD_BYTES}"
-            raise EncodeError(reason, path=self.path, expected=MAX_RECORD_BYTES, got=size)
+        if size > LIMITS.MAX_RECORD_BYTES:
+            reason = f"a row has {size} bytes, and a record at most {LIMITS.MAX_RECORD_BYTES}"
+            raise EncodeError(reason, path=self.path, expected=LIMITS.MAX_RECORD_BYTES, got=size)
 
     def empty(self) -> Any:
         """No rows."""

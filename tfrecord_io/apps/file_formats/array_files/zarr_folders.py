@@ -27,7 +27,7 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
-from tfrecord_io.base import DEFAULT_LIMITS, MAX_RECORD_BYTES, Limits, Options, needs, printable
+from tfrecord_io.base import LIMITS, Limits, Options, needs, printable
 from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import Ragged
 from tfrecord_io.errors import DecodeError, EncodeError
@@ -47,7 +47,7 @@ def open_zarr(
     path: Any,
     *,
     project: Project,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits = Limits.DEFAULT,
     record_dim: str | None = None,
     decode_cf: bool = True,
     **keywords: Any,
@@ -115,8 +115,8 @@ def _array(array: zarr.Array[Any], path: str, store: Any, max_expansion: int) ->
 
     stored = array.metadata.data_type if array.metadata.zarr_format == 3 else array.metadata.dtype
     chunks = tuple(array.shards or array.chunks)
-    if math.prod(chunks) * array.dtype.itemsize > MAX_RECORD_BYTES:
-        raise DecodeError(f"a chunk of the shape {chunks} is too large", path=path, expected=MAX_RECORD_BYTES)
+    if math.prod(chunks) * array.dtype.itemsize > LIMITS.MAX_RECORD_BYTES:
+        raise DecodeError(f"a chunk of the shape {chunks} is too large", path=path, expected=LIMITS.MAX_RECORD_BYTES)
 
     def part(key: tuple[slice, ...]) -> Array:
         with _quiet():
@@ -185,9 +185,9 @@ class _Folder:
             return None
         begin = max(0, begin + status.st_size) if begin < 0 else begin
         size = (status.st_size if end is None else min(end, status.st_size)) - begin
-        if not stat.S_ISREG(status.st_mode) or size > MAX_RECORD_BYTES:
+        if not stat.S_ISREG(status.st_mode) or size > LIMITS.MAX_RECORD_BYTES:
             reason = f"a chunk of {size} bytes" if stat.S_ISREG(status.st_mode) else "not a regular file"
-            raise DecodeError(reason, path=name, expected=MAX_RECORD_BYTES, got=size)
+            raise DecodeError(reason, path=name, expected=LIMITS.MAX_RECORD_BYTES, got=size)
         return self.fs.read_range(name, begin, begin + max(0, size))
 
 

@@ -14,16 +14,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.base import (
-    DEFAULT_LIMITS,
-    ExportOptions,
-    Limits,
-    ProgressMeter,
-    ReadOptions,
-    StorageOptions,
-    condition_of,
-    printable,
-)
+from tfrecord_io.base import ExportOptions, Limits, ProgressMeter, ReadOptions, StorageOptions, condition_of, printable
 from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream
 from tfrecord_io.columns import Column, Projection, RowFault, Schema, empty_batch, selectable
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
@@ -55,7 +46,7 @@ class SourceOptions:
     schema_overrides: Mapping[str, Any] | None = None  # types of single columns, for formats that have none
     progress: ProgressLike = False  # of formats whose files are read in order
     named: bool = False  # the caller named the format: the suffixes and the content of files do not matter
-    limits: Limits = DEFAULT_LIMITS  # of columns, or fields of nested ones, and of rows with few of many columns
+    limits: Limits = Limits.DEFAULT  # of columns, or fields of nested ones, and of rows with few of many columns
     listings: Mapping[str, list[Entry]] | None = None  # of folders that were just listed, by path
 
     def __post_init__(self) -> None:

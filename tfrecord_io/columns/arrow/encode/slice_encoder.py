@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import LIMITS, MIB, MessageType, Task, WriteOptions, too_large
+from tfrecord_io.base import LIMITS, MIB, MessageType, Task, WriteOptions
 from tfrecord_io.bytes import ArrowReader, Encoder, Engine, FrameHeader, Layout, PlainForm, PlainValue, get_engine
 from tfrecord_io.columns.arrow.buffers import value_bytes
 from tfrecord_io.columns.arrow.casts import has_all
@@ -83,7 +83,7 @@ class Slice(NamedTuple):
         framed, rows = encoder.encode(begin, end, prefix=b"" if begin else self.prefix, memory=memory)
         if begin + rows < end:
             advice = "write its large columns to separate files"
-            raise EncodeError(too_large(), record=self.row + begin + rows, hint=advice)
+            raise EncodeError(LIMITS.too_large(), record=self.row + begin + rows, hint=advice)
         return EncodedPiece(prepare(framed, rows, self.row + begin), memory, None if begin else self.rounding)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import MAX_RECORD_BYTES, Expansion
+from tfrecord_io.base import LIMITS, Expansion
 from tfrecord_io.bytes import Array, Dtype, ParsedTensor, serialize_tensor
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
     DecodedCells,
@@ -85,9 +85,9 @@ def _decode_numbers(values: Array, offsets: Array, element: Dtype) -> tuple[Deco
     for row in range(1, count):
         tensors.append(_number_tensor(row, offsets, values, first.name))
         total += tensors[-1].values.nbytes
-        if total > max(MAX_RECORD_BYTES, len(values)):  # few bytes may claim many values
+        if total > max(LIMITS.MAX_RECORD_BYTES, len(values)):  # few bytes may claim many values
             reason = f"the tensors up to this one unfold to {total} bytes"
-            raise RowFault(row, reason, expected=MAX_RECORD_BYTES, got=total, of_memory=True)
+            raise RowFault(row, reason, expected=LIMITS.MAX_RECORD_BYTES, got=total, of_memory=True)
     return _join_tensors(tensors, lambda row, tensor: tensor.values.astype(element.dtype, copy=False))
 
 

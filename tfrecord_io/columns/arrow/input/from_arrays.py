@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import MAX_RECORD_BYTES, counted, printable, too_large
+from tfrecord_io.base import LIMITS, counted, printable
 from tfrecord_io.bytes import Dtype, GatheredValues, Kind, check_nesting_level, holds_masked
 from tfrecord_io.columns.arrow.buffers import bitmap_of, list_array, variable_width
 from tfrecord_io.columns.arrow.input.tensor_cast import (
@@ -677,8 +677,10 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
 def _refused_value(name: str, values: Any, types: list[str]) -> EncodeError | None:
     """The error for the first value that cannot be stored although its type can; None if the type is the reason."""
     for row, cell in enumerate(values):
-        if isinstance(cell, bytes | str) and len(cell) > MAX_RECORD_BYTES:
-            return EncodeError(too_large(), record=row, feature=name, hint="write large values to separate files")
+        if isinstance(cell, bytes | str) and len(cell) > LIMITS.MAX_RECORD_BYTES:
+            return EncodeError(
+                LIMITS.too_large(), record=row, feature=name, hint="write large values to separate files"
+            )
         if types == ["Decimal"] and isinstance(cell, Decimal) and not cell.is_finite():
             reason = "a Decimal that is NaN or infinite cannot be stored in a TFRecord"
             return EncodeError(reason, record=row, feature=name, hint="pass None for a missing value, or floats")

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import MAX_RECORD_BYTES, MessageType, printable, too_large
+from tfrecord_io.base import LIMITS, MessageType, printable
 from tfrecord_io.bytes import Array, Engine, Frames, varint
 from tfrecord_io.columns.arrow.buffers import bitmap_buffer, number_view, offset_view, offsets_of, scatter, valid_mask
 from tfrecord_io.columns.arrow.messages.message_tree import (
@@ -241,7 +241,7 @@ class MessageEncoder:
     def encode(self, begin: int, end: int, *, prefix: bytes = b"", memory: Any = None) -> tuple[Any, int]:
         span = slice(begin * self._parts, end * self._parts)
         starts, lengths = self._starts[span], self._lengths[span]
-        exceeds = lengths.reshape(-1, self._parts).sum(axis=1) > MAX_RECORD_BYTES
+        exceeds = lengths.reshape(-1, self._parts).sum(axis=1) > LIMITS.MAX_RECORD_BYTES
         rows = int(exceeds.argmax()) if np.any(exceeds) else end - begin
         count = rows * self._parts
         return self._engine.frame_extents(self._data, starts[:count], lengths[:count], self._parts), rows
@@ -373,8 +373,8 @@ class _Field:
     def _delimit_messages(self, parts: list[Extents], rows: int, mask: Array | None = None) -> Extents:
         """Messages with tag and length, at once."""
         sizes = sum((part.lengths for part in parts), np.zeros(rows, np.int64))
-        if rows and sizes.max() > MAX_RECORD_BYTES:
-            reason = too_large("the message")
+        if rows and sizes.max() > LIMITS.MAX_RECORD_BYTES:
+            reason = LIMITS.too_large("the message")
             raise RowFault(int(sizes.argmax()), reason, feature=self._field.path, error=EncodeError)
         return self._join_rows_at_once([self._header(sizes), *parts], rows, mask)
 

@@ -12,18 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.base import (
-    SHOWN_ITEMS,
-    Report,
-    Summary,
-    printable,
-    ranges,
-    shape_ranges,
-    short,
-    short_list,
-    short_tensor,
-    tensor_text,
-)
+from tfrecord_io.base import Report, Summary, printable, short
 from tfrecord_io.columns.arrow.casts import integer_range
 from tfrecord_io.columns.arrow.output.to_python import json_value, python_value, python_values
 from tfrecord_io.columns.arrow.tensor_values import column_to_cells, flat_values
@@ -33,6 +22,7 @@ from tfrecord_io.columns.schema.types import is_list_like, is_text, is_text_or_b
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted
 EXAMPLE_ROWS = 16  # number of rows searched for an example
+EXAMPLE_ITEMS = 8  # of a large list that are read: fewer are shown
 EXAMPLE_BYTES = 1 << 10  # a larger value has a short text as its example
 DISTINCT_BYTES = 64  # longer values on average, such as images, are not compared
 
@@ -72,18 +62,23 @@ class ColumnSummary(Report):
         """Type for display, with the stored type if that differs."""
         return printable(self.type if self.stored is None else f"{self.type}, stored as {self.stored}")
 
+    @property
+    def shape_range(self) -> str:
+        """The range of sizes of each axis, such as ``[1 … 2, 3]``; empty if no tensor has values."""
+        if self.min_shape is None or self.max_shape is None:
+            return ""
+        return "[" + ", ".join(map(_range, self.min_shape, self.max_shape)) + "]"
+
     def row(self) -> tuple[str, ...]:
         """Cells of a table, in the order of `HEADINGS`."""
         same_shape = self.min_shape == self.max_shape
-        lengths = (
-            ranges(self.min_length, self.max_length) if same_shape else shape_ranges(self.min_shape, self.max_shape)
-        )
+        lengths = _range(self.min_length, self.max_length) if same_shape else self.shape_range
         mean = "" if self.mean is None else short(self.mean)
         distinct = "" if self.distinct is None else f"{self.distinct:,}"
-        shorten = partial(short_tensor, dtype="") if self.type.startswith("tensor<") else short
+        shorten = partial(short, dtype="") if self.type.startswith("tensor<") else short
         name, example = printable(self.name) or '""', "" if self.example is None else self.example
         example = example if isinstance(example, _ShortText) else shorten(example)
-        extent = ranges(self.minimum, self.maximum)
+        extent = _range(self.minimum, self.maximum)
         return name, self.shown_type, f"{self.nulls:,}", extent, mean, lengths, distinct, example
 
     def _summary(self) -> Summary:
@@ -139,8 +134,7 @@ class ColumnAccumulator:
         if self.example is None or _is_empty(self.example):
             cells = column_to_cells(present.slice(0, EXAMPLE_ROWS), self.field)
             cell = next((cell for cell in cells if cell.size), np.empty(0))
-            items = cell.ravel()[: SHOWN_ITEMS + 1].tolist()
-            self.example = cell.tolist() if cell.nbytes <= EXAMPLE_BYTES else _ShortText(tensor_text(cell.shape, items))
+            self.example = cell.tolist() if cell.nbytes <= EXAMPLE_BYTES else _ShortText(short(cell, dtype=""))
         self._add_counts(pa.array(counts))
         if self.shapes[0] is not None:
             shapes = np.concatenate([shapes, self.shapes])
@@ -222,6 +216,17 @@ class _ShortText(str):
     __slots__ = ()
 
 
+def _range(low: Any, high: Any) -> str:
+    """Show an interval, or nothing.
+
+    >>> _range(1, 9), _range(0, 0), _range(None, None)
+    ('1 … 9', '0', '')
+    """
+    if low is None:
+        return ""
+    return short(low) if low == high else f"{short(low)} … {short(high)}"
+
+
 def _example(values: pa.Array) -> Any:
     """Choose the first value that is not empty, if any; of a large list, only the items to show are converted."""
     first = None
@@ -230,7 +235,7 @@ def _example(values: pa.Array) -> Any:
         is_large = value.nbytes > EXAMPLE_BYTES
         if is_large and is_list_like(value.type):
             items = plain(value.flatten())
-            return _ShortText(short_list(python_values(items.slice(0, SHOWN_ITEMS)), len(items)))
+            return _ShortText(short(python_values(items.slice(0, EXAMPLE_ITEMS)), count=len(items)))
         (converted,) = python_values(value)
         if not _is_empty(converted):
             return _ShortText(short(converted)) if is_large else converted
