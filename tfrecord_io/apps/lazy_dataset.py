@@ -37,7 +37,7 @@ from tfrecord_io.base import (
     printable,
     unknown_attribute,
 )
-from tfrecord_io.columns import export_stream, open_input
+from tfrecord_io.columns import BatchStream, open_input
 from tfrecord_io.read import (
     CallSource,
     LazyScan,
@@ -562,7 +562,7 @@ class _DerivedDataset(RowSource):
         return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return export_stream(self.schema, self.batches(), requested_schema)
+        return BatchStream.export(self.schema, self.batches(), requested_schema)
 
 
 class MixedDataset(Mixture, _DerivedDataset):

@@ -11,15 +11,12 @@ _HOMES = {
     "column_mask": "arrow.buffers",  # True for the rows of a column that are not null
     "cut_columns": "arrow.buffers",  # Rows [begin, end) of columns, each as `cut`
     "empty_batch": "arrow.buffers",  # A batch without rows
-    "empty_table": "arrow.buffers",  # A table without rows, of any types
-    "export_stream": "arrow.buffers",  # The capsule that ``__arrow_c_stream__`` returns for batches
     "int64_array": "arrow.buffers",  # An int64 array over `values`, without the import of pandas by ``pa.array``
     "list_array": "arrow.buffers",  # An array of list or large_list that cuts `values` into rows
     "list_lengths": "arrow.buffers",  # Number of values of each list, of any layout, 0 where it is null
     "number_view": "arrow.buffers",  # The numbers of an integer, float, bool or temporal array
     "offset_view": "arrow.buffers",  # The offsets of a list or binary array, one more than it has slots
     "offsets_of": "arrow.buffers",  # Offsets from 0 on of runs of these lengths
-    "refuse_nuls": "arrow.buffers",  # Refuse names with a NUL, which ends them in the C data interface of Arrow
     "runs_within": "arrow.buffers",  # Ranges of consecutive rows whose `sizes` are at most `most` in all
     "selectable": "arrow.buffers",  # Prepare rows for ``take`` and ``filter``
     "typed_view": "arrow.buffers",  # Items [begin, begin + count) of a buffer of `dtype`
@@ -28,7 +25,6 @@ _HOMES = {
     "variable_width": "arrow.buffers",  # An array of (large_)binary or (large_)string over `values`
     "plain_layout": "arrow.casts",  # The array without views and run-ends, for which Arrow (26.0) has few functions
     "BatchBuilder": "arrow.decode.batch_builder",  # Makes record batches of one schema
-    "to_table": "arrow.decode.batch_builder",  # The table of batches of `schema`
     "other_part": "arrow.decode.decode_plan",  # Columns that SequenceExamples have in the other part of the record
     "plan_columns": "arrow.decode.decode_plan",  # Compile a declared schema
     "reads_companions": "arrow.decode.decode_plan",  # True if the companions are read too
@@ -48,7 +44,6 @@ _HOMES = {
     "evaluate_simple": "arrow.evaluate_condition",  # The values of a simple condition, None of others
     "ImageHeader": "arrow.image_header",  # The form of an encoded image, as stored
     "pillow": "arrow.image_header",  # The module PIL.Image
-    "remove_orientation": "arrow.image_orientation",  # Remove the EXIF orientation of a photo
     "BatchSource": "arrow.input.batch_source",  # A schema and its batches, which can be iterated over once
     "open_input": "arrow.input.batch_source",  # Open any tabular input
     "Conforming": "arrow.input.conforming",  # Conforms input to a schema, without loss
@@ -73,7 +68,6 @@ _HOMES = {
     "json_value": "arrow.output.to_python",  # Convert a value to what JSON supports
     "record_dicts": "arrow.output.to_python",  # The rows of a table as dicts
     "PixelReader": "arrow.pixel_reader",  # Decodes images of a column, or a small copy of one
-    "encode_png": "arrow.raw_images",  # A PNG of uint8 or uint16 pixels [height, width, channels]
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
     "plain_array": "arrow.tensor_values",  # Values of an array of one axis
@@ -109,8 +103,6 @@ _HOMES = {
     "Schema": "schema.schema",  # The columns to read, in order, with their types
     "SparseColumn": "schema.sparse_column",  # A sparse tensor for each row
     "check_column_encodings": "schema.tensor_types",  # Raise ValueError for an unknown encoding of a writer
-    "refuse_unknown_dtypes": "schema.tensor_types",  # Raise SchemaError for a column of an `unknown_dtype`
-    "register_variable_shape_tensor": "schema.tensor_types",  # Register the type of tensors whose shapes vary
     "uncommon_columns": "schema.types",  # The positions of the columns whose types are not the most common ones
     "UnsupportedType": "schema.types",  # A type that cannot be stored in a TFRecord
 }

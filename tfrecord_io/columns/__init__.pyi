@@ -5,15 +5,12 @@ from tfrecord_io.columns.arrow.buffers import arrow_file as arrow_file
 from tfrecord_io.columns.arrow.buffers import column_mask as column_mask
 from tfrecord_io.columns.arrow.buffers import cut_columns as cut_columns
 from tfrecord_io.columns.arrow.buffers import empty_batch as empty_batch
-from tfrecord_io.columns.arrow.buffers import empty_table as empty_table
-from tfrecord_io.columns.arrow.buffers import export_stream as export_stream
 from tfrecord_io.columns.arrow.buffers import int64_array as int64_array
 from tfrecord_io.columns.arrow.buffers import list_array as list_array
 from tfrecord_io.columns.arrow.buffers import list_lengths as list_lengths
 from tfrecord_io.columns.arrow.buffers import number_view as number_view
 from tfrecord_io.columns.arrow.buffers import offset_view as offset_view
 from tfrecord_io.columns.arrow.buffers import offsets_of as offsets_of
-from tfrecord_io.columns.arrow.buffers import refuse_nuls as refuse_nuls
 from tfrecord_io.columns.arrow.buffers import runs_within as runs_within
 from tfrecord_io.columns.arrow.buffers import selectable as selectable
 from tfrecord_io.columns.arrow.buffers import typed_view as typed_view
@@ -22,7 +19,6 @@ from tfrecord_io.columns.arrow.buffers import value_bytes as value_bytes
 from tfrecord_io.columns.arrow.buffers import variable_width as variable_width
 from tfrecord_io.columns.arrow.casts import plain_layout as plain_layout
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder as BatchBuilder
-from tfrecord_io.columns.arrow.decode.batch_builder import to_table as to_table
 from tfrecord_io.columns.arrow.decode.decode_plan import other_part as other_part
 from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns as plan_columns
 from tfrecord_io.columns.arrow.decode.decode_plan import reads_companions as reads_companions
@@ -42,7 +38,6 @@ from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns
 from tfrecord_io.columns.arrow.evaluate_condition import evaluate_simple as evaluate_simple
 from tfrecord_io.columns.arrow.image_header import ImageHeader as ImageHeader
 from tfrecord_io.columns.arrow.image_header import pillow as pillow
-from tfrecord_io.columns.arrow.image_orientation import remove_orientation as remove_orientation
 from tfrecord_io.columns.arrow.input.batch_source import BatchSource as BatchSource
 from tfrecord_io.columns.arrow.input.batch_source import open_input as open_input
 from tfrecord_io.columns.arrow.input.conforming import Conforming as Conforming
@@ -68,7 +63,6 @@ from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
 from tfrecord_io.columns.arrow.output.to_python import record_dicts as record_dicts
 from tfrecord_io.columns.arrow.pixel_reader import PixelReader as PixelReader
 from tfrecord_io.columns.arrow.raw_images import RawImages as RawImages
-from tfrecord_io.columns.arrow.raw_images import encode_png as encode_png
 from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
 from tfrecord_io.columns.arrow.tensor_values import TensorValues as TensorValues
 from tfrecord_io.columns.arrow.tensor_values import plain_array as plain_array
@@ -103,8 +97,6 @@ from tfrecord_io.columns.schema.pandas_metadata import stored_index as stored_in
 from tfrecord_io.columns.schema.schema import Schema as Schema
 from tfrecord_io.columns.schema.sparse_column import SparseColumn as SparseColumn
 from tfrecord_io.columns.schema.tensor_types import check_column_encodings as check_column_encodings
-from tfrecord_io.columns.schema.tensor_types import refuse_unknown_dtypes as refuse_unknown_dtypes
-from tfrecord_io.columns.schema.tensor_types import register_variable_shape_tensor as register_variable_shape_tensor
 from tfrecord_io.columns.schema.types import UnsupportedType as UnsupportedType
 from tfrecord_io.columns.schema.types import uncommon_columns as uncommon_columns
 
@@ -164,10 +156,7 @@ __all__ = [
     "dimension_names",
     "drop_index",
     "empty_batch",
-    "empty_table",
-    "encode_png",
     "evaluate_simple",
-    "export_stream",
     "feature_descriptions",
     "fill_in_types",
     "has_open_shapes",
@@ -197,10 +186,6 @@ __all__ = [
     "record_dicts",
     "record_dimension",
     "refuse_duckdb_types",
-    "refuse_nuls",
-    "refuse_unknown_dtypes",
-    "register_variable_shape_tensor",
-    "remove_orientation",
     "row_batches",
     "runs_within",
     "selectable",
@@ -208,7 +193,6 @@ __all__ = [
     "structured_columns",
     "table_of_rows",
     "to_pandas",
-    "to_table",
     "type_literals",
     "typed_view",
     "uncommon_columns",

@@ -5,7 +5,7 @@ Tests: tests/columns/test_column.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.columns.schema import column_features, tensor_types, types
 from tfrecord_io.columns.schema import field as fields
+from tfrecord_io.errors import SchemaError
 
 if TYPE_CHECKING:
     from tfrecord_io.bytes import Array, Dtype, Kind
@@ -53,6 +54,22 @@ class Column:
     def of_tensors(cls, name: str, dtype: Dtype, shape: tensor_types.Shape) -> Column:
         """A column of tensors of this shape, in which None is an unknown dimension; SchemaError if it is too large."""
         return cls(tensor_types.tensor_field(name, dtype, shape))
+
+    @staticmethod
+    def check_dtypes(fields: Iterable[pa.Field], library: str) -> None:
+        """Raise SchemaError for a column of an `unknown_dtype`, which a library does not have."""
+        for column in map(Column, fields):
+            if dtype := column.unknown_dtype:
+                advice = "leave the column out by select, or call read_arrays"
+                advice_cli = "leave the column out by select"
+                raise SchemaError(
+                    f"{library} has no {dtype}", feature=column.field.name, got=dtype, hint=advice, hint_cli=advice_cli
+                )
+
+    @staticmethod
+    def register_types() -> None:
+        """Register the type of tensors whose shapes vary, where Arrow does not have it."""
+        tensor_types.register_variable_shape_tensor()
 
     @classmethod
     def parse(cls, source: Any) -> Column:

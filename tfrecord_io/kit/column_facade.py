@@ -108,9 +108,7 @@ class Column:
     @staticmethod
     def check_dtypes(schema: pa.Schema, library: str) -> None:
         """Raise SchemaError for a column with an `unknown_dtype`, which `library` does not have."""
-        from tfrecord_io.columns import refuse_unknown_dtypes
-
-        refuse_unknown_dtypes(schema, library)
+        RoomColumn.check_dtypes(schema, library)
 
     # ---- nested types
 
@@ -150,9 +148,7 @@ class Column:
     @staticmethod
     def register_types() -> None:
         """Let Arrow know the types of tensors, in a process that gets columns from another one."""
-        from tfrecord_io.columns import register_variable_shape_tensor
-
-        register_variable_shape_tensor()
+        RoomColumn.register_types()
 
     def cast(self, array: pa.Array, source: pa.Field) -> pa.Array:
         """Cast an array of the column `source` to this one, where one of them has tensors."""

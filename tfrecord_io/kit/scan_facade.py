@@ -205,9 +205,9 @@ class Scan:
 
     def check_names(self) -> None:
         """Raise SchemaError for a name with a NUL, which ends it in the C data interface of Arrow."""
-        from tfrecord_io.columns import refuse_nuls
+        from tfrecord_io.columns import BatchStream
 
-        refuse_nuls(self.schema)
+        BatchStream.check_names(self.schema)
 
     def check_has_columns(self, reason: str) -> None:
         """Raise the error of the first records if there is no column, or else SchemaError with the reason."""

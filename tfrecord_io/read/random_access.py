@@ -27,7 +27,7 @@ from tfrecord_io.base import (
     printable,
 )
 from tfrecord_io.bytes import Array, Checks, ColumnBuffers, Fault
-from tfrecord_io.columns import BatchBuilder, Column, RecordDicts, RowFault, selectable, to_table
+from tfrecord_io.columns import BatchBuilder, Column, RecordDicts, RowFault, selectable
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
@@ -303,7 +303,7 @@ class RandomAccess(Closing, Shared):
             if not holds(part, batch):
                 return None
             batches.append(batch)
-        table = to_table(batches, self.schema)
+        table = BatchBuilder.table_of(batches, self.schema)
         if skipped.total > before:
             skipped.warn()
         return table

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MIB, Expansion, LateTypes, OnDamage, and_more, printable, unknown_attribute
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import BatchBuilder, BatchStream, Column, RowFault, to_table, uncommon_columns, value_bytes
+from tfrecord_io.columns import BatchBuilder, BatchStream, Column, RowFault, uncommon_columns, value_bytes
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.block_walker import RecordMemoryError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
@@ -421,7 +421,7 @@ class Reader(BatchStream):
         with self._lock:
             self._refuse_used()
             if self._started:
-                return self._keep_common_index(to_table(list(self), self.schema))
+                return self._keep_common_index(BatchBuilder.table_of(list(self), self.schema))
             replan = self._planned.replan
             self._may_unite = replan is not None
             try:
@@ -433,7 +433,7 @@ class Reader(BatchStream):
                         self._raise_late(self._revision)
                     batches.clear()
                     self._begin(replan(self._planned.reader, self._revision))
-                table = self._keep_common_index(to_table(batches, self.scan.schema))
+                table = self._keep_common_index(BatchBuilder.table_of(batches, self.scan.schema))
                 self._started = self._ended = True
                 return table
             except Exception as error:

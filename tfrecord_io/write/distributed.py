@@ -24,7 +24,6 @@ from tfrecord_io.columns import (
     EmbeddedSchema,
     Rounding,
     empty_batch,
-    empty_table,
     fill_in_types,
     merge_embedded,
     open_input,
@@ -426,7 +425,7 @@ def _add_types(tables: Iterator[Any]) -> Iterator[Any]:
         if not any(Column(type_).lacks_type for type_ in schema.types):
             break
     if schema is not None and len(waiting) > 1:
-        yield empty_table(schema)
+        yield pa.Table.from_batches([empty_batch(schema)])
     yield from waiting
     yield from tables
 

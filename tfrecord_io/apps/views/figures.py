@@ -12,7 +12,7 @@ from tfrecord_io.apps.views.elements import element, text
 from tfrecord_io.apps.views.media import MediaSample
 from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import encode_png
+from tfrecord_io.columns import RawImages
 
 
 def figure(sample: MediaSample, kind: str, source: str | None = None, *, caption: bool = True) -> str:
@@ -124,4 +124,4 @@ def heat_map(values: Array, side: int) -> bytes | None:
     share = np.nan_to_num((flat - low) / ((high - low) or 1.0), nan=0.0, posinf=1.0, neginf=0.0).clip(0, 1)[..., None]
     below = _COLD + (_MIDDLE - _COLD) * share * 2
     above = _MIDDLE + (_WARM - _MIDDLE) * (share * 2 - 1)
-    return encode_png(np.where(share < 0.5, below, above).astype(np.uint8))
+    return RawImages.png(np.where(share < 0.5, below, above).astype(np.uint8))

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import byte_size, short
 from tfrecord_io.bytes import Array, looks_like
-from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages, RowFault, encode_png
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages, RowFault
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2
@@ -348,7 +348,7 @@ def _masks(row: Row, name: str, side: int) -> bytes | None:
         drawn = np.zeros((*inside.shape, 4), np.uint8) if drawn is None else drawn
         if inside.shape == drawn.shape[:2]:
             drawn[inside] = (*_MASK_COLOURS[at % len(_MASK_COLOURS)], _MASK_ALPHA)
-    return None if drawn is None else encode_png(drawn)
+    return None if drawn is None else RawImages.png(drawn)
 
 
 def _raw_thumbnail(raw: RawImages, value: Array, side: int) -> Thumbnail:

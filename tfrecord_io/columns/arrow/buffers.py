@@ -49,11 +49,6 @@ def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, type_) for type_ in schema.types], schema=schema)
 
 
-def empty_table(schema: pa.Schema) -> pa.Table:
-    """A table without rows, of any types."""
-    return pa.Table.from_batches([empty_batch(schema)])
-
-
 def replace_columns(table: pa.Table, columns: Mapping[int, tuple[pa.Field, pa.Array | pa.ChunkedArray]]) -> pa.Table:
     """Replace columns of a table, by number; ``table.set_column`` would copy all columns for each of them."""
     if not columns:
@@ -434,34 +429,6 @@ class _Batches:
             raise pa.ArrowInvalid(str(error)) from error
 
 
-def refuse_nuls(schema: pa.Schema) -> None:
-    """Refuse names with a NUL, which ends them in the C data interface of Arrow."""
-    for field in schema:
-        structs = filter(t.is_struct, types_within(field.type))
-        if any("\0" in name for name in (field.name, *(inner.name for struct in structs for inner in struct))):
-            reason = "the name has a NUL, at which Arrow ends it on the way to other libraries"
-            raise SchemaError(
-                reason, feature=field.name, hint="leave it out by columns=", hint_cli="leave it out by --columns"
-            )
-
-
-def export_stream(schema: pa.Schema, batches: Iterator[pa.RecordBatch], requested_schema: object = None) -> object:
-    """The capsule that ``__arrow_c_stream__`` returns, for batches of the schema, which may raise.
-
-    The consumer requests a schema, to which pyarrow casts.
-    """
-    refuse_nuls(schema)
-    source = _Batches(batches)
-    capsule = pa.RecordBatchReader.from_batches(schema, source).__arrow_c_stream__(requested_schema)
-    address = ctypes.pythonapi.PyCapsule_GetPointer
-    address.restype, address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    stream = _CStream.from_address(address(capsule, b"arrow_array_stream"))
-    original, text = _GetLastError(stream.get_last_error), source.text
-    source.callback = callback = _GetLastError(lambda this: ctypes.addressof(text[0]) if text else original(this))
-    stream.get_last_error = ctypes.cast(callback, ctypes.c_void_p)
-    return capsule
-
-
 class BatchStream(ConsumedOnce[pa.RecordBatch]):
     """Base class of streams of record batches, which can be read once.
 
@@ -508,8 +475,36 @@ class BatchStream(ConsumedOnce[pa.RecordBatch]):
             raise ValueError(f"a part of the {self._word} has been consumed; open it again")
         return self
 
+    @staticmethod
+    def check_names(schema: pa.Schema) -> None:
+        """Raise SchemaError for a name with a NUL, which ends it in the C data interface of Arrow."""
+        for field in schema:
+            structs = filter(t.is_struct, types_within(field.type))
+            if any("\0" in name for name in (field.name, *(inner.name for struct in structs for inner in struct))):
+                reason = "the name has a NUL, at which Arrow ends it on the way to other libraries"
+                raise SchemaError(
+                    reason, feature=field.name, hint="leave it out by columns=", hint_cli="leave it out by --columns"
+                )
+
+    @staticmethod
+    def export(schema: pa.Schema, batches: Iterator[pa.RecordBatch], requested_schema: object = None) -> object:
+        """The capsule that ``__arrow_c_stream__`` returns, for batches of the schema, which may raise.
+
+        The consumer requests a schema, to which pyarrow casts.
+        """
+        BatchStream.check_names(schema)
+        source = _Batches(batches)
+        capsule = pa.RecordBatchReader.from_batches(schema, source).__arrow_c_stream__(requested_schema)
+        address = ctypes.pythonapi.PyCapsule_GetPointer
+        address.restype, address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        stream = _CStream.from_address(address(capsule, b"arrow_array_stream"))
+        original, text = _GetLastError(stream.get_last_error), source.text
+        source.callback = callback = _GetLastError(lambda this: ctypes.addressof(text[0]) if text else original(this))
+        stream.get_last_error = ctypes.cast(callback, ctypes.c_void_p)
+        return capsule
+
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return export_stream(self.schema, self.from_start(), requested_schema)
+        return self.export(self.schema, self.from_start(), requested_schema)

@@ -8,7 +8,10 @@ Tests: tests/rows/arrays/test_image_decoding.py and tests/plugins/vision/test_an
 from __future__ import annotations
 
 import io
+import re
+import struct
 import warnings
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -29,6 +32,8 @@ QUARTER_TURNED = (5, 6, 7, 8)  # orientations that swap height and width
 _CHANNELS = {"1": 1, "P": 1, "I": 1, "F": 1, "LA": 2, "La": 2, "PA": 2, "RGBA": 4, "RGBa": 4, "CMYK": 4, "RGBX": 4}
 _PNG_METADATA = {b"eXIf", b"tEXt", b"zTXt", b"iTXt"}  # chunks that can have an orientation
 PNG = b"\x89PNG\r\n\x1a\n"
+_XMP = re.compile(rb"""(tiff:Orientation(?:=["']|>))[2-8]""")
+_SHORT = 3  # the type of the value of an orientation
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,27 @@ class ImageHeader:
     def check_size(self) -> None:
         """Raise DecodeError for more pixels than Pillow decodes."""
         check_pixel_count(self.height, self.width)
+
+    def remove_orientation(self, content: bytes, path: str | None, advice: str) -> bytes:
+        """Remove the EXIF orientation of a photo with this header; DecodeError, with the advice, if that is impossible.
+
+        The value is replaced where it stands, so nothing is encoded again and nothing moves.
+        """
+        images = pillow("reading the orientation of images")
+        try:
+            changed = _drop_orientation(content, images)
+            with images.open(io.BytesIO(changed), formats=IMAGE_FORMATS) as image:
+                if image.format not in EXIF_FIRST:
+                    image.load()
+                if orientation_of(image) == 1:
+                    return changed
+        except MemoryError:
+            raise
+        except Exception:  # of damaged images, of any type
+            pass
+        reason = f"its orientation {self.orientation}, which boxes in stored pixels need to lose, "
+        reason += "is in a part of its metadata that cannot be changed"
+        raise DecodeError(reason, path=path, expected=1, got=self.orientation, hint=advice)
 
     @classmethod
     def read(cls, data: bytes, path: str, feature: str | None = None) -> ImageHeader:
@@ -188,3 +214,32 @@ def bits_of(image: Any, data: bytes) -> int:
     if image.format == "TIFF":
         return max(image.tag_v2.get(BITS_PER_SAMPLE, (1,)))
     return {"1": 1, "I": 32, "F": 32}.get(image.mode, 16 if image.mode.startswith("I;16") else 8)
+
+
+def _drop_orientation(data: bytes, images: Any) -> bytes:
+    changed = bytearray(_XMP.sub(rb"\g<1>1", data))
+    with images.open(io.BytesIO(data), formats=IMAGE_FORMATS) as image:
+        if image.format not in EXIF_FIRST:
+            image.load()
+        exif = data if image.format == "TIFF" else image.info.get("exif", b"").removeprefix(b"Exif\0\0")
+    at = data.find(exif) if exif else -1
+    if at >= 0:
+        _set_upright(changed, at)
+    if data.startswith(PNG):
+        for _, begin, end in list(png_chunks(changed)):
+            if end + 4 <= len(changed):  # else it is truncated
+                changed[end : end + 4] = zlib.crc32(changed[begin:end]).to_bytes(4)
+    return bytes(changed)
+
+
+def _set_upright(data: bytearray, at: int) -> None:
+    """Set the orientation of EXIF data, which has the form of a TIFF and begins at a place, to 1."""
+    order = {b"II": "<", b"MM": ">"}.get(bytes(data[at : at + 2]))
+    if order is None:
+        return
+    (first,) = struct.unpack_from(f"{order}I", data, at + 4)
+    (count,) = struct.unpack_from(f"{order}H", data, at + first)
+    for entry in range(at + first + 2, at + first + 2 + 12 * count, 12):
+        tag, type_ = struct.unpack_from(f"{order}HH", data, entry)
+        if tag == ORIENTATION and type_ == _SHORT:
+            struct.pack_into(f"{order}H", data, entry + 8, 1)

@@ -205,17 +205,6 @@ def unknown_dtype(field: pa.Field) -> str | None:
     return next(filter(None, parts), None)
 
 
-def refuse_unknown_dtypes(fields: Iterable[pa.Field], library: str) -> None:
-    """Raise SchemaError for a column of an `unknown_dtype`."""
-    for field in fields:
-        if dtype := unknown_dtype(field):
-            advice = "leave the column out by select, or call read_arrays"
-            advice_cli = "leave the column out by select"
-            raise SchemaError(
-                f"{library} has no {dtype}", feature=field.name, got=dtype, hint=advice, hint_cli=advice_cli
-            )
-
-
 def tensor_field(name: str, element: Dtype, shape: Shape) -> pa.Field:
     """The field of a column of tensors."""
     return pa.field(name, tensor_type(element, shape), metadata=dtype_metadata(element) or None)

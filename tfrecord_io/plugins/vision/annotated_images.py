@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import OnDamage, StorageOptions, check_choice, for_cli, printable, warn
-from tfrecord_io.columns import ImageHeader, pillow, remove_orientation, row_batches
+from tfrecord_io.columns import ImageHeader, pillow, row_batches
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.plugins.vision.folder_files import FolderOptions, LeftOut, shuffle_files
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
@@ -359,7 +359,7 @@ class _Batches:
         if header.orientation != 1 and not is_turned:
             advice = 'on_error="skip" leaves it out; or remove the orientation from the file'
             advice_cli = "--on-error skip leaves it out; or remove the orientation from the file"
-            content = remove_orientation(content, header.orientation, path, advice)
+            content = header.remove_orientation(content, path, advice)
         size = (1, 1) if image.fractions else (height, width)
         columns = rule.normalize(image.objects, *size, self.reading.kind, image.text, image.path)
         shapes = self.reading.shapes

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import ExportOptions, check_choice, printable
-from tfrecord_io.columns import ImageHeader, remove_orientation
+from tfrecord_io.columns import ImageHeader
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass
 from tfrecord_io.plugins.vision.annotated_rows import (
@@ -431,7 +431,7 @@ class _Yolo(_Target):
         if header.is_turned((row.height, row.width)) is not False:
             return content
         try:
-            return remove_orientation(data, header.orientation, path, "store the image without it")
+            return header.remove_orientation(data, path, "store the image without it")
         except DecodeError as error:
             error.record, error.feature = record, "image/encoded"
             raise

@@ -15,7 +15,7 @@ from column_buffers import BYTES, FLOAT, GOOD, INT, built, faulty, feature_list,
 from tfrecord_io.bytes.engine.contract import ColumnBuffers, PlanColumn
 from tfrecord_io.bytes.format.feature_types import Kind, Layout, Text
 from tfrecord_io.columns.arrow.buffers import cut
-from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder, to_table
+from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.columns.arrow.decode.inferred_column import observe
 from tfrecord_io.columns.schema.column_features import set_encoding
@@ -220,7 +220,7 @@ def test_a_batch_without_columns_keeps_its_rows() -> None:
     builder = BatchBuilder(pa.schema([], metadata={b"k": b"v"}))
     batch, _ = builder.batch({}, 3)
     assert (batch.num_rows, batch.schema.metadata) == (3, {b"k": b"v"})
-    assert to_table([batch, batch], builder.schema).num_rows == 6
+    assert BatchBuilder.table_of([batch, batch], builder.schema).num_rows == 6
 
 
 def test_no_rows() -> None:
@@ -262,7 +262,7 @@ def test_inferred_columns_in_one_go() -> None:
     schema = pa.schema([(name, arrow_type(seen[name])) for name in sorted(seen)])
     builder = BatchBuilder(schema)
     batches = [builder.batch({c.name: c for c in columns}, columns[0].rows)[0] for columns in (first, second)]
-    assert to_table(batches, schema).to_pydict() == {
+    assert BatchBuilder.table_of(batches, schema).to_pydict() == {
         "a": ["t", None, None],
         "b": [[1], [2], [1, 2]],
         "c": [None, None, 1.5],

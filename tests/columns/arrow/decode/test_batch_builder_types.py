@@ -17,7 +17,7 @@ from column_buffers import BYTES, DAY, FLOAT, GOOD, INT, built, faulty, lists, n
 from tfrecord_io.bytes.engine.contract import ColumnBuffers
 from tfrecord_io.bytes.format.feature_types import Kind
 from tfrecord_io.columns.arrow.buffers import cut
-from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder, to_table
+from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.errors import FeatureTypeError
 
 
@@ -228,7 +228,7 @@ def test_more_categories_than_the_index_can_hold_is_a_fault() -> None:
 def test_categories_of_all_batches_become_one() -> None:
     builder = BatchBuilder(pa.schema([("x", pa.dictionary(pa.int32(), pa.string()))]))
     batches = [builder.batch({"x": scalars(BYTES, values)}, len(values))[0] for values in ([b"a", b"b"], [b"c", b"a"])]
-    table = to_table(batches, builder.schema)
+    table = BatchBuilder.table_of(batches, builder.schema)
     assert [chunk.dictionary.to_pylist() for chunk in table.column(0).chunks] == [["a", "b", "c"]] * 2
     assert table.column(0).to_pylist() == ["a", "b", "c", "a"]
 

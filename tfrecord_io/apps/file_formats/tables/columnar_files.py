@@ -23,7 +23,7 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
 )
 from tfrecord_io.base import ProgressMeter
 from tfrecord_io.bytes import FORMATS, Format
-from tfrecord_io.columns import Column, empty_table, value_bytes
+from tfrecord_io.columns import Column, empty_batch, value_bytes
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.store import Source
 
@@ -283,7 +283,7 @@ class OrcWriter(AbstractContextManager["OrcWriter"]):
         self._schema = pa.schema([field.with_type(_orc_type(field.type)) for field in schema])
         self._sink = _PatientSink(sink)
         self._writer = orc.ORCWriter(self._sink, compression="zstd")
-        self._writer.write(empty_table(self._schema))  # a file without rows has columns, too
+        self._writer.write(pa.Table.from_batches([empty_batch(self._schema)]))  # a file without rows has columns, too
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._writer.close()

@@ -90,7 +90,7 @@ class BatchBuilder:
     """Makes record batches of one schema; compiled once, used for every batch, by any thread.
 
     `dictionaries` are the categories of dictionary columns by the name of their feature; without an entry, a batch has
-    the categories that occur in it, and `to_table` unites the dictionaries of batches. `folded` columns were inferred
+    the categories that occur in it, and `table_of` unites the dictionaries of batches. `folded` columns were inferred
     from their companions: every row has both or neither. A `trusted` schema was declared by the caller: the sizes of
     its types and defaults need no limit.
 
@@ -209,6 +209,15 @@ class BatchBuilder:
         del owner  # releases nothing that was imported
         return arrays
 
+    @staticmethod
+    def table_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+        """The table of batches of `schema`, each of its dictionary columns with one dictionary throughout."""
+        parts = list(batches)
+        if not schema.names:  # from_batches takes the length from the first column
+            return pa.Table.from_batches([batch_of([], sum(len(batch) for batch in parts), schema)])
+        table = pa.Table.from_batches(parts, schema)
+        return unify_table(table) if len(parts) > 1 else table
+
     def _excess(self, rows: int, expansion: Expansion) -> RowFault | None:
         """The fault of the first row that exceeds the memory, whatever its values are."""
         row_bytes = self._bytes_per_row
@@ -228,15 +237,6 @@ class BatchBuilder:
         return RowFault(
             row, reason, feature=field.name, expected=room, got=size, hint=advice, hint_cli=advice_cli, of_memory=True
         )
-
-
-def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """The table of batches of `schema`, each of its dictionary columns with one dictionary throughout."""
-    parts = list(batches)
-    if not schema.names:  # from_batches takes the length from the first column
-        return pa.Table.from_batches([batch_of([], sum(len(batch) for batch in parts), schema)])
-    table = pa.Table.from_batches(parts, schema)
-    return unify_table(table) if len(parts) > 1 else table
 
 
 def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
