@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
-import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from forked import interpreter
+import tfrecord_io as tfr
 
 DOCS = Path(__file__).parents[1] / "docs"
+DEMOS = DOCS.parent / "examples" / "demos"
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +72,62 @@ def test_architecture_has_the_floors_of_the_code(architecture: dict[str, Any]) -
         assert {min(found), max(found)} == {int(low), int(high or low)}, box.path
 
 
-@pytest.mark.skipif(not (DOCS.parent / "demo").exists(), reason="the data of the demonstration are not installed")
-def test_casts_show_what_the_commands_print(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", shlex.join(interpreter()))
-    drawn = runpy.run_path(str(DOCS / "diagrams" / "casts.py"))["casts"]()
-    assert {path: path.read_text(encoding="utf-8") for path in drawn} == drawn, "run: make reference DIAGRAMS=1"
+def lines_of(drawing: str) -> list[str]:
+    """The lines of a picture, each with zeros for its numbers: the sizes of JPEG files depend on the library."""
+    texts = ElementTree.fromstring(drawing).iter("{http://www.w3.org/2000/svg}text")
+    return [re.sub(r"0x[0-9a-f]+|[0-9][0-9,.]*", "0", text.text or "") for text in texts]
+
+
+@pytest.fixture(scope="module")
+def casts() -> dict[str, Any]:
+    if not DEMOS.exists() or sys.platform == "win32":
+        pytest.skip("the demonstrations are not installed, or there is no terminal for them")
+    pytest.importorskip("PIL")
+    return runpy.run_path(str(DOCS / "diagrams" / "casts.py"))
+
+
+def test_casts_show_what_the_commands_print(casts: dict[str, Any]) -> None:
+    for path, drawn in casts["casts"]().items():
+        shown = path.read_text(encoding="utf-8")
+        assert lines_of(shown) == lines_of(drawn), "run: make reference DIAGRAMS=1"
+        width, height = re.search(r'viewBox="0 0 (\d+) (\d+)"', shown).groups()
+        assert f"images/{path.name}){{ width={width} height={height} " in (DOCS / "index.md").read_text(
+            encoding="utf-8"
+        )
+
+
+def test_killed_training_goes_on_with_the_very_next_batch(casts: dict[str, Any], tmp_path: Path) -> None:
+    for demo in DEMOS.glob("*.py"):
+        shutil.copy(demo, tmp_path)
+    run = casts["run"]
+    assert run("python meadow.py", tmp_path) == []
+    whole = run("python train.py", tmp_path)
+    killed, resumed = run("python train.py --kill-after 3", tmp_path), run("python train.py", tmp_path)
+    assert (killed[-1], resumed[0]) == ("Killed", "going on after batch 3")
+    assert killed[:-1] + resumed[1:] == whole
+    assert len(whole) == 8
+
+
+def test_the_demonstration_has_the_arrays_that_its_picture_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of TensorFlow are compared by tests/conformance/test_demonstration.py."""
+    pytest.importorskip("PIL")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(DEMOS / "meadow.py"), run_name="__main__")
+    arrays = runpy.run_path(str(DEMOS / "with_tfrecord_io.py"))["arrays"]
+    measured = (DOCS / "diagrams" / "beside_tensorflow.txt").read_text(encoding="utf-8")
+    assert re.findall(r"^equal: (.*)$", measured, re.MULTILINE) == [
+        f"{name} {array.dtype} {list(array.shape)}" for name, array in arrays.items()
+    ]
+
+
+def test_the_page_of_the_demonstration_has_images_and_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("PIL")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(DEMOS / "meadow.py"), run_name="__main__")
+    page = tfr.report("meadow.tfrec", "page.html").html
+    assert page.count("<img") >= 24
+    assert page.index("<h2>Images: image") < page.index("<h2>Features")
+    assert '<b title="caption">' in page
+    assert "<rect" in page

@@ -64,7 +64,7 @@ def test_the_package_index_gets_absolute_links(script: dict[str, Any]) -> None:
     text = script["for_the_index"]("https://example.org/owner/name/", "v1.2.3")
     assert script["relative_links"](text) == []
     assert "](https://example.org/owner/name/blob/v1.2.3/docs/performance.md)" in text
-    assert "](https://example.org/owner/name/raw/v1.2.3/docs/images/parquet.svg)" in text
+    assert 'src="https://example.org/owner/name/raw/v1.2.3/docs/images/parquet.svg"' in text
     assert script["RELEASE"] in text.splitlines()
 
 
@@ -73,7 +73,7 @@ def test_the_package_index_shows_it(script: dict[str, Any]) -> None:
     shown = markdown.render(script["for_the_index"]("https://example.org/owner/name", "v1.2.3"))
     assert shown is not None, "twine check --strict would fail"
     assert re.findall(r'(?:src|href)="(?!https://|#)([^"]*)"', shown) == []
-    assert shown.count("<img") == 4
+    assert shown.count("<img") == 5
     assert shown.count("<table") == 1
 
 

@@ -1,9 +1,10 @@
-"""Take docs/images/browse.png and browse-record.png: the page of `tfr browse` in headless Chromium."""
+"""Take pictures of pages in headless Chromium: of `tfr browse`, and demo-report.png of a report."""
 
 from __future__ import annotations
 
 import io
 import os
+import runpy
 import sys
 import tempfile
 import time
@@ -84,6 +85,11 @@ def main() -> None:
                 time.sleep(2)
                 page.screenshot(IMAGES / target)
                 shrink(IMAGES / target)
+        runpy.run_path(str(ROOT / "examples" / "demos" / "meadow.py"), run_name="__main__")
+        tfr.report("meadow.tfrec", "page.html")
+        page.open(Path("page.html"), 860)
+        page.screenshot(IMAGES / "demo-report.png", most=610)
+        shrink(IMAGES / "demo-report.png")
 
 
 if __name__ == "__main__":

@@ -94,9 +94,9 @@ class Page:
         assert "exceptionDetails" not in done, done
         return done["result"].get("value")
 
-    def screenshot(self, path: Path) -> None:
-        """The whole page as a PNG."""
-        height = min(16_000, self.evaluate("document.documentElement.scrollHeight"))
+    def screenshot(self, path: Path, most: int = 16_000) -> None:
+        """The page as a PNG, or its first `most` pixels."""
+        height = min(most, self.evaluate("document.documentElement.scrollHeight"))
         width = self.evaluate("innerWidth")
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         made = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)

@@ -257,8 +257,18 @@ def _sections(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift]) ->
     if len(datasets) == 2:
         words = "A to B; marked from 0.1 on"
         yield _section("Drift", words, drift_table(drifts) + element("p", _DISTANCES, class_="note"))
+    yield from _galleries(datasets)
     count = len({feature.name for dataset in datasets for feature in dataset.features})
     yield _section("Features", f"{count:,}", cards)
+    for i, dataset in enumerate(datasets):
+        side = f" of {'AB'[i]}" if len(datasets) == 2 else ""
+        yield _section(f"First records{side}", "", first_table(dataset))
+        checks = element("p", text(dataset.checks, 500), class_="lead")
+        yield _section(f"Files{side}", f"{dataset.file_count:,}", files_table(dataset) + checks)
+
+
+def _galleries(datasets: Datasets) -> Iterable[str]:
+    """The images and sounds of each dataset, as far as there is room for them."""
     for i, dataset in enumerate(datasets):
         side = f" of {'AB'[i]}" if len(datasets) == 2 else ""
         images, sounds = _Budget(_IMAGES_BYTES // len(datasets)), _Budget(_SOUNDS_BYTES // len(datasets))
@@ -273,11 +283,6 @@ def _sections(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift]) ->
             note += f"; {left} more would make the page too large" if left else ""
             grid = "gallery" if gallery.kind == "image" else "gallery sounds"
             yield _section(f"{noun}{side}: {gallery.feature}", note, element("div", "".join(shown), class_=grid))
-    for i, dataset in enumerate(datasets):
-        side = f" of {'AB'[i]}" if len(datasets) == 2 else ""
-        yield _section(f"First records{side}", "", first_table(dataset))
-        checks = element("p", text(dataset.checks, 500), class_="lead")
-        yield _section(f"Files{side}", f"{dataset.file_count:,}", files_table(dataset) + checks)
 
 
 class _Budget:
