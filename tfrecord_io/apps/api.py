@@ -628,7 +628,8 @@ def infer_schema(
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`.
     """
-    from tfrecord_io.columns import InferredSchema, Schema, cut_columns
+    from tfrecord_io.bytes import ColumnBuffers
+    from tfrecord_io.columns import InferredSchema, Schema
     from tfrecord_io.read import Files, TypeSample
 
     asked = options_from_call(
@@ -649,7 +650,7 @@ def infer_schema(
         sample = TypeSample()
         for chunk in planned.sample[:1]:
             rows = min(chunk.rows, TypeSample.ROWS)
-            sample.add(planned.scan.compiled.builder.batch(cut_columns(chunk.columns, 0, rows), rows)[0])
+            sample.add(planned.scan.compiled.builder.batch(ColumnBuffers.cut_all(chunk.columns, 0, rows), rows)[0])
         inferred = InferredSchema(inferred, inferred.evidence, inferred.records, sample.suggestions())
     planned.close()
     if planned.error is not None and not asked.damage.ends_quietly:

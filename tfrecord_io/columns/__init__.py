@@ -8,8 +8,6 @@ from tfrecord_io.base.public_names import lazy_names
 _HOMES = {
     "arrow_file": "arrow.buffers",  # A copy of `data`, in memory of Arrow, as a file for its parsers
     "BatchStream": "arrow.buffers",  # Base class of streams of record batches, which can be read once
-    "column_mask": "arrow.buffers",  # True for the rows of a column that are not null
-    "cut_columns": "arrow.buffers",  # Rows [begin, end) of columns, each as `cut`
     "empty_batch": "arrow.buffers",  # A batch without rows
     "int64_array": "arrow.buffers",  # An int64 array over `values`, without the import of pandas by ``pa.array``
     "list_array": "arrow.buffers",  # An array of list or large_list that cuts `values` into rows
@@ -29,7 +27,6 @@ _HOMES = {
     "plan_columns": "arrow.decode.decode_plan",  # Compile a declared schema
     "reads_companions": "arrow.decode.decode_plan",  # True if the companions are read too
     "SeenColumns": "arrow.decode.inferred_column",  # Evidence of the columns of chunks, added in the order of reading
-    "absent": "arrow.decode.lists",  # A column of `rows` nulls
     "widen": "arrow.decode.lists",  # Turn rows into a column of `kind` and `layout`
     "Observations": "arrow.decode.observations",  # What records show of each feature, by name
     "close_shapes": "arrow.decode.resolve_shapes",  # Give types to the columns whose shapes the records state
@@ -63,10 +60,8 @@ _HOMES = {
     "memory_errors": "arrow.output.to_numpy",  # Raise MemoryError where pyarrow fails to make an object of a value
     "Ragged": "arrow.output.to_numpy",  # Rows of values, one after another
     "to_pandas": "arrow.output.to_pandas",  # The DataFrame of a table
-    "BYTES_KEY": "arrow.output.to_python",  # bytes are an object with this key alone
-    "json_lines": "arrow.output.to_python",  # The rows of a table, each as JSON in one line
+    "PythonRows": "arrow.output.to_python",  # The rows of a table as Python values, or as JSON
     "json_value": "arrow.output.to_python",  # Convert a value to what JSON supports
-    "record_dicts": "arrow.output.to_python",  # The rows of a table as dicts
     "PixelReader": "arrow.pixel_reader",  # Decodes images of a column, or a small copy of one
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column

@@ -2,8 +2,6 @@
 
 from tfrecord_io.columns.arrow.buffers import BatchStream as BatchStream
 from tfrecord_io.columns.arrow.buffers import arrow_file as arrow_file
-from tfrecord_io.columns.arrow.buffers import column_mask as column_mask
-from tfrecord_io.columns.arrow.buffers import cut_columns as cut_columns
 from tfrecord_io.columns.arrow.buffers import empty_batch as empty_batch
 from tfrecord_io.columns.arrow.buffers import int64_array as int64_array
 from tfrecord_io.columns.arrow.buffers import list_array as list_array
@@ -23,7 +21,6 @@ from tfrecord_io.columns.arrow.decode.decode_plan import other_part as other_par
 from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns as plan_columns
 from tfrecord_io.columns.arrow.decode.decode_plan import reads_companions as reads_companions
 from tfrecord_io.columns.arrow.decode.inferred_column import SeenColumns as SeenColumns
-from tfrecord_io.columns.arrow.decode.lists import absent as absent
 from tfrecord_io.columns.arrow.decode.lists import widen as widen
 from tfrecord_io.columns.arrow.decode.observations import Observations as Observations
 from tfrecord_io.columns.arrow.decode.resolve_shapes import close_shapes as close_shapes
@@ -57,10 +54,8 @@ from tfrecord_io.columns.arrow.output.to_numpy import leaf_arrays as leaf_arrays
 from tfrecord_io.columns.arrow.output.to_numpy import leaf_fields as leaf_fields
 from tfrecord_io.columns.arrow.output.to_numpy import memory_errors as memory_errors
 from tfrecord_io.columns.arrow.output.to_pandas import to_pandas as to_pandas
-from tfrecord_io.columns.arrow.output.to_python import BYTES_KEY as BYTES_KEY
-from tfrecord_io.columns.arrow.output.to_python import json_lines as json_lines
+from tfrecord_io.columns.arrow.output.to_python import PythonRows as PythonRows
 from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
-from tfrecord_io.columns.arrow.output.to_python import record_dicts as record_dicts
 from tfrecord_io.columns.arrow.pixel_reader import PixelReader as PixelReader
 from tfrecord_io.columns.arrow.raw_images import RawImages as RawImages
 from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
@@ -101,7 +96,6 @@ from tfrecord_io.columns.schema.types import UnsupportedType as UnsupportedType
 from tfrecord_io.columns.schema.types import uncommon_columns as uncommon_columns
 
 __all__ = [
-    "BYTES_KEY",
     "BatchBuilder",
     "BatchSource",
     "BatchStream",
@@ -128,6 +122,7 @@ __all__ = [
     "PieceMemory",
     "PixelReader",
     "Projection",
+    "PythonRows",
     "Ragged",
     "RawImageForm",
     "RawImages",
@@ -143,15 +138,12 @@ __all__ = [
     "TensorValues",
     "TfdsInfo",
     "UnsupportedType",
-    "absent",
     "apply_overrides",
     "arrow_file",
     "as_stored",
     "cast_comparable_columns",
     "check_column_encodings",
     "close_shapes",
-    "column_mask",
-    "cut_columns",
     "declaration",
     "dimension_names",
     "drop_index",
@@ -161,7 +153,6 @@ __all__ = [
     "fill_in_types",
     "has_open_shapes",
     "int64_array",
-    "json_lines",
     "json_value",
     "label_columns",
     "leaf_arrays",
@@ -183,7 +174,6 @@ __all__ = [
     "plan_columns",
     "prefer_read_files",
     "reads_companions",
-    "record_dicts",
     "record_dimension",
     "refuse_duckdb_types",
     "row_batches",

@@ -7,8 +7,8 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from tfrecord_io.base import MIB, Expansion
-from tfrecord_io.bytes import Fault, FaultCode, Kind, ShapeSource
-from tfrecord_io.columns import Field, Observation, Observations, Projection, SeenColumns, column_mask, cut_columns
+from tfrecord_io.bytes import ColumnBuffers, Fault, FaultCode, Kind, ShapeSource
+from tfrecord_io.columns import Field, Observation, Observations, Projection, SeenColumns
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -47,7 +47,7 @@ def observe_chunks(
 
 def _truncate(chunk: DecodedChunk, rows: int, error: Exception) -> None:
     chunk.error, chunk.rows = error, rows
-    chunk.columns = cut_columns(chunk.columns, 0, rows)
+    chunk.columns = ColumnBuffers.cut_all(chunk.columns, 0, rows)
 
 
 def refuse_undeclared(chunks: Iterable[DecodedChunk], known: Collection[str], declares: Callable[[str], bool]) -> None:
@@ -60,7 +60,7 @@ def refuse_undeclared(chunks: Iterable[DecodedChunk], known: Collection[str], de
         for file in chunk.files() if unknown and chunk.rows else ():
             if not declares(file.path):
                 continue
-            masks = {column.name: column_mask(column)[file.begin : file.end] for column in reversed(unknown)}
+            masks = {column.name: column.mask[file.begin : file.end] for column in reversed(unknown)}
             rows = {int(mask.argmax()): name for name, mask in masks.items() if mask.any()}
             if rows:
                 fault = Fault(FaultCode.UNKNOWN_FEATURE, min(rows), 0, feature=rows[min(rows)])

@@ -14,7 +14,6 @@ from reference_engine import ENGINE as REFERENCE
 from strategies import example, field, int64s
 from tfrecord_io.bytes.engine.contract import Engine, FaultCode, Plan, PlanColumn
 from tfrecord_io.bytes.format.feature_types import Kind, Layout, RecordType
-from tfrecord_io.columns.arrow.buffers import cut
 from tfrecord_io.columns.arrow.decode.inferred_column import observe
 from tfrecord_io.columns.schema.inferred_type import Observation, RecordRef, join
 
@@ -118,7 +117,7 @@ def test_the_first_value_decides(engine: Engine) -> None:
     decoder.feed(framed(*(example(x=own) for own in values)))
     (column,) = decoder.take()
     assert (column.kind, column.first_row, column.value_row, column.text) == (Kind.BYTES, 0, 2, True)
-    assert cut(column, 3, 4).value_row == -1
+    assert column.cut(3, 4).value_row == -1
 
 
 def test_a_record_that_is_refused_decides_nothing() -> None:

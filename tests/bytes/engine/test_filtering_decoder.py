@@ -20,7 +20,6 @@ from tfrecord_io.bytes.engine.contract import ColumnBuffers, Engine, Fault, Faul
 from tfrecord_io.bytes.engine.filtering_decoder import DecodingChoice, FilteringDecoder, Prefilter
 from tfrecord_io.bytes.engine.native import ENGINE as NATIVE
 from tfrecord_io.bytes.format.feature_types import RecordType, Text
-from tfrecord_io.columns.arrow.buffers import mask_of
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder
 
 COLUMNS = (
@@ -50,7 +49,7 @@ def may_pass(columns: Mapping[str, ColumnBuffers], rows: int) -> Any:
     column = columns["n"]
     if column.values is None or column.layout is Layout.NULL:
         return np.zeros(rows, bool)
-    return mask_of(column.validity, rows) & (column.values == PASSING)
+    return ColumnBuffers.mask_of(column.validity, rows) & (column.values == PASSING)
 
 
 @st.composite

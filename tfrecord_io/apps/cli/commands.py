@@ -38,12 +38,12 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     """Show the first records."""
     from tfrecord_io.apps.api import read_table
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.columns import record_dicts
+    from tfrecord_io.columns import PythonRows
 
     if OnDamage.of(keywords["on_error"]).is_strict:
         keywords["on_error"] = OnDamage.inspect()
     records = read_table(read_from(path, keywords, read_table), **keywords)
-    value = record_dicts(records) if as_json else None
+    value = PythonRows(records).dicts() if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
@@ -55,7 +55,7 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
     import tfrecord_io
     from tfrecord_io.apps.api import open_reader, read_table
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.columns import record_dicts
+    from tfrecord_io.columns import PythonRows
 
     is_read_twice = not keywords["filters"] and OnDamage.of(keywords["on_error"]).is_strict and STDIN not in path
     if is_read_twice:
@@ -74,7 +74,7 @@ def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> N
                     del batches[0]
             records = pa.Table.from_batches(batches, reader.schema)
             records = records[max(len(records) - count, 0) :]
-    value = record_dicts(records) if as_json else None
+    value = PythonRows(records).dicts() if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
@@ -245,7 +245,7 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
 
     from tfrecord_io.apps.adapters.duckdb import open_query
     from tfrecord_io.apps.cli import output as printed
-    from tfrecord_io.columns import record_dicts
+    from tfrecord_io.columns import PythonRows
     from tfrecord_io.store import is_url
 
     names = ("mode", "partition_by", "overwrite_where", "evolve", "metadata", "txn")
@@ -262,7 +262,7 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
             return
         rows = stream.read_all()
     whole = [field.name for field in rows.schema if pa.types.is_decimal(field.type) and field.type.scale == 0]
-    value = record_dicts(rows) if as_json else []
+    value = PythonRows(rows).dicts() if as_json else []
     for record in value:  # sums of integers have 38 digits in DuckDB
         record.update({name: int(record[name]) for name in whole if record[name] is not None})
     printed.print_result(as_json, value, table=lambda: printed.records_table(rows))
@@ -346,7 +346,7 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
 
     from tfrecord_io.apps.api import open_reader
     from tfrecord_io.base import short as shortened
-    from tfrecord_io.columns import json_value, record_dicts
+    from tfrecord_io.columns import PythonRows, json_value
 
     def value(record: dict[str, Any]) -> dict[str, Any]:
         if not short:
@@ -357,7 +357,7 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
     # As text, records take many times as much memory.
     with open_reader(read_from(path, keywords, open_reader), **keywords, batch_bytes=4 << 20) as reader:
         for batch in reader:
-            records = record_dicts(pa.Table.from_batches([batch], reader.schema))
+            records = PythonRows(pa.Table.from_batches([batch], reader.schema)).dicts()
             lines = [json.dumps(json_value(value(record))) for record in records]
             if lines:
                 echo("\n".join(lines))
@@ -380,7 +380,7 @@ def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> N
     """
     import tfrecord_io
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.columns import record_dicts
+    from tfrecord_io.columns import PythonRows
 
     source = read_from(path, keywords, tfrecord_io.open_random)
     with tfrecord_io.open_random(source, **keywords) as records:
@@ -391,7 +391,7 @@ def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> N
             raise click.UsageError(str(error)) from None
         except KeyError as error:
             raise click.UsageError(str(error.args[0])) from None
-    output.print_result(as_json, record_dicts(table), table=lambda: output.records_table(table))
+    output.print_result(as_json, PythonRows(table).dicts(), table=lambda: output.records_table(table))
 
 
 def _number(text: str, expected: str = "the number of a record; --key takes keys") -> int:

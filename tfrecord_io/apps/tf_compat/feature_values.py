@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.tf_compat.tf_features import KINDS
 from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, Plan, PlanColumn, RecordType, Text, get_engine
-from tfrecord_io.columns import absent, column_mask, memory_errors, runs_within, variable_width, widen
+from tfrecord_io.columns import memory_errors, runs_within, variable_width, widen
 from tfrecord_io.errors import DecodeError, TFRecordError
 
 _CHUNK_BYTES = 1 << 30  # of payloads, so that no column overflows its 32-bit offsets
@@ -125,8 +125,10 @@ def _concat_steps(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> Ste
     for chunk in chunks:
         offsets = chunk.offsets if chunk.is_list else None  # None: no record has the feature list
         counts.append(np.zeros(chunk.rows, np.int64) if offsets is None else np.diff(offsets).astype(np.int64))
-        present.append(np.zeros(chunk.rows, bool) if offsets is None else column_mask(chunk))
-    steps = [chunk.steps if chunk.steps is not None else absent(name, 0, kind, Layout.LIST) for chunk in chunks]
+        present.append(np.zeros(chunk.rows, bool) if offsets is None else chunk.mask)
+    steps = [
+        chunk.steps if chunk.steps is not None else ColumnBuffers.nulls(name, 0, kind, Layout.LIST) for chunk in chunks
+    ]
     return StepValues(_concat_values(name, steps, kind), np.concatenate(counts), np.concatenate(present))
 
 
@@ -140,7 +142,7 @@ def _values(part: ColumnBuffers, kind: Kind) -> tuple[Array, Array, Array]:
     assert column.values is not None
     assert column.offsets is not None
     counts = np.diff(column.offsets).astype(np.int64)
-    present = column_mask(column)
+    present = column.mask
     if kind is not Kind.BYTES:
         return column.values.view(_NUMBERS[kind]), counts, present
     assert column.value_offsets is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -86,6 +86,9 @@ class MessageFields(NamedTuple):
     unknown: dict[int, int]  # by number
 
 
+_VALUES = {Kind.INT64: np.int64, Kind.FLOAT: np.float32, Kind.BYTES: np.uint8}
+
+
 @dataclass(slots=True)
 class ColumnBuffers:
     """One column in Arrow's layout: the output of a decoder and the input of an encoder.
@@ -130,6 +133,69 @@ class ColumnBuffers:
     def has_others(self) -> bool:
         """True if some row has values of another kind."""
         return bool(self.others or (self.steps is not None and self.steps.others))
+
+    @property
+    def mask(self) -> Array:
+        """True for the rows that are not null."""
+        return self.mask_of(self.validity if self.null_count else None, self.rows)
+
+    @staticmethod
+    def mask_of(validity: Array | None, count: int) -> Array:
+        """True where a slot has a value, by a bitmap of `count` slots."""
+        if validity is None:
+            return np.ones(count, bool)
+        return np.unpackbits(validity, count=count, bitorder="little").view(bool)
+
+    @classmethod
+    def nulls(cls, name: str, rows: int, kind: Kind, layout: Layout) -> Self:
+        """A column of `rows` nulls."""
+        column = cls(name, kind, layout, rows, null_count=rows)
+        if layout is Layout.NULL:
+            return column
+        column.validity = np.zeros((rows + 7) // 8, np.uint8)
+        slots = rows if layout is Layout.SCALAR else 0
+        column.values = np.zeros(0 if kind is Kind.BYTES else slots, _VALUES[kind])
+        if kind is Kind.BYTES:
+            column.value_offsets = np.zeros(slots + 1, np.int32)
+        if layout is Layout.LIST:
+            column.offsets = np.zeros(rows + 1, np.int32)
+        return column
+
+    def cut(self, begin: int, end: int) -> ColumnBuffers:
+        """Rows [begin, end): views of the values under a bitmap and offsets of their own."""
+        part = replace(self)
+        first, last = begin, end
+        if self.offsets is not None:
+            part.offsets, first, last = _cut_offsets(self.offsets, first, last)
+        if self.steps is not None:
+            part.steps = self.steps.cut(first, last)
+        if self.value_offsets is not None:
+            part.value_offsets, first, last = _cut_offsets(self.value_offsets, first, last)
+        if self.values is not None:
+            part.values = self.values[first:last]
+        mask = self.mask_of(self.validity, self.rows)[begin:end]
+        kinds = [kind.cut(begin, end) for kind in self.others]
+        part.others = tuple(kind for kind in kinds if kind.null_count < kind.rows)
+        part.rows = end - begin
+        part.null_count = part.rows - int(np.count_nonzero(mask))
+        part.validity = np.packbits(mask, bitorder="little") if part.null_count else None
+        if self.layout is Layout.NULL:
+            part.null_count = part.rows
+        part.first_row, part.list_row, part.binary_row = (
+            row - begin if begin <= row < end else -1  # not observed
+            for row in (self.first_row, self.list_row, self.binary_row)
+        )
+        return part
+
+    @staticmethod
+    def cut_all(columns: Mapping[str, ColumnBuffers], begin: int, end: int) -> Mapping[str, ColumnBuffers]:
+        """Rows [begin, end) of columns, by name."""
+        return {name: column.cut(begin, end) for name, column in columns.items()}
+
+
+def _cut_offsets(offsets: Array, begin: int, end: int) -> tuple[Array, int, int]:
+    first, last = int(offsets[begin]), int(offsets[end])
+    return offsets[begin : end + 1] - offsets[begin], first, last
 
 
 class Progress(NamedTuple):

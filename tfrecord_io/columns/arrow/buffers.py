@@ -267,18 +267,6 @@ def _bits(buffer: pa.Buffer | None, begin: int, count: int) -> Array:
 # ---- masks and offsets
 
 
-def mask_of(validity: Array | None, count: int) -> Array:
-    """True where a slot has a value."""
-    if validity is None:
-        return np.ones(count, bool)
-    return np.unpackbits(validity, count=count, bitorder="little").view(bool)
-
-
-def column_mask(column: ColumnBuffers) -> Array:
-    """True for the rows of a column that are not null."""
-    return mask_of(column.validity if column.null_count else None, column.rows)
-
-
 def bitmap_of(mask: Array) -> Array:
     """The validity bitmap of a mask."""
     return np.packbits(mask, bitorder="little")
@@ -318,38 +306,6 @@ def split_by_kind(column: ColumnBuffers) -> list[ColumnBuffers]:
     return [*column.others] if column.null_count == column.rows else [first_kind, *column.others]
 
 
-def cut(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
-    """Rows [begin, end) of a column: views of its values under a bitmap and offsets of their own."""
-    part = replace(column)
-    first, last = begin, end
-    if column.offsets is not None:
-        part.offsets, first, last = _cut_offsets(column.offsets, first, last)
-    if column.steps is not None:
-        part.steps = cut(column.steps, first, last)
-    if column.value_offsets is not None:
-        part.value_offsets, first, last = _cut_offsets(column.value_offsets, first, last)
-    if column.values is not None:
-        part.values = column.values[first:last]
-    mask = mask_of(column.validity, column.rows)[begin:end]
-    kinds = [cut(kind, begin, end) for kind in column.others]
-    part.others = tuple(kind for kind in kinds if kind.null_count < kind.rows)
-    part.rows = end - begin
-    part.null_count = part.rows - int(np.count_nonzero(mask))
-    part.validity = bitmap_of(mask) if part.null_count else None
-    if column.layout is Layout.NULL:
-        part.null_count = part.rows
-    part.first_row, part.list_row, part.binary_row = (
-        row - begin if begin <= row < end else -1  # not observed
-        for row in (column.first_row, column.list_row, column.binary_row)
-    )
-    return part
-
-
-def cut_columns(columns: Mapping[str, ColumnBuffers], begin: int, end: int) -> Mapping[str, ColumnBuffers]:
-    """Rows [begin, end) of columns, each as `cut`."""
-    return {name: cut(column, begin, end) for name, column in columns.items()}
-
-
 def take_rows(columns: Sequence[ColumnBuffers], rows: Array) -> ColumnBuffers:
     """The rows of these numbers, counted through all of the columns, as one column; the number −1 is a null row.
 
@@ -357,7 +313,7 @@ def take_rows(columns: Sequence[ColumnBuffers], rows: Array) -> ColumnBuffers:
     """
     first, is_list = columns[0], columns[0].layout is Layout.LIST
     assert not is_list or first.kind is not Kind.BYTES
-    mask = np.concatenate([*map(column_mask, columns), [False]])[rows]  # the last one is that of −1
+    mask = np.concatenate([*(column.mask for column in columns), [False]])[rows]  # the last one is that of −1
     part = replace(first, rows=len(rows), null_count=len(rows) - int(np.count_nonzero(mask)))
     part.validity = bitmap_of(mask) if part.null_count else None
     bounds = [column.offsets if is_list else column.value_offsets for column in columns]
@@ -373,11 +329,6 @@ def take_rows(columns: Sequence[ColumnBuffers], rows: Array) -> ColumnBuffers:
     part.values = np.concatenate(pieces)[np.repeat(begins, counts) + np.arange(offsets[-1])]
     part.offsets, part.value_offsets = (offsets, None) if is_list else (None, offsets)
     return part
-
-
-def _cut_offsets(offsets: Array, begin: int, end: int) -> tuple[Array, int, int]:
-    first, last = int(offsets[begin]), int(offsets[end])
-    return offsets[begin : end + 1] - offsets[begin], first, last
 
 
 def numpy_dtype(type_: pa.DataType) -> np.dtype[Any] | None:

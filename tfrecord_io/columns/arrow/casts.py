@@ -15,12 +15,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import Array, Kind
+from tfrecord_io.bytes import Array, ColumnBuffers, Kind
 from tfrecord_io.columns.arrow.buffers import (
     bitmap_of,
     fixed_width,
     is_same_memory,
-    mask_of,
     replace_columns,
     scatter,
     variable_width,
@@ -129,7 +128,7 @@ def _fixed_size(
     type_: pa.DataType, count: int, nulls: int, validity: Array | None, values: Array, offsets: Array | None
 ) -> pa.Array:
     assert offsets is not None
-    width, mask, sizes = type_.byte_width, mask_of(validity if nulls else None, count), np.diff(offsets)
+    width, mask, sizes = type_.byte_width, ColumnBuffers.mask_of(validity if nulls else None, count), np.diff(offsets)
     if np.any(bad := (sizes != width) & mask):
         row = int(bad.argmax())
         reason = f"a {type_} needs {width} bytes, the value has {sizes[row]}"

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import LINE_WIDTH, Expansion, OnDamage, byte_size, cached_property, counted, printable, warn
 from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FrameHeader, get_engine
-from tfrecord_io.columns import RowFault, cut_columns
+from tfrecord_io.columns import RowFault
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
@@ -394,7 +394,7 @@ def batch_or_fault(
 ) -> pa.RecordBatch | RowFault:
     """A batch of the rows [begin, end) of columns that have `rows`, or the fault of one; then it takes no memory."""
     room = expansion.room
-    part = columns if (begin, end) == (0, rows) else cut_columns(columns, begin, end)
+    part = columns if (begin, end) == (0, rows) else ColumnBuffers.cut_all(columns, begin, end)
     batch, fault = builder.batch(part, end - begin, expansion)
     if fault is None:
         return batch
@@ -418,7 +418,7 @@ def chunk_batches(
     rows, left_out = chunk.held, list[int]()
 
     def passes(fault: RowFault) -> bool:
-        row = cut_columns(chunk.columns, fault.row, fault.row + 1)
+        row = ColumnBuffers.cut_all(chunk.columns, fault.row, fault.row + 1)
         if may_pass is not None and not fault.of_memory and not may_pass(row, 1)[0]:
             return True
         if not leave_out(

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from column_buffers import BYTES, FLOAT, GOOD, INT, built, faulty, feature_list, lists, nothing, one, scalars
 from tfrecord_io.bytes.engine.contract import ColumnBuffers, PlanColumn
 from tfrecord_io.bytes.format.feature_types import Kind, Layout, Text
-from tfrecord_io.columns.arrow.buffers import cut
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns
 from tfrecord_io.columns.arrow.decode.inferred_column import observe
@@ -66,7 +65,7 @@ def test_cut_is_a_slice(made: tuple[ColumnBuffers, list[Any]], data: st.DataObje
     column, values = made
     begin = data.draw(st.integers(0, len(values)))
     end = data.draw(st.integers(begin, len(values)))
-    part = cut(column, begin, end)
+    part = column.cut(begin, end)
     part.name = "x"
     assert one(part, arrow_type(observe(column), infer_text=False)).to_pylist() == values[begin:end]
 

@@ -16,7 +16,6 @@ import tfrecord_io as tfr
 from column_buffers import BYTES, DAY, FLOAT, GOOD, INT, built, faulty, lists, nothing, one, raw, scalars
 from tfrecord_io.bytes.engine.contract import ColumnBuffers
 from tfrecord_io.bytes.format.feature_types import Kind
-from tfrecord_io.columns.arrow.buffers import cut
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.errors import FeatureTypeError
 
@@ -58,7 +57,7 @@ def test_declared_types_come_back(type_: pa.DataType, values: list[Any], wire: l
 
 
 def _named(column: ColumnBuffers, name: str) -> ColumnBuffers:
-    part = cut(column, 0, column.rows)
+    part = column.cut(0, column.rows)
     part.name = name
     return part
 

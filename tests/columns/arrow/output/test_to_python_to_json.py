@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.columns.arrow.output.to_python import json_lines, json_value, record_dicts
+from tfrecord_io.columns.arrow.output.to_python import PythonRows, json_value
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_values(value: object, expected: object) -> None:
 
 def test_rows_without_columns() -> None:
     table = pa.table({"x": [1, 2]}).select([])
-    assert record_dicts(table) == table.to_pylist()
+    assert PythonRows(table).dicts() == table.to_pylist()
 
 
 @given(
@@ -57,5 +57,5 @@ def test_lines_by_column_equal_those_by_row(rows: Any) -> None:
     types = [pa.int64(), pa.float32(), pa.string(), pa.bool_(), pa.list_(pa.float32())]
     schema = pa.schema(list(zip(["n", "x", '100% "s"', "b", "l"], types, strict=True)))
     table = pa.Table.from_pylist(rows, schema)
-    assert json_lines(table) == [json.dumps(json_value(record)) for record in record_dicts(table)]
-    assert json_lines(table.select([])) == ["{}"] * len(rows)
+    assert PythonRows(table).json_lines() == [json.dumps(json_value(record)) for record in PythonRows(table).dicts()]
+    assert PythonRows(table.select([])).json_lines() == ["{}"] * len(rows)

@@ -20,10 +20,9 @@ from pyarrow import types as t
 
 from tfrecord_io.base import Expansion, printable
 from tfrecord_io.bytes import SHAPE_SOURCE_KEY, Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
-from tfrecord_io.columns.arrow.buffers import column_mask, cut_columns
 from tfrecord_io.columns.arrow.casts import category_encode, integer_range, unify_table
 from tfrecord_io.columns.arrow.decode.decode_plan import field_layout, field_leaves, reads_companions
-from tfrecord_io.columns.arrow.decode.lists import Restore, absent, empties_to_nulls, feature_list_array
+from tfrecord_io.columns.arrow.decode.lists import Restore, empties_to_nulls, feature_list_array
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.schema.column_features import (
     FEATURE_LIST,
@@ -65,7 +64,7 @@ class _Leaf(NamedTuple):
     companions: Companions | None = None
 
     def array(self, columns: Columns, rows: int) -> pa.Array:
-        column = columns.get(self.leaf.feature) or absent(self.leaf.feature, rows, Kind.NONE, Layout.NULL)
+        column = columns.get(self.leaf.feature) or ColumnBuffers.nulls(self.leaf.feature, rows, Kind.NONE, Layout.NULL)
         try:
             if self.companions is None:
                 return self.restore(column)
@@ -77,7 +76,7 @@ class _Leaf(NamedTuple):
 
 def _restore_checked(restore: Restore, element: Dtype, column: ColumnBuffers, stated: CompanionColumns) -> pa.Array:
     """The values of raw bytes, of a dtype, if their companions do not contradict them."""
-    mask = column_mask(column) & (column.layout is not Layout.NULL)
+    mask = column.mask & (column.layout is not Layout.NULL)
     stated.refuse_strays(mask)
     if column.kind is Kind.BYTES and column.layout is Layout.SCALAR and column.value_offsets is not None:
         stated.refuse_dtype(mask, element, np.diff(column.value_offsets))
@@ -146,7 +145,7 @@ class BatchBuilder:
         expansion = expansion or Expansion()
         excess = self._excess(rows, expansion)
         if excess is not None:
-            columns, rows = cut_columns(columns, 0, excess.row), excess.row
+            columns, rows = ColumnBuffers.cut_all(columns, 0, excess.row), excess.row
         expansion.take(rows * self._bytes_per_row)
         from_engine, room, fault = self._engine_arrays(columns), expansion.room, excess
         if isinstance(from_engine, pa.RecordBatch):
@@ -158,7 +157,7 @@ class BatchBuilder:
                     return batch_of(arrays, rows, self.schema), fault
                 assert first.row < rows  # or this would not end
                 fault, rows, from_engine, expansion.room = first, first.row, (), room  # the columns are made again
-                columns = cut_columns(columns, 0, rows)
+                columns = ColumnBuffers.cut_all(columns, 0, rows)
 
     def _arrays(
         self, columns: Columns, rows: int, from_engine: Sequence[pa.Array | None]

@@ -16,8 +16,7 @@ import numpy as np
 
 from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource
-from tfrecord_io.columns.arrow.buffers import column_mask
-from tfrecord_io.columns.arrow.decode.lists import absent, is_nothing, widen
+from tfrecord_io.columns.arrow.decode.lists import is_nothing, widen
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.arrow.tensor_values import misfits
 from tfrecord_io.columns.schema.column_features import size_of
@@ -54,7 +53,9 @@ class _NoCompanions(Companions):
     def columns(self, columns: Mapping[str, ColumnBuffers], rows: int) -> CompanionColumns:
         shape, dtype = ShapeSource.companions(self.feature)
         return CompanionColumns(
-            self, absent(shape, rows, Kind.INT64, Layout.LIST), absent(dtype, rows, Kind.BYTES, Layout.SCALAR)
+            self,
+            ColumnBuffers.nulls(shape, rows, Kind.INT64, Layout.LIST),
+            ColumnBuffers.nulls(dtype, rows, Kind.BYTES, Layout.SCALAR),
         )
 
 
@@ -64,9 +65,9 @@ Companions.NONE = _NoCompanions("")
 def _as(column: ColumnBuffers | None, name: str, rows: int, kind: Kind, layout: Layout) -> ColumnBuffers:
     """The column in the kind and layout of a companion; all null if it is another feature."""
     if column is None or column.steps is not None or is_nothing(column) or column.kind is not kind:
-        return absent(name, rows, kind, layout)
+        return ColumnBuffers.nulls(name, rows, kind, layout)
     is_list = layout is Layout.SCALAR and column.layout is not layout
-    return absent(name, rows, kind, layout) if is_list else widen(column, kind, layout)
+    return ColumnBuffers.nulls(name, rows, kind, layout) if is_list else widen(column, kind, layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class CompanionColumns:
         if not self.companions.inferred_from:
             return
         for column in (self.shape, self.dtype):
-            if np.any(bad := column_mask(column) != mask):
+            if np.any(bad := column.mask != mask):
                 row = int(bad.argmax())
                 name, companion = printable(self.companions.feature), printable(column.name)
                 reason = f"'{companion}' is missing" if mask[row] else f"'{companion}' occurs without '{name}'"
@@ -98,7 +99,7 @@ class CompanionColumns:
         """Refuse rows that state another dtype."""
         if is_nothing(self.dtype):
             return
-        has = mask & column_mask(self.dtype)
+        has = mask & self.dtype.mask
         if not has.any() or (has.all() and _all_equal(self.dtype, element.name.encode())):
             return
         bad = has & ~_equal(self.dtype, element.name.encode())
@@ -115,7 +116,7 @@ class CompanionColumns:
         """
         if is_nothing(self.shape):
             return None, None
-        has = mask & column_mask(self.shape)
+        has = mask & self.shape.mask
         if not has.any():
             return None, None
         flat, offsets = self.shape.values, self.shape.offsets
@@ -147,9 +148,9 @@ class CompanionColumns:
     def description(self, row: int) -> str:
         """Describe the companions of a row, for an error message."""
         text = ""
-        if column_mask(self.dtype)[row]:
+        if self.dtype.mask[row]:
             text += f"; '{printable(self.dtype.name)}' says {self._stated_dtype(row)}"
-        if column_mask(self.shape)[row]:
+        if self.shape.mask[row]:
             text += f"; '{printable(self.shape.name)}' says {self._stated_shape(row)}"
         return text
 

@@ -29,7 +29,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout
-from tfrecord_io.columns.arrow.buffers import column_mask, offsets_of, scatter, valid_mask, variable_width
+from tfrecord_io.columns.arrow.buffers import offsets_of, scatter, valid_mask, variable_width
 from tfrecord_io.columns.arrow.casts import Encode, category_encode, checked_cast, number_array, other_kinds
 from tfrecord_io.columns.arrow.decode.lists import Restore, from_kinds, is_nothing, leaf_restore, slots, widen, wrap
 from tfrecord_io.columns.arrow.encodings.list_and_wire import check_counts
@@ -112,7 +112,7 @@ def _cell_restore(leaf: Leaf, encoding: TensorEncoding, dictionary: pa.Array | N
     def restore(column: ColumnBuffers) -> pa.Array:
         if is_nothing(column):
             return _nulls(column.rows, leaf.type, encode(pa.nulls(0, type_)))
-        mask = column_mask(column)
+        mask = column.mask
         counts, plain = decode(column, mask)
         with faults_of_present(mask), faults_of_lists(counts=counts):
             values = encode(plain)

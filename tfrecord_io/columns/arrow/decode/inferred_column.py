@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Fact, FeatureColumns, Kind, Layout, ShapeSource
-from tfrecord_io.columns.arrow.buffers import column_mask, mask_of, split_by_kind
+from tfrecord_io.columns.arrow.buffers import split_by_kind
 from tfrecord_io.columns.arrow.decode.companion_checks import Companions, product
 from tfrecord_io.columns.arrow.decode.lists import is_nothing
 from tfrecord_io.columns.arrow.tensor_values import first_invalid
@@ -43,7 +43,7 @@ def observe(column: ColumnBuffers, record_of: Callable[[int], RecordRef] = _OF_N
     if column.steps is None:
         return _observation(column, False, where)
     assert column.offsets is not None
-    row = int(mask_of(column.validity, column.rows).argmax()) if column.null_count else 0
+    row = int(ColumnBuffers.mask_of(column.validity, column.rows).argmax()) if column.null_count else 0
     step = _observe_steps(column.steps, column.offsets, where)
     return Observation(
         kind=Kind.NONE,
@@ -156,7 +156,7 @@ def count_kinds(chunks: Iterable[tuple[ColumnBuffers, Callable[[int], RecordRef]
 def _rows_of_kind(column: ColumnBuffers) -> tuple[Kind, Array]:
     """The single kind of a column, and the numbers of the rows with values."""
     if column.steps is None or column.offsets is None:
-        return column.kind, np.flatnonzero(column_mask(column)) if column.layout is not Layout.NULL else _NO_ROWS
+        return column.kind, np.flatnonzero(column.mask) if column.layout is not Layout.NULL else _NO_ROWS
     kind, steps = _rows_of_kind(column.steps)
     return kind, np.unique(np.searchsorted(column.offsets, steps, side="right") - 1)
 
@@ -279,8 +279,8 @@ def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]], *, is_read: 
 
 def _fold(name: str, columns: Mapping[str, ColumnBuffers], column: ColumnBuffers, is_read: bool) -> FoldedTensor | None:
     pair = Companions(name).columns(columns, column.rows)
-    mask = column_mask(column)
-    if not mask.any() or not all(np.array_equal(mask, column_mask(part)) for part in (pair.shape, pair.dtype)):
+    mask = column.mask
+    if not mask.any() or not all(np.array_equal(mask, part.mask) for part in (pair.shape, pair.dtype)):
         return None
     element, shapes = _one_dtype(pair.dtype, mask), _shapes(pair.shape, mask)
     if element is None or shapes is None:

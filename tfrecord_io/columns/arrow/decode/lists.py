@@ -19,10 +19,8 @@ from pyarrow import types as t
 from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout
 from tfrecord_io.columns.arrow.buffers import (
     bitmap_of,
-    column_mask,
     fixed_width,
     list_array,
-    mask_of,
     number_view,
     offsets_of,
     scatter,
@@ -91,7 +89,7 @@ def from_kinds(column: ColumnBuffers, restore: Restore) -> pa.Array:
         raise first
     rows = np.arange(column.rows)
     for number, part in enumerate(parts):
-        rows[column_mask(part)] += number * column.rows
+        rows[part.mask] += number * column.rows
     return pa.concat_arrays(arrays).take(pa.array(rows))
 
 
@@ -116,7 +114,7 @@ def wrap(
     if not t.is_fixed_size_list(type_):
         return list_array(type_, rows, nulls=nulls, validity=validity, offsets=offsets, values=values)
     size = type_.list_size
-    mask = mask_of(validity if nulls else None, rows)
+    mask = ColumnBuffers.mask_of(validity if nulls else None, rows)
     counts = np.diff(offsets)
     if np.any(bad := (counts != size) & mask):
         row = int(bad.argmax())
@@ -184,9 +182,9 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
     if column.layout is layout and column.kind is kind:
         return column
     if is_nothing(column):
-        return absent(column.name, column.rows, kind, layout)
+        return ColumnBuffers.nulls(column.name, column.rows, kind, layout)
     if column.kind is not kind and column.layout is Layout.LIST and column.value_row < 0 and column.steps is None:
-        values = absent(column.name, 0, kind, Layout.LIST)  # an empty list of any kind is one of this kind
+        values = ColumnBuffers.nulls(column.name, 0, kind, Layout.LIST)  # an empty list of any kind is one of this kind
         column = replace(column, kind=kind, values=values.values, value_offsets=values.value_offsets)
         if layout is Layout.LIST:
             return column
@@ -225,14 +223,14 @@ def is_nothing(column: ColumnBuffers) -> bool:
 
 def first_valid(column: ColumnBuffers) -> int:
     """The first row that is not null."""
-    return int(mask_of(column.validity, column.rows).argmax())
+    return int(ColumnBuffers.mask_of(column.validity, column.rows).argmax())
 
 
 def empties_to_nulls(column: ColumnBuffers, required: bool) -> ColumnBuffers:
     """Turn rows without values into nulls; if `required`, the first of these is a RowFault."""
     if column.layout is not Layout.LIST or column.offsets is None:
         return column
-    mask = mask_of(column.validity if column.null_count else None, column.rows)
+    mask = column.mask
     empty = mask & (np.diff(column.offsets) == 0)
     if not empty.any():
         return column
@@ -244,26 +242,11 @@ def empties_to_nulls(column: ColumnBuffers, required: bool) -> ColumnBuffers:
     return replace(column, null_count=nulls, validity=bitmap_of(mask))
 
 
-def absent(name: str, rows: int, kind: Kind, layout: Layout) -> ColumnBuffers:
-    """A column of `rows` nulls."""
-    column = ColumnBuffers(name, kind, layout, rows, null_count=rows)
-    if layout is Layout.NULL:
-        return column
-    column.validity = np.zeros((rows + 7) // 8, np.uint8)
-    slots = rows if layout is Layout.SCALAR else 0
-    column.values = np.zeros(0 if kind is Kind.BYTES else slots, _VALUES[kind])
-    if kind is Kind.BYTES:
-        column.value_offsets = np.zeros(slots + 1, np.int32)
-    if layout is Layout.LIST:
-        column.offsets = np.zeros(rows + 1, np.int32)
-    return column
-
-
 def _list_single_values(column: ColumnBuffers) -> ColumnBuffers:
     """SCALAR to LIST: a row has its one value, or none where it is null."""
     if not column.null_count:
         return replace(column, layout=Layout.LIST, offsets=np.arange(column.rows + 1, dtype=np.int32))
-    mask = mask_of(column.validity, column.rows)
+    mask = ColumnBuffers.mask_of(column.validity, column.rows)
     wide = replace(column, layout=Layout.LIST, offsets=offsets_of(mask, np.int32))
     if column.value_offsets is None:
         assert column.values is not None
@@ -280,7 +263,7 @@ def _single(column: ColumnBuffers) -> ColumnBuffers:
         raise RowFault(first_valid(column), reason, expected="Feature", got="FeatureList", error=FeatureTypeError)
     assert column.offsets is not None
     assert column.values is not None
-    mask = mask_of(column.validity, column.rows)
+    mask = ColumnBuffers.mask_of(column.validity, column.rows)
     counts = np.diff(column.offsets)
     if np.any(bad := (counts != 1) & mask):
         row = int(bad.argmax())

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions
 from tfrecord_io.bytes import Array, ColumnBuffers, FeatureName, Kind, Layout, ShapeSource
-from tfrecord_io.columns.arrow.buffers import column_mask
 from tfrecord_io.columns.arrow.decode.inferred_column import FoldedTensor, candidates, count_kinds, fold
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST, RAW
 from tfrecord_io.columns.schema.column_selection import Projection
@@ -156,7 +155,7 @@ def _lengths(column: ColumnBuffers) -> Array:
     """Number of values (steps) in each row that has the column."""
     if column.layout is Layout.NULL:
         return np.zeros(0, np.int64)
-    present = column_mask(column)
+    present = column.mask
     if column.offsets is None:
         return np.ones(int(present.sum()), np.int64)
     return np.diff(column.offsets)[present]

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions, did_you_mean, printable
 from tfrecord_io.bytes import ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
-from tfrecord_io.columns.arrow.buffers import column_mask
 from tfrecord_io.columns.arrow.decode.lists import is_nothing
 from tfrecord_io.columns.arrow.decode.stated_shapes import dtype_of, stated_dtypes, text_of
 from tfrecord_io.columns.arrow.row_fault import RowFault
@@ -184,7 +183,7 @@ class _OpenColumn:
                 reason, feature=self.feature, expected=Kind.INT64.description, got=column.kind.description
             )
         assert column.values is not None
-        mask = column_mask(column)
+        mask = column.mask
         if column.layout is Layout.SCALAR:
             return {(size,) for size in np.unique(column.values[mask]).tolist()}
         assert column.offsets is not None

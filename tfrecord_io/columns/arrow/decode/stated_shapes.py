@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from tfrecord_io.base import listed, printable
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ParsedTensor, ShapeSource
-from tfrecord_io.columns.arrow.buffers import bitmap_of, column_mask, int64_array, offsets_of, take_rows, variable_width
+from tfrecord_io.columns.arrow.buffers import bitmap_of, int64_array, offsets_of, take_rows, variable_width
 from tfrecord_io.columns.arrow.decode.companion_checks import LONGEST_AXIS, CompanionColumns, Companions, product
-from tfrecord_io.columns.arrow.decode.lists import absent, is_nothing
+from tfrecord_io.columns.arrow.decode.lists import is_nothing
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.arrow.tensor_values import misfits
 from tfrecord_io.columns.schema.column_features import size_of
@@ -66,7 +66,7 @@ class StatedShapes(Companions):
         name = self._source.dtype
         column = None if name is None else columns.get(name)
         if name is None or column is None or is_nothing(column):
-            return absent(name or "", rows, Kind.BYTES, Layout.SCALAR)
+            return ColumnBuffers.nulls(name or "", rows, Kind.BYTES, Layout.SCALAR)
         values, numbers = stated_dtypes(column, name)
         texts = [(dtype_of(value) or text_of(value)).encode() for value in values]
         distinct = ColumnBuffers(name, Kind.BYTES, Layout.SCALAR, len(texts))
@@ -84,7 +84,7 @@ class StatedColumns(CompanionColumns):
         counts = count()
         if self._are_uniform(shape, counts):
             return
-        if np.any(bad := mask & ~column_mask(self.shape)):
+        if np.any(bad := mask & ~self.shape.mask):
             self._refuse_missing(int(bad.argmax()))
         matrix = self._matrix(counts)
         bad = ((matrix < 0) | (matrix > LONGEST_AXIS)).any(axis=1) | (product(matrix) != counts)
@@ -114,7 +114,7 @@ class StatedColumns(CompanionColumns):
 
     def shapes(self, mask: Array, shape: Shape, counts: Array) -> tuple[Array | None, Array | None]:
         """The shape of each row, as `refuse_counts` accepts it; and which rows have one."""
-        return self._matrix(counts), mask & column_mask(self.shape)
+        return self._matrix(counts), mask & self.shape.mask
 
     @property
     def _stated(self) -> StatedShapes:
@@ -188,7 +188,7 @@ def step_columns(
     `arrays` is the feature list. A source with another number of steps is a RowFault, where the list is not null.
     """
     assert arrays.offsets is not None
-    counts, mask, steps = np.diff(arrays.offsets), column_mask(arrays), {}
+    counts, mask, steps = np.diff(arrays.offsets), arrays.mask, {}
     for name in source.features:
         column = columns.get(name + FeatureColumns.LIST_MARK)
         column = columns.get(name) if column is None or is_nothing(column) else column
@@ -224,7 +224,7 @@ def _sizes(column: ColumnBuffers | None, name: str, rows: int, count: int) -> tu
     if column.kind is not Kind.INT64 or column.others or column.steps is not None:
         raise _not_stated(name, column, "integers")
     assert column.values is not None
-    mask = column_mask(column)
+    mask = column.mask
     if column.layout is Layout.SCALAR:
         if count != 1 and mask.any():
             raise _other_rank(name, int(mask.argmax()), count, 1)
@@ -244,7 +244,7 @@ def stated_dtypes(column: ColumnBuffers, name: str) -> tuple[list[bytes | int], 
 
     A feature that cannot state a dtype is a RowFault.
     """
-    mask, offsets = column_mask(column), column.offsets
+    mask, offsets = column.mask, column.offsets
     if column.kind not in (Kind.BYTES, Kind.INT64) or column.others or column.steps is not None:
         raise _not_stated(name, column, "the name of a dtype, or TensorFlow's number of one")
     if offsets is not None and np.any(bad := mask & (np.diff(offsets) != 1)):
@@ -293,4 +293,4 @@ def _other_rank(name: str, row: int, expected: int, got: int) -> RowFault:
 def _not_stated(name: str, column: ColumnBuffers, expected: str, row: int | None = None) -> RowFault:
     what = "a feature list" if column.steps is not None else column.kind.description
     reason = f"'{printable(name)}' has {what}, and the shape or dtype of an array is stated by {expected}"
-    return RowFault(int(column_mask(column).argmax()) if row is None else row, reason, expected=expected)
+    return RowFault(int(column.mask.argmax()) if row is None else row, reason, expected=expected)

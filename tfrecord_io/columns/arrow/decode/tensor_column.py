@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import Expansion
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource
-from tfrecord_io.columns.arrow.buffers import column_mask, offsets_of, scatter
+from tfrecord_io.columns.arrow.buffers import offsets_of, scatter
 from tfrecord_io.columns.arrow.decode.companion_checks import CompanionColumns, Companions
 from tfrecord_io.columns.arrow.decode.encoded_cells import decode_cells
 from tfrecord_io.columns.arrow.decode.lists import Restore, from_kinds, is_nothing, slots, widen
@@ -64,7 +64,7 @@ class TensorColumn:
         if column.others:
             return from_kinds(column, lambda part: self.array(part, companion))
         nothing = is_nothing(column)
-        mask = np.zeros(column.rows, bool) if nothing else column_mask(column)
+        mask = np.zeros(column.rows, bool) if nothing else column.mask
         companion.refuse_strays(mask)
         if nothing and not column.rows:
             return pa.nulls(0, self._type)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, ParsedTensor, ShapeSource
-from tfrecord_io.columns.arrow.buffers import bitmap_of, column_mask, offsets_of, scatter, take_rows
+from tfrecord_io.columns.arrow.buffers import bitmap_of, offsets_of, scatter, take_rows
 from tfrecord_io.columns.arrow.encode.encode_plan import WritePlan
 from tfrecord_io.columns.arrow.flatten import Rows, feature_column, feature_list, row_offsets
 from tfrecord_io.columns.arrow.tensor_values import TensorValues
@@ -77,7 +77,7 @@ def as_feature_lists(steps: Sequence[ColumnBuffers], source: ShapeSource, rows: 
 def _context_value(step: ColumnBuffers, rows: Rows) -> ColumnBuffers:
     """The common value of all steps of each row; null for a row without a step."""
     assert rows.offsets is not None
-    present = np.flatnonzero(column_mask(step))
+    present = np.flatnonzero(step.mask)
     owners = np.searchsorted(rows.offsets, present, side="right") - 1
     first_steps = np.full(rows.count, -1)
     first_steps[owners[::-1]] = present[::-1]
@@ -115,7 +115,7 @@ def add_stated(
 def _refuse_other_values(column: ColumnBuffers, array: pa.Array, row_base: int) -> None:
     """Refuse a row whose array has another size than the column of that name says."""
     stated = column.steps or column
-    mask, given = column_mask(stated), array.flatten() if column.steps is not None else array
+    mask, given = stated.mask, array.flatten() if column.steps is not None else array
     if stated.kind is Kind.INT64 and pa.types.is_integer(given.type) and not given.null_count:
         assert stated.values is not None
         if stated.layout is Layout.SCALAR and np.array_equal(np.asarray(given)[mask], stated.values[mask]):
@@ -137,7 +137,7 @@ def _unite(column: ColumnBuffers, other: ColumnBuffers, row_base: int) -> Column
     """The column of a feature that states the sizes of two arrays: null where both of them are."""
     if column.offsets is None or column.steps is None or other.offsets is None:
         return _unite_rows(column, other, column, row_base)
-    mask, has_other = column_mask(column), column_mask(other)
+    mask, has_other = column.mask, other.mask
     counts, of_other = np.diff(column.offsets), np.diff(other.offsets)
     if np.any(bad := mask & has_other & (counts != of_other)):
         reason = "two feature lists whose shapes it states have other numbers of steps"
@@ -153,7 +153,7 @@ def _spread_steps(column: ColumnBuffers, offsets: Array) -> ColumnBuffers:
     """The steps of a feature list, with null steps for null rows, in which `offsets` have steps of another list."""
     assert column.steps is not None
     numbers = np.full(int(offsets[-1]), -1)
-    numbers[np.repeat(column_mask(column), np.diff(offsets))] = np.arange(column.steps.rows)
+    numbers[np.repeat(column.mask, np.diff(offsets))] = np.arange(column.steps.rows)
     return take_rows([column.steps], numbers)
 
 
@@ -166,7 +166,7 @@ def _unite_rows(rows: ColumnBuffers, others: ColumnBuffers, column: ColumnBuffer
     if not rows.null_count:
         return rows
     numbers = np.arange(rows.rows)
-    return take_rows([rows, others], np.where(column_mask(rows), numbers, numbers + rows.rows))
+    return take_rows([rows, others], np.where(rows.mask, numbers, numbers + rows.rows))
 
 
 def _record_of(column: ColumnBuffers, row: int) -> int:
@@ -179,7 +179,7 @@ def _record_of(column: ColumnBuffers, row: int) -> int:
 
 def _differing_rows(column: ColumnBuffers, other: ColumnBuffers) -> Array:
     """True for the rows in which both columns have a value, and not the same."""
-    both = column_mask(column) & column_mask(other)
+    both = column.mask & other.mask
     if column.kind is Kind.INT64 and column.layout is Layout.SCALAR:
         return both & np.asarray(column.values != other.values)
     pairs = zip(_values(column), _values(other), strict=True)

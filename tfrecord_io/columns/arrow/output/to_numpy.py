@@ -22,7 +22,6 @@ from pyarrow import types as t
 from tfrecord_io.base import LIMITS, cpu_count, ordered
 from tfrecord_io.bytes import Array, BytesSlots, ColumnBuffers, Dtype, Kind, Layout, Runs
 from tfrecord_io.columns.arrow.buffers import (
-    column_mask,
     list_lengths,
     number_view,
     numpy_dtype,
@@ -35,7 +34,7 @@ from tfrecord_io.columns.arrow.buffers import (
     variable_width,
     writable,
 )
-from tfrecord_io.columns.arrow.decode.lists import absent, widen
+from tfrecord_io.columns.arrow.decode.lists import widen
 from tfrecord_io.columns.arrow.output.to_python import python_values
 from tfrecord_io.columns.arrow.tensor_values import (
     column_to_ndarray,
@@ -531,10 +530,10 @@ def listed_values(column: ColumnBuffers | None, kind: Kind) -> tuple[Array, Arra
 
     None is a column without rows. RowFault if a row has values of another kind.
     """
-    lists = absent("", 0, kind, Layout.LIST) if column is None else widen(column, kind, Layout.LIST)
+    lists = ColumnBuffers.nulls("", 0, kind, Layout.LIST) if column is None else widen(column, kind, Layout.LIST)
     assert lists.values is not None
     assert lists.offsets is not None
-    counts, present = np.diff(lists.offsets).astype(np.int64), column_mask(lists)
+    counts, present = np.diff(lists.offsets).astype(np.int64), lists.mask
     if kind is not Kind.BYTES:
         return lists.values, counts, present
     assert lists.value_offsets is not None
