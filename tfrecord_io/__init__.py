@@ -6,7 +6,7 @@
 ['label', 'name']
 """
 
-from tfrecord_io.base import attach as _attach
+from tfrecord_io.base.public_names import attach as _attach
 from tfrecord_io.errors import TFRecordError as TFRecordError
 
 __version__ = "0.1.0"

@@ -8,6 +8,6 @@
 {'x': np.int64(3)}
 """
 
-from tfrecord_io.base import attach as _attach
+from tfrecord_io.base.public_names import attach as _attach
 
 __getattr__, __dir__, __all__ = _attach("io", globals())

@@ -7,6 +7,6 @@
 {'x': array([3])}
 """
 
-from tfrecord_io.base import attach as _attach
+from tfrecord_io.base.public_names import attach as _attach
 
 __getattr__, __dir__, __all__ = _attach("train", globals())

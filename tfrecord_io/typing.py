@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
-from tfrecord_io.base import attach as _attach
+from tfrecord_io.base.public_names import attach as _attach
 
 if TYPE_CHECKING:
     import numpy as np

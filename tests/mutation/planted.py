@@ -427,7 +427,7 @@ THIRD_FAULTS = [
         "",
     ),
     Fault(
-        "base/options/arrays.py",
+        "rows/arrays/array_options.py",
         "two equal sizes of buckets are accepted",
         "any(size >= after for size, after",
         "any(size > after for size, after",

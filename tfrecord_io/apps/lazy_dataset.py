@@ -23,7 +23,6 @@ from tfrecord_io.base import (
     INT64_MAX,
     Adapter,
     DatasetOptions,
-    IterOptions,
     LateTypes,
     Limits,
     PluginMethod,
@@ -38,32 +37,19 @@ from tfrecord_io.base import (
     unknown_attribute,
 )
 from tfrecord_io.columns import BatchStream, open_input
-from tfrecord_io.read import (
-    CallSource,
-    LazyScan,
-    Reader,
-    Scan,
-    ScanHolder,
-    ScanRows,
-    Steps,
-    check_equal,
-    options_from_call,
-)
+from tfrecord_io.read import CallSource, LazyScan, Reader, Scan, ScanHolder, ScanRows, check_equal, options_from_call
 from tfrecord_io.rows import (
     ArrayIterator,
     BalancedEpochs,
-    ColumnForm,
     Form,
+    IterOptions,
     MixedEpochs,
     Mixture,
     RowSource,
     SequenceEpochs,
-    WindowForm,
     Windows,
     iterate,
-    same_columns,
     scan_arrays,
-    shares,
 )
 from tfrecord_io.typing import (
     UNSET,
@@ -729,13 +715,12 @@ def windows(
     check_choice("pad", pad, get_args(WindowPad))
     source_data: Any = data
     source = _scan_of(source_data) if CallSource(source_data).may_be_read else open_input(source_data)
-    form: Form = WindowForm((), length, stride, pad)
     if offsets is None:
-        form = form.only(tuple(Steps.columns(source.schema, prefix)))
+        form = Form.of_length(source.schema, prefix, length=length, stride=stride, pad=pad)
     elif (length, pad) != (16, "none"):
         raise ValueError("offsets= states the steps of each column: leave out length= and pad=")
     else:
-        form = ColumnForm.from_patterns(source.schema, offsets, prefix, stride)
+        form = Form.of_offsets(source.schema, prefix, offsets, stride)
     schema = form.schema(source.schema)
     if isinstance(source, LazyScan):
         return WindowedDataset(source, form)
@@ -827,13 +812,10 @@ def mix(
         raise ValueError("expected at least one dataset, got none")
     seed = check_integer("seed", seed, 0)
     check_choice("stop", stop, get_args(MixStop))
-    row_shares = shares(weights, len(parts))
     for keyword, name in {"source_column": source_column, "balance": balance}.items():
         if not isinstance(name, str | None):
             raise TypeError(f"{keyword}={name!r}: expected the name of a column")
-    mixed = MixedDataset(
-        same_columns(parts, source_column), row_shares, seed=seed, stop=stop, source_column=source_column
-    )
+    mixed = MixedDataset.of(parts, weights, seed=seed, stop=stop, source_column=source_column)
     check_equal([part.options for part in parts], ["on_error"])
     return mixed if balance is None else mixed.balance(balance)
 

@@ -39,10 +39,6 @@ _HOMES = {
     "column_list": "display",  # The names of columns in the line about a file, the first ones of many
     "Adapter": "libraries",  # A library, and the calls that it is used by
     "PluginMethod": "libraries",  # A method of datasets that the adapter of a plugin has
-    "ArrayOptions": "options.arrays",  # Keywords of `tfrecord_io.read_arrays`
-    "ColumnLayout": "options.arrays",  # How the lists of one column are represented
-    "IterOptions": "options.arrays",  # Keywords of `tfrecord_io.iter_arrays`
-    "RepresentationOptions": "options.arrays",  # Keywords of the representation of columns as arrays
     "check_keywords": "options.call_errors",  # Decorate a public call: unknown keywords are TypeErrors
     "Condition": "options.condition",  # A condition on rows, or a part of one
     "parse_filters": "options.condition_text",  # The terms of a condition
@@ -62,10 +58,8 @@ _HOMES = {
     "check_integer": "options.options_base",  # An integer as an `int`, as those of NumPy overflow
     "check_mode": "options.options_base",  # Raise ValueError for a `mode` unknown to a call
     "check_names": "options.options_base",  # The names of columns, at least one
-    "check_progress": "options.options_base",  # Return a `progress`, flags of NumPy as bool
     "cpu_count": "options.options_base",  # Processors that this process may use
     "Options": "options.options_base",  # The keywords of all calls that take a path
-    "separate_filesystem": "options.options_base",  # Split a filesystem from storage options
     "StorageOptions": "options.options_base",  # How paths are accessed
     "TransferOptions": "options.options_base",  # Options of calls that read files and write others
     "DatasetOptions": "options.read",  # Keywords of `tfrecord_io.dataset`, and of `tfrecord_io.open_reader`
@@ -82,10 +76,7 @@ _HOMES = {
     "WriteOptions": "options.write",  # Keywords of all writing calls
     "logger": "progress",  # The logger of the package
     "ProgressMeter": "progress",  # Shows how much of a call is done, or calls a function
-    "attach": "public_names",  # ``__getattr__``, ``__dir__`` and ``__all__`` of a public module
     "LateTypes": "public_names",  # Types of a module, imported when an annotation that names a type is evaluated
-    "TFDS_FEATURES": "registry",  # which TFDS writes next to a dataset's files
-    "TFDS_INFO": "registry",  # The file in which TFDS describes a dataset
     "listed": "registry",  # Names as in a sentence
     "missing_error": "registry",  # The error of `needs` for an import that has failed
     "needs": "registry",  # Turn the ImportError of an import into one that names the extra

@@ -33,10 +33,6 @@ from tfrecord_io.base.display import warn as warn
 from tfrecord_io.base.display import within_message_limit as within_message_limit
 from tfrecord_io.base.libraries import Adapter as Adapter
 from tfrecord_io.base.libraries import PluginMethod as PluginMethod
-from tfrecord_io.base.options.arrays import ArrayOptions as ArrayOptions
-from tfrecord_io.base.options.arrays import ColumnLayout as ColumnLayout
-from tfrecord_io.base.options.arrays import IterOptions as IterOptions
-from tfrecord_io.base.options.arrays import RepresentationOptions as RepresentationOptions
 from tfrecord_io.base.options.call_errors import check_keywords as check_keywords
 from tfrecord_io.base.options.condition import Condition as Condition
 from tfrecord_io.base.options.condition_text import parse_filters as parse_filters
@@ -59,9 +55,7 @@ from tfrecord_io.base.options.options_base import check_choice as check_choice
 from tfrecord_io.base.options.options_base import check_integer as check_integer
 from tfrecord_io.base.options.options_base import check_mode as check_mode
 from tfrecord_io.base.options.options_base import check_names as check_names
-from tfrecord_io.base.options.options_base import check_progress as check_progress
 from tfrecord_io.base.options.options_base import cpu_count as cpu_count
-from tfrecord_io.base.options.options_base import separate_filesystem as separate_filesystem
 from tfrecord_io.base.options.read import DatasetOptions as DatasetOptions
 from tfrecord_io.base.options.read import FrameOptions as FrameOptions
 from tfrecord_io.base.options.read import ReadOptions as ReadOptions
@@ -77,9 +71,6 @@ from tfrecord_io.base.options.write import WriteOptions as WriteOptions
 from tfrecord_io.base.progress import ProgressMeter as ProgressMeter
 from tfrecord_io.base.progress import logger as logger
 from tfrecord_io.base.public_names import LateTypes as LateTypes
-from tfrecord_io.base.public_names import attach as attach
-from tfrecord_io.base.registry import TFDS_FEATURES as TFDS_FEATURES
-from tfrecord_io.base.registry import TFDS_INFO as TFDS_INFO
 from tfrecord_io.base.registry import Point as Point
 from tfrecord_io.base.registry import Registry as Registry
 from tfrecord_io.base.registry import listed as listed
@@ -89,10 +80,8 @@ from tfrecord_io.base.registry import needs as needs
 __all__ = [
     "ADDING",
     "Adapter",
-    "ArrayOptions",
     "BackgroundThread",
     "Closing",
-    "ColumnLayout",
     "Condition",
     "ConsumedOnce",
     "CopyOptions",
@@ -102,7 +91,6 @@ __all__ = [
     "Flag",
     "FrameOptions",
     "INT64_MAX",
-    "IterOptions",
     "LIMITS",
     "LINE_WIDTH",
     "LateTypes",
@@ -122,7 +110,6 @@ __all__ = [
     "Registry",
     "Remark",
     "Report",
-    "RepresentationOptions",
     "SalvageOptions",
     "ScanOptions",
     "Selection",
@@ -130,14 +117,11 @@ __all__ = [
     "Split",
     "StorageOptions",
     "Summary",
-    "TFDS_FEATURES",
-    "TFDS_INFO",
     "Task",
     "TransferOptions",
     "WorkerPool",
     "WriteOptions",
     "and_more",
-    "attach",
     "byte_size",
     "cached_property",
     "caller_line",
@@ -146,7 +130,6 @@ __all__ = [
     "check_keywords",
     "check_mode",
     "check_names",
-    "check_progress",
     "column_list",
     "condition_of",
     "counted",
@@ -166,7 +149,6 @@ __all__ = [
     "printable",
     "quiet_at_exit",
     "secret_url",
-    "separate_filesystem",
     "short",
     "undo_after",
     "unknown_attribute",

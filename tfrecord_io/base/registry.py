@@ -154,7 +154,6 @@ def _other_points(group: str, _folders: tuple[tuple[str, int | None], ...]) -> l
     return sorted((p for p in points if p.package.replace("-", "_") != PACKAGE), key=lambda p: (p.package, p.name))
 
 
-TFDS_FEATURES, TFDS_INFO = "features.json", "dataset_info.json"  # which TFDS writes next to a dataset's files
 _SUFFIX = re.compile(r"\.[a-z_]\w*")  # not ".tfrecord-00000-of-00008"
 
 

@@ -35,8 +35,8 @@ _HOMES = {
     "Rows": "kit.rows_facade",  # Rows for training, of datasets, mixtures and windows
     "ArraysByNumber": "rows",  # Rows by number as arrays
     "BatchesByNumber": "rows",  # Batches by number, of ``bucket_by=`` or ``pack=``
-    "RepresentationOptions": "base",  # Keywords of the representation of columns as arrays, checked
-    "ColumnLayout": "base",  # How the lists of one column are represented
+    "RepresentationOptions": "rows",  # Keywords of the representation of columns as arrays, checked
+    "ColumnLayout": "rows",  # How the lists of one column are represented
     "TableRepresentation": "rows",  # How the columns of a schema become arrays
     "ColumnRepresentation": "rows",  # How one of them does
     "cut_lists": "rows",  # Truncate and pad the lists of an Arrow column

@@ -1,13 +1,11 @@
 # Written by docs/reference/stub.py.
 
 from tfrecord_io.base import Adapter as Adapter
-from tfrecord_io.base import ColumnLayout as ColumnLayout
 from tfrecord_io.base import Condition as Condition
 from tfrecord_io.base import LateTypes as LateTypes
 from tfrecord_io.base import Operator as Operator
 from tfrecord_io.base import ReadOptions as ReadOptions
 from tfrecord_io.base import Report as Report
-from tfrecord_io.base import RepresentationOptions as RepresentationOptions
 from tfrecord_io.base import Summary as Summary
 from tfrecord_io.base import WriteOptions as WriteOptions
 from tfrecord_io.base import check_integer as check_integer
@@ -39,9 +37,11 @@ from tfrecord_io.kit.scan_facade import Scan as Scan
 from tfrecord_io.kit.scan_facade import condition_of as condition_of
 from tfrecord_io.rows import ArraysByNumber as ArraysByNumber
 from tfrecord_io.rows import BatchesByNumber as BatchesByNumber
+from tfrecord_io.rows import ColumnLayout as ColumnLayout
 from tfrecord_io.rows import ColumnRepresentation as ColumnRepresentation
 from tfrecord_io.rows import ImageColumns as ImageColumns
 from tfrecord_io.rows import ModelInputs as ModelInputs
+from tfrecord_io.rows import RepresentationOptions as RepresentationOptions
 from tfrecord_io.rows import RowLookup as RowLookup
 from tfrecord_io.rows import TableRepresentation as TableRepresentation
 from tfrecord_io.rows import cut_lists as cut_lists

@@ -11,7 +11,7 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfrecord_io.base import Options, Refusal, ScanOptions, TransferOptions, separate_filesystem
+from tfrecord_io.base import Options, Refusal, ScanOptions, TransferOptions
 
 if TYPE_CHECKING:
     from tfrecord_io.read.scan import Scan
@@ -47,7 +47,7 @@ def options_from_call(
     TypeError for a keyword that does not exist, or a value of a wrong type; ValueError for a value out of range, for
     an option of a dataset that the call refuses, and for one that a dataset decides and the call states differently.
     """
-    stated = separate_filesystem(kind.stated(keywords))
+    stated = kind.stated(keywords)
     datasets = datasets_in(source)
     if not datasets:
         return kind(**{**decided, **stated})

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions, counted, did_you_mean, hide_secrets, printable
+from tfrecord_io.base import FrameOptions, StorageOptions, counted, did_you_mean, hide_secrets, printable
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs
 
@@ -211,7 +211,7 @@ def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tupl
         siblings = [entry.basename for entry in fs.listing(parent)] if parent and fs.entry(parent) else []
         question = did_you_mean(base, siblings)
         raise FileNotFoundError(errno.ENOENT, "no such directory" + (question and f"; {question}"), shown_path)
-    text = f"no dataset of TFDS: split= needs a {TFDS_INFO} here, in 1.0.0/ or in config/1.0.0/"
+    text = f"no dataset of TFDS: split= needs a {Source.TFDS_INFO} here, in 1.0.0/ or in config/1.0.0/"
     raise FileNotFoundError(errno.ENOENT, f"{text}; omit split= to read files by their names", shown_path)
 
 

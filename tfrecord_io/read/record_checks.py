@@ -16,8 +16,6 @@ from pyarrow import types as t
 
 from tfrecord_io.base import (
     MIB,
-    TFDS_FEATURES,
-    TFDS_INFO,
     ScanOptions,
     Selection,
     StorageOptions,
@@ -257,8 +255,8 @@ def _read_description(source: Source, options: ScanOptions) -> SidecarSchema | N
     That of a split may be in a directory above that of the file: TFDS has templates of names with folders.
     """
     folder, _ = split_folders(source.path, 0)
-    is_absent = source.local and not os.path.exists(f"{folder}/{TFDS_FEATURES}")
-    if not source.may_be_beside(TFDS_FEATURES) or (is_absent and options.split is None):
+    is_absent = source.local and not os.path.exists(f"{folder}/{Source.TFDS_FEATURES}")
+    if not source.may_be_beside(Source.TFDS_FEATURES) or (is_absent and options.split is None):
         return None
     from tfrecord_io.store import Directory
 
@@ -269,7 +267,7 @@ def _read_description(source: Source, options: ScanOptions) -> SidecarSchema | N
             schema = Schema.from_tfds(directory, storage_options=storage.given)
             return SidecarSchema(schema, depth, options.storage)
         except FileNotFoundError:
-            if options.split is None or Directory(directory, storage).read(TFDS_INFO) is not None:
+            if options.split is None or Directory(directory, storage).read(Source.TFDS_INFO) is not None:
                 return None
     return None
 

@@ -6,6 +6,9 @@ Other rooms import these names, and no module of this package.
 from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
+    "ColumnLayout": "arrays.array_options",  # How the lists of one column are represented
+    "IterOptions": "arrays.array_options",  # Keywords of `tfrecord_io.iter_arrays`
+    "RepresentationOptions": "arrays.array_options",  # Keywords of the representation of columns as arrays
     "ImageColumns": "arrays.image_columns",  # The columns of images in tables of a schema
     "cut_lists": "arrays.list_layout",  # Truncate lists, and pad them if the layout has a length
     "ModelInputs": "arrays.model_inputs",  # Form of batches, which are dicts by column
@@ -26,12 +29,8 @@ _HOMES = {
     "MixedEpochs": "training.mixed_rows",  # Rows of every epoch of a mixture whose parts are read side by side
     "SequenceEpochs": "training.mixed_rows",  # Rows of every epoch of a mixture, in the order of its choices
     "Mixture": "training.mixture",  # Datasets to mix, and how
-    "same_columns": "training.mixture",  # Bring the columns of all parts into one order
-    "shares": "training.mixture",  # Scale weights so that their sum is 1
     "RowSource": "training.row_source",  # Rows for training
-    "ColumnForm": "training.windows",  # Windows with steps of their own for each column
     "Form": "training.windows",  # Form of windows
-    "WindowForm": "training.windows",  # Windows of the same steps of all columns
     "Windows": "training.windows",  # Windows of the episodes of a scan
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -1,5 +1,8 @@
 # Written by docs/reference/stub.py.
 
+from tfrecord_io.rows.arrays.array_options import ColumnLayout as ColumnLayout
+from tfrecord_io.rows.arrays.array_options import IterOptions as IterOptions
+from tfrecord_io.rows.arrays.array_options import RepresentationOptions as RepresentationOptions
 from tfrecord_io.rows.arrays.image_columns import ImageColumns as ImageColumns
 from tfrecord_io.rows.arrays.list_layout import cut_lists as cut_lists
 from tfrecord_io.rows.arrays.model_inputs import ModelInputs as ModelInputs
@@ -20,12 +23,8 @@ from tfrecord_io.rows.training.mixed_rows import BalancedEpochs as BalancedEpoch
 from tfrecord_io.rows.training.mixed_rows import MixedEpochs as MixedEpochs
 from tfrecord_io.rows.training.mixed_rows import SequenceEpochs as SequenceEpochs
 from tfrecord_io.rows.training.mixture import Mixture as Mixture
-from tfrecord_io.rows.training.mixture import same_columns as same_columns
-from tfrecord_io.rows.training.mixture import shares as shares
 from tfrecord_io.rows.training.row_source import RowSource as RowSource
-from tfrecord_io.rows.training.windows import ColumnForm as ColumnForm
 from tfrecord_io.rows.training.windows import Form as Form
-from tfrecord_io.rows.training.windows import WindowForm as WindowForm
 from tfrecord_io.rows.training.windows import Windows as Windows
 
 __all__ = [
@@ -33,27 +32,26 @@ __all__ = [
     "ArraysByNumber",
     "BalancedEpochs",
     "BatchesByNumber",
-    "ColumnForm",
+    "ColumnLayout",
     "ColumnRepresentation",
     "Form",
     "ImageColumns",
+    "IterOptions",
     "MixedEpochs",
     "Mixture",
     "ModelInputs",
+    "RepresentationOptions",
     "RowLookup",
     "RowSource",
     "SequenceEpochs",
     "TableRepresentation",
-    "WindowForm",
     "Windows",
     "cut_lists",
     "iterate",
     "open_by_number",
     "read_arrays",
     "row_lookup",
-    "same_columns",
     "scan_arrays",
-    "shares",
     "source_of",
     "workers_in_state",
 ]

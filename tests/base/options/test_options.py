@@ -17,10 +17,10 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import example, int64s, written
 from tfrecord_io.base.options import MIB, ReadOptions
-from tfrecord_io.base.options.arrays import ArrayOptions, IterOptions
 from tfrecord_io.base.options.did_you_mean import OTHER_NAMES, meant_keywords
 from tfrecord_io.base.options.transfer import SalvageOptions
 from tfrecord_io.base.options.write import WriteOptions
+from tfrecord_io.rows.arrays.array_options import ArrayOptions, IterOptions
 from tfrecord_io.store.read.source import MOST_MANIFEST_BYTES
 from tfrecord_io.typing import UNSET
 

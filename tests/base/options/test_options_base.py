@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tfrecord_io.base.options import FrameOptions, ReadOptions
-from tfrecord_io.base.options.arrays import IterOptions
+from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.typing import UNSET, Unset
 
 

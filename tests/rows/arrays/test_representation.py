@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.base.options.arrays import ArrayOptions
+from tfrecord_io.rows.arrays.array_options import ArrayOptions
 from tfrecord_io.rows.arrays.representation import TableRepresentation
 
 

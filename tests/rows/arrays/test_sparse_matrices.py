@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.base.options.arrays import RepresentationOptions
 from tfrecord_io.errors import DecodeError, EncodeError, MissingDependencyError, SchemaError
+from tfrecord_io.rows.arrays.array_options import RepresentationOptions
 
 sparse = pytest.importorskip("scipy.sparse")
 IO = tfr.io

@@ -1,7 +1,7 @@
 """The keywords of reading and writing calls: frozen dataclasses, validated once.
 
-Defaults are defined here and nowhere else. Those of calls that write and of calls that return arrays are in `write`,
-`transfer` and `arrays`, which are imported where these calls are; options that one call or one folder has are there.
+Defaults are defined here and nowhere else. Those of calls that write are in `write` and `transfer`,
+which are imported where these calls are; options that one call, one folder or one room has are there.
 """
 
 from tfrecord_io.base.options.did_you_mean import unknown_keyword
@@ -14,7 +14,6 @@ from tfrecord_io.base.options.options_base import (
     TransferOptions,
     check_integer,
     check_names,
-    check_progress,
     cpu_count,
 )
 from tfrecord_io.base.options.read import FrameOptions, ReadOptions, ScanOptions
@@ -34,7 +33,6 @@ __all__ = [
     "TransferOptions",
     "check_integer",
     "check_names",
-    "check_progress",
     "cpu_count",
     "unknown_keyword",
 ]

@@ -65,7 +65,7 @@ class StorageOptions:
 StorageOptions.DEFAULT = StorageOptions()  # local paths, and URLs without options
 
 
-def separate_filesystem(keywords: Mapping[str, Any]) -> dict[str, Any]:
+def _separate_filesystem(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Keywords with a filesystem passed as ``storage_options=`` moved to ``filesystem=``."""
     storage = keywords.get("storage_options")
     if storage is None or {kind.__name__ for kind in type(storage).__mro__}.isdisjoint(_FILESYSTEMS):
@@ -89,17 +89,19 @@ class Options:
     def stated(cls, keywords: Mapping[str, Any]) -> dict[str, Any]:
         """Select the keywords that a caller states: all but UNSET, and None where None is the default.
 
+        A filesystem that was passed as ``storage_options=`` is that of ``filesystem=``.
         TypeError for a keyword that these options do not have.
         """
         names = cls.__dataclass_fields__.keys() - cls.internal
         for name in keywords:
             if name not in names:
                 raise unknown_keyword(name, names)
-        return {
+        stated = {
             name: value
             for name, value in keywords.items()
             if not (value is UNSET or (value is None and (name in cls.none_is_unset or getattr(cls, name) is None)))
         }
+        return _separate_filesystem(stated)
 
     @classmethod
     def from_keywords(cls, keywords: Mapping[str, Any]) -> Self:
@@ -133,7 +135,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.storage_options is not None:
             places = {"storage_options": self.storage_options, "filesystem": self.filesystem}
-            for name, value in separate_filesystem(places).items():
+            for name, value in _separate_filesystem(places).items():
                 object.__setattr__(self, name, value)
             self._check_mapping("storage_options", "{'anon': True}", " or a filesystem of fsspec or pyarrow")
 
@@ -150,6 +152,14 @@ class Options:
                 expected = "".join(f"{choice!r} or " for choice in other)
                 raise TypeError(f"{name}={value!r}: expected {expected}True or False")
             object.__setattr__(self, name, bool(value))
+
+    def _check_progress(self) -> None:
+        """Convert flags of NumPy in `progress` to bool; TypeError for what is none."""
+        value: Any = self.progress  # type: ignore[attr-defined]
+        if not callable(value):
+            if type(value).__name__ not in ("bool", "bool_"):
+                raise TypeError(f"progress={value!r}: expected True, False or a function")
+            object.__setattr__(self, "progress", bool(value))
 
     def _check_mapping(self, name: str, example: str, other: str = "") -> None:
         value = getattr(self, name)
@@ -178,7 +188,7 @@ class RecordOptions(Options):
         if not isinstance(self.compression, str | None):
             raise TypeError(f"compression={self.compression!r}: expected a name or None")
         self._check_integer("threads", 1, optional=True)
-        object.__setattr__(self, "progress", check_progress(self.progress))
+        self._check_progress()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,12 +238,3 @@ def check_mode(value: object, modes: Sequence[str] = get_args(FileMode)) -> None
     if value is not None and value not in modes:
         reason = f"mode={value!r}: expected one of {', '.join(map(repr, (None, *modes)))}"
         raise ValueError(f"{reason}; {NO_APPEND}" if value in ("append", *_MODES_OF_FILES) else reason)
-
-
-def check_progress(value: object) -> ProgressLike:
-    """Return a `progress`, flags of NumPy as bool; TypeError for what is none."""
-    if callable(value):
-        return value
-    if type(value).__name__ not in ("bool", "bool_"):
-        raise TypeError(f"progress={value!r}: expected True, False or a function")
-    return bool(value)

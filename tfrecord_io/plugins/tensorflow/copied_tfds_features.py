@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.base import TFDS_FEATURES, printable, warn
+from tfrecord_io.base import printable, warn
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
 from tfrecord_io.read import Reader, Scan
-from tfrecord_io.store import Directory
+from tfrecord_io.store import Directory, Source
 
 Json = dict[str, Any]
 _ABOUT = ("description", "citation", "location", "redistributionInfo")  # of dataset_info.json
@@ -33,12 +33,12 @@ class SourceFeatures:
     def from_data(cls, data: Any) -> SourceFeatures | None:
         """Features of a Reader or a Dataset with a stated schema or a ``features.json``; None for other data."""
         scan = data.scan if isinstance(data, Reader) else Scan.unwrap(data)
-        if not isinstance(scan, Scan) or scan.resolved.source not in (TFDS_FEATURES, "schema="):
+        if not isinstance(scan, Scan) or scan.resolved.source not in (Source.TFDS_FEATURES, "schema="):
             return None
         folder = scan.description_folder()
         if folder is None:
             return None
-        text = folder.read(TFDS_FEATURES)
+        text = folder.read(Source.TFDS_FEATURES)
         if text is None:
             return None
         document = json.loads(text)  # read before without fault
@@ -68,7 +68,10 @@ class SourceFeatures:
         if new := sorted(changed - self._warned):
             self._warned.update(new)
             reason = "these columns are stored in another way than there, so they have features by their types"
-            warn(f"{self.folder.display_path(TFDS_FEATURES)}: {reason}: {printable(', '.join(new), 300)}", UserWarning)
+            warn(
+                f"{self.folder.display_path(Source.TFDS_FEATURES)}: {reason}: {printable(', '.join(new), 300)}",
+                UserWarning,
+            )
         return tree if is_joined else None
 
     def _is_stored_alike(self, name: str, leaf: TfdsLeaf) -> bool:

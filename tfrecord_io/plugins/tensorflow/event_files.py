@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import is_directory
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base import OnDamage, Options, ProgressMeter, StorageOptions, check_keywords, check_progress
+from tfrecord_io.base import FrameOptions, OnDamage, ProgressMeter, StorageOptions, check_keywords
 from tfrecord_io.bytes import Dtype, message_classes, parse_message, parse_tensor
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.store import Folder, resolve_inputs, total
@@ -100,11 +100,12 @@ def read_events(
     """
     if on_error is not None:
         OnDamage.checked(on_error, OnDamage.needs_no_report)
-    storage, shown = Options(storage_options=storage_options).storage, check_progress(progress)
+    options = FrameOptions(storage_options=storage_options, progress=progress)
+    storage = options.storage
     runs: list[str] = []
     scalars: list[_Scalar] = []
     files = list(_event_files(path, storage))
-    with ProgressMeter(shown, total(size for _, _, size in files), "bytes") as meter:
+    with ProgressMeter(options.progress, total(size for _, _, size in files), "bytes") as meter:
         for run, file, size in files:
             with RecordReader(dataset(file, **storage.keywords), on_error=on_error) as records:
                 for scalar in _scalars(records, file):

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import TFDS_FEATURES, printable
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import Dtype
 from tfrecord_io.columns import Column, Composite, Field, Schema
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.store import Directory
+from tfrecord_io.store import Directory, Source
 
 CLASS_LABELS = ("codes", "names")
 
@@ -44,7 +44,7 @@ def from_tfds(folder: Directory, text: bytes, class_labels: str) -> list[Field]:
         Schema(fields)
         return fields
     except SchemaError as error:
-        error.path = error.path or folder.display_path(TFDS_FEATURES)
+        error.path = error.path or folder.display_path(Source.TFDS_FEATURES)
         raise
 
 
@@ -53,10 +53,10 @@ def read_leaves(folder: Directory, text: bytes) -> list[TfdsLeaf]:
     try:
         return leaves_of(json.loads(text))
     except SchemaError as error:
-        error.path = folder.display_path(TFDS_FEATURES)
+        error.path = folder.display_path(Source.TFDS_FEATURES)
         raise
     except (ValueError, RecursionError) as error:
-        path = folder.display_path(TFDS_FEATURES)
+        path = folder.display_path(Source.TFDS_FEATURES)
         raise SchemaError(f"it is not valid JSON ({type(error).__name__})", path=path) from error
 
 

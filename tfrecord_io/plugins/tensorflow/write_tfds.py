@@ -14,8 +14,6 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import (
-    TFDS_FEATURES,
-    TFDS_INFO,
     ExportOptions,
     StorageOptions,
     WriteOptions,
@@ -30,7 +28,7 @@ from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns
 from tfrecord_io.read import CallSource, options_from_call
-from tfrecord_io.store import Directory, locate, open_output
+from tfrecord_io.store import Directory, Source, locate, open_output
 from tfrecord_io.typing import FileMode, FilesLike, Float64, Path, ProgressLike, SchemaLike, StorageLike, TableLike
 from tfrecord_io.write import WriteReport, write
 
@@ -194,7 +192,7 @@ class _Version:
         self._copied: dict[str, bytes] = {}  # the names of classes of a dataset that is copied
         self._about: Json = {}
         self.info: TfdsInfo | None = TfdsInfo.read(self._folder)
-        text = None if self.info is None else self._folder.read(TFDS_FEATURES)
+        text = None if self.info is None else self._folder.read(Source.TFDS_FEATURES)
         self._features = None if text is None else {leaf.name: leaf for leaf in read_leaves(self._folder, text)}
         if self.info is not None and self.info.document.get("name") != self.name:
             got = printable(str(self.info.document.get("name")), 60)
@@ -237,7 +235,7 @@ class _Version:
             if then != now:
                 reason = f"the splits {', '.join(other_splits)} have another feature here"
                 raise SchemaError(
-                    reason, feature=name, path=self._folder.display_path(TFDS_FEATURES), expected=then, got=now
+                    reason, feature=name, path=self._folder.display_path(Source.TFDS_FEATURES), expected=then, got=now
                 )
         for leaf in columns.leaves:
             leaf.optional |= old[leaf.name].optional
@@ -253,7 +251,7 @@ class _Version:
                 self._write(f"{stems[leaf.name]}.labels.txt", "".join(f"{name}\n" for name in leaf.names))
         for name, content in self._copied.items():
             self._write(name, label_text(content, name))
-        self._write(TFDS_FEATURES, json.dumps(features, indent=4, sort_keys=True))
+        self._write(Source.TFDS_FEATURES, json.dumps(features, indent=4, sort_keys=True))
         old = self._about if self.info is None else dict(self.info.document)
         described = {
             "filepathTemplate": TfdsInfo.FILE_NAME,
@@ -267,7 +265,7 @@ class _Version:
         document |= {"name": self.name, "version": self.version, "splits": [*splits, described]}
         if self._config is not None:
             document["configName"] = self._config
-        self._write(TFDS_INFO, json.dumps(document, indent=2, sort_keys=True))
+        self._write(Source.TFDS_INFO, json.dumps(document, indent=2, sort_keys=True))
 
     def _write(self, name: str, text: str) -> None:
         with open_output(f"{self.path}/{name}", self._storage) as file:

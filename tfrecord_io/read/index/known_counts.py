@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tfrecord_io.base import TFDS_INFO, FrameOptions, StorageOptions, printable, warn
+from tfrecord_io.base import FrameOptions, StorageOptions, printable, warn
 from tfrecord_io.bytes import Checks, FrameHeader
 from tfrecord_io.errors import SchemaError, SchemaWarning
 from tfrecord_io.read.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
@@ -89,7 +89,7 @@ class KnownCounts:
         return self._from_tfds(source) if count is None else count
 
     def _from_tfds(self, source: Source) -> int | None:
-        may_look = self.may_be_plain and self.looks and source.may_be_beside(TFDS_INFO)
+        may_look = self.may_be_plain and self.looks and source.may_be_beside(Source.TFDS_INFO)
         if source.is_file_object or source.span is not None or source.derived is not None or not may_look:
             return None
         fs, path = (None, source.path) if source.remote is None else source.remote
@@ -102,7 +102,7 @@ class KnownCounts:
         return self._shard_lengths[key].get(name)
 
     def _tfds_lengths(self, folder: str, fs: Any, beside: Beside) -> dict[str, int]:
-        if fs is None and not os.path.exists(os.path.join(folder, TFDS_INFO)):
+        if fs is None and not os.path.exists(os.path.join(folder, Source.TFDS_INFO)):
             return {}
         from tfrecord_io.columns import TfdsInfo
         from tfrecord_io.store import Directory

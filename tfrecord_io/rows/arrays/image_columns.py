@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import ColumnLayout, ScanOptions
+from tfrecord_io.base import ScanOptions
 from tfrecord_io.columns import Dense, Ragged, RowFault, list_lengths, offsets_of
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import Reader, RowFaultPolicy
+from tfrecord_io.rows.arrays.array_options import ColumnLayout
 from tfrecord_io.rows.arrays.image_decoding import NO_COMMON_TYPE, ImageDecoder, RawImageDecoder, image_decoder
 
 Passes = Callable[[RowFault], bool]  # whether the row of a fault may be left out

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.base import ColumnLayout, Expansion, ordered
+from tfrecord_io.base import Expansion, ordered
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, Dense, ImageForm, PixelReader, Ragged, RawImages, RowFault, list_lengths, pillow
 from tfrecord_io.errors import DecodeError, SchemaError
+from tfrecord_io.rows.arrays.array_options import ColumnLayout
 from tfrecord_io.rows.arrays.shared_images import Groups, decode_shared, encoded_bytes
 
 # Why images are objects, and what else to declare.

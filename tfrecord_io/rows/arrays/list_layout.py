@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ColumnLayout
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, int64_array, list_lengths, offsets_of, selectable
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.rows.arrays.array_options import ColumnLayout
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation
 
 

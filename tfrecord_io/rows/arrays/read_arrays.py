@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tfrecord_io.base import MIB, ArrayOptions, RepresentationOptions, check_keywords
+from tfrecord_io.base import MIB, check_keywords
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Dense, Ragged, RowFault, empty_batch
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import CallSource, LazyScan, Reader, RowFaultPolicy, options_from_call
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
+from tfrecord_io.rows.arrays.array_options import ArrayOptions, RepresentationOptions
 from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation
 from tfrecord_io.typing import (
     UNSET,

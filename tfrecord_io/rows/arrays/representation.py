@@ -19,11 +19,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import MIB, ColumnLayout, Expansion, RepresentationOptions, Task, WorkerPool, counted, cpu_count
+from tfrecord_io.base import MIB, Expansion, Task, WorkerPool, counted, cpu_count
 from tfrecord_io.bytes import Array, Dtype, NumberColumn
 from tfrecord_io.columns import Column, Dense, Ragged, RowFault, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
+from tfrecord_io.rows.arrays.array_options import ColumnLayout, RepresentationOptions
 from tfrecord_io.rows.arrays.image_decoding import RawImageDecoder, image_decoder, stack_equal
 from tfrecord_io.rows.arrays.shared_images import Groups
 from tfrecord_io.rows.arrays.sparse_matrices import SparseMatrix, csr_matrix, matrix_indices, sparse_matrices

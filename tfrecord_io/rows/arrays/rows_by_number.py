@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import ColumnLayout, OnDamage, RepresentationOptions, ScanOptions, cached_property
+from tfrecord_io.base import OnDamage, ScanOptions, cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, RowFault, empty_batch, int64_array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import NumberedRows, RandomAccess, Scan, ScanRows
+from tfrecord_io.rows.arrays.array_options import ColumnLayout, RepresentationOptions
 from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation
 from tfrecord_io.rows.arrays.shared_images import Groups
 

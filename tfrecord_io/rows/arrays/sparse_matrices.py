@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import RepresentationOptions, needs
+from tfrecord_io.base import needs
 from tfrecord_io.columns import Column, Ragged, RowFault, SparseColumn
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.rows.arrays.array_options import RepresentationOptions
 
 _DECLARE = 'declare it: schema={"x": tfr.io.SparseFeature("x/indices", "x/values", "float32", size)}'
 

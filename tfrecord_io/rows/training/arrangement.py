@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import IterOptions
 from tfrecord_io.bytes import Array, first_fit
 from tfrecord_io.columns import leaf_arrays, leaf_fields, list_lengths
+from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import BatchForm
 
 

@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import IterOptions, RepresentationOptions
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import leaf_fields
 from tfrecord_io.read import Scan, ScanHolder
+from tfrecord_io.rows.arrays.array_options import IterOptions, RepresentationOptions
 from tfrecord_io.rows.arrays.row_cache import cached_rows
 from tfrecord_io.rows.arrays.rows_by_number import OF_ROWS, ArraysByNumber, row_numbers, row_options
 from tfrecord_io.rows.training.arrangement import arrange_batches, batches_of_size, cut_documents, list_lengths_of

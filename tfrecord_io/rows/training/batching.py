@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import MIB, IterOptions, counted
+from tfrecord_io.base import MIB, counted
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import RowFault
 from tfrecord_io.read import RowFaultPolicy
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
+from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation
 from tfrecord_io.rows.training.arrangement import Batches, arrange_batches, cut_documents, list_lengths_of
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator

@@ -47,9 +47,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tfrecord_io.base import INT64_MAX, IterOptions, Selection, counted, printable
+from tfrecord_io.base import INT64_MAX, Selection, counted, printable
 from tfrecord_io.columns import Column
 from tfrecord_io.read import ChosenRecords, Scan
+from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.store import Source
 
 _VERSION = 2

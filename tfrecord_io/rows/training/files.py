@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import MIB, IterOptions, printable
+from tfrecord_io.base import MIB, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
     Column,
@@ -33,6 +33,7 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read import KnownCounts, NumberedRows, Reader, ReadReport, Scan, ScanHolder, ScanRows
+from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, Share

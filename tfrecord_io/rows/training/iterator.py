@@ -18,7 +18,6 @@ from tfrecord_io.base import (
     LIMITS,
     MIB,
     Closing,
-    IterOptions,
     OnDamage,
     Shared,
     cached_property,
@@ -29,6 +28,7 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DamagedDataWarning, SchemaWarning
 from tfrecord_io.read import CallSource, LazyScan, ReadReport, Scan, ScanHolder, options_from_call
+from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import TableRepresentation
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.batching import ArrayChunk, Batching

@@ -15,11 +15,12 @@ from typing import Any, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import MIB, IterOptions
+from tfrecord_io.base import MIB
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import RowFault
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read import ReadReport
+from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
 from tfrecord_io.rows.training.classes import Classes

@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import MIB, IterOptions, ScanOptions, Selection, cached_property
+from tfrecord_io.base import MIB, ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
     Column,
@@ -33,6 +33,7 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.read import Scan
+from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import Lookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.choices import Choices
@@ -55,6 +56,23 @@ class Mixture(RowSource):
     source_column: str | None = None
     classes: Classes | None = None  # groups that rows are drawn from, instead of the parts
     worker: tuple[int, int] = (0, 1)  # number of this part of the rows, and number of such parts; see `split`
+
+    @classmethod
+    def of(
+        cls,
+        parts: Sequence[Any],
+        weights: Sequence[float] | None,
+        *,
+        seed: int,
+        stop: MixStop,
+        source_column: str | None = None,
+    ) -> Self:
+        """Mix scans and sources; `weights` are scaled, and columns brought into the order of the first part.
+
+        SchemaError if columns differ, or one is named `source_column`; TypeError or ValueError for other weights.
+        """
+        shares = _shares(weights, len(parts))
+        return cls(_same_columns(parts, source_column), shares, seed=seed, stop=stop, source_column=source_column)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -207,7 +225,7 @@ class Mixture(RowSource):
             raise ValueError(f"a mixture with shuffle_buffer= needs the same seed= in all workers: {reason}")
 
 
-def same_columns(parts: Sequence[Any], added: str | None = None) -> tuple[Any, ...]:
+def _same_columns(parts: Sequence[Any], added: str | None = None) -> tuple[Any, ...]:
     """Bring the columns of all parts into one order; SchemaError if columns differ, or one is named `added`."""
     first, *further = parts
     if added in first.schema.names:
@@ -306,7 +324,7 @@ def _merge_rows(tables: Sequence[pa.Table], places: Sequence[Array], begin: int,
     return [selectable(rows).take(int64_array(order))]
 
 
-def shares(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
+def _shares(weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
     """Scale weights so that their sum is 1; ValueError if a weight becomes 0."""
     expected = f"weights={weights!r}: expected a positive number for each of {count} datasets"
     try:

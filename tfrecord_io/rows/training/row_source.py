@@ -13,8 +13,9 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.base import IterOptions, ScanOptions, Selection
+from tfrecord_io.base import ScanOptions, Selection
 from tfrecord_io.read import Reader, Scan
+from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import Lookup
 from tfrecord_io.rows.training.checkpoint import ReadIdentity
 from tfrecord_io.rows.training.epochs import Epochs

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS, MIB, IterOptions, cached_property, printable
+from tfrecord_io.base import LIMITS, MIB, cached_property, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import ImageForm, NamePattern, RowFault, empty_batch, int64_array, selectable
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaError, TFRecordError
 from tfrecord_io.read import ReadReport, Scan, ScanRows, Steps
+from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup, ScanLookup
 from tfrecord_io.rows.arrays.shared_images import Groups, SharedImages
@@ -47,6 +48,16 @@ class Form(ABC):
     length: int
     stride: int
     is_late = False  # windows are made when they are drawn
+
+    @staticmethod
+    def of_length(schema: pa.Schema, prefix: str, *, length: int, stride: int, pad: WindowPad) -> Form:
+        """The form of windows of the same steps of all columns with the prefix."""
+        return WindowForm(tuple(Steps.columns(schema, prefix)), length, stride, pad)
+
+    @staticmethod
+    def of_offsets(schema: pa.Schema, prefix: str, offsets: Mapping[str, Any], stride: int) -> Form:
+        """The form of windows with steps of their own for the columns of `offsets`; see `ColumnForm.from_patterns`."""
+        return ColumnForm.from_patterns(schema, offsets, prefix, stride)
 
     @abstractmethod
     def describe(self) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tfrecord_io.base import TFDS_FEATURES, TFDS_INFO, StorageOptions, hide_secrets
+from tfrecord_io.base import StorageOptions, hide_secrets
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.copies.copied_dataset import Listing
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
@@ -34,7 +34,7 @@ from tfrecord_io.store.read.source import ManifestShard, ManifestVersion, Source
 from tfrecord_io.store.write.leftovers import LEFT
 
 _LOOKUPS = 3
-_OF_TFDS = (TFDS_FEATURES, TFDS_INFO)
+_OF_TFDS = (Source.TFDS_FEATURES, Source.TFDS_INFO)
 _LABELS = ".labels.txt"  # names of classes, of TFDS
 
 ChooseFiles = Callable[[list[Source]], Collection[str]]  # of the files of a manifest, the paths of those to copy
@@ -185,7 +185,7 @@ def _is_companion(name: str) -> bool:
 
 def is_found_by(name: str) -> bool:
     """True if readers find a dataset by this file, which is copied last: TFDS's info, or a manifest."""
-    return name == TFDS_INFO or FileName.of_path(name).kind is Kind.MANIFEST
+    return name == Source.TFDS_INFO or FileName.of_path(name).kind is Kind.MANIFEST
 
 
 def _find_files(found: Found, path: Any, storage: StorageOptions, shards: dict[tuple[str, str], list[Source]]) -> None:

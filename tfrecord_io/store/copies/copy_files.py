@@ -22,7 +22,6 @@ from tfrecord_io.base import (
     byte_size,
     check_choice,
     check_mode,
-    check_progress,
     counted,
     cpu_count,
     for_cli,
@@ -155,7 +154,7 @@ class FileCopyOptions(TransferOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "progress", check_progress(self.progress))
+        self._check_progress()
         check_choice("verify", self.verify, ("records", "bytes"))
         self._check_flags("update", "all_files", "dry_run")
         check_mode(self.mode)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from tfrecord_io.base import TFDS_FEATURES, TFDS_INFO, StorageOptions, and_more, listed, printable, secret_url, warn
+from tfrecord_io.base import StorageOptions, and_more, listed, printable, secret_url, warn
 from tfrecord_io.bytes import CODECS, FORMATS, Format, looks_like
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
@@ -136,9 +136,9 @@ def tfds_descriptions(fs: FileSystem, listing: Sequence[Entry]) -> set[str]:
 
     A file of such a name that says nothing of TFDS, and is not beside the other one, may be data.
     """
-    by_name = {entry.basename: entry for entry in listing if entry.basename in (TFDS_FEATURES, TFDS_INFO)}
-    if len(by_name) == 1 and TFDS_FEATURES in by_name:
-        entry = by_name[TFDS_FEATURES]
+    by_name = {entry.basename: entry for entry in listing if entry.basename in (Source.TFDS_FEATURES, Source.TFDS_INFO)}
+    if len(by_name) == 1 and Source.TFDS_FEATURES in by_name:
+        entry = by_name[Source.TFDS_FEATURES]
         if entry.directory or _TFDS not in Source.of_entry(fs, entry).read(_DESCRIPTION_BYTES):
             return set()
     return {entry.name for entry in by_name.values()}

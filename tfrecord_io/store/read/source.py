@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -191,6 +191,9 @@ class Source:
     Of a `span` (begin, end), only this piece of the file is read. Offsets and record numbers count from its begin. A
     piece with `file_bytes` ends anywhere: `tfrecord_io.read.byte_ranges` finds the records that begin in it.
     """
+
+    TFDS_FEATURES: ClassVar = "features.json"  # this and the next are what TFDS writes beside the files of a dataset
+    TFDS_INFO: ClassVar = "dataset_info.json"
 
     path: str  # a local path or a URL; of a file object its name, or its class in ``<>``
     size: int | None  # bytes of the file when it was looked up, None if unknown; of a piece, the size of the piece

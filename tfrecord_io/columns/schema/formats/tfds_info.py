@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from tfrecord_io.base import INT64_MAX, TFDS_FEATURES, TFDS_INFO, StorageOptions, printable
+from tfrecord_io.base import INT64_MAX, StorageOptions, printable
 from tfrecord_io.bytes import FrameHeader
 from tfrecord_io.errors import CorruptRecordError, SchemaError
-from tfrecord_io.store import Directory, FileSystem
+from tfrecord_io.store import Directory, FileSystem, Source
 
 if TYPE_CHECKING:
     from tfrecord_io.bytes import Format
@@ -65,10 +65,10 @@ class TfdsInfo:
     @classmethod
     def read(cls, folder: Directory) -> Self | None:
         """The ``dataset_info.json`` of a directory; None if it has none, SchemaError if it is damaged."""
-        text = folder.read(TFDS_INFO)
+        text = folder.read(Source.TFDS_INFO)
         if text is None:
             return None
-        path = folder.display_path(TFDS_INFO)
+        path = folder.display_path(Source.TFDS_INFO)
         try:
             document = json.loads(text)
             splits = {str(split["name"]): _split(document, split) for split in document.get("splits", [])}
@@ -135,16 +135,16 @@ class TfdsInfo:
         """The directory of a dataset, from the path of the directory or of the ``features.json`` in it."""
         text = os.fspath(path)
         head, _, name = text.replace(os.sep, "/").rpartition("/")
-        return (head or ".") if name == TFDS_FEATURES else text
+        return (head or ".") if name == Source.TFDS_FEATURES else text
 
 
 def read_features(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[Directory, bytes]:
     """The directory of a dataset, and its ``features.json``; FileNotFoundError if it has none."""
     folder = Directory(TfdsInfo.directory_of(path), storage)
-    text = folder.read(TFDS_FEATURES)
+    text = folder.read(Source.TFDS_FEATURES)
     if text is None:
         reason = "no features.json, which TFDS writes next to a dataset's files"
-        raise FileNotFoundError(2, reason, folder.display_path(TFDS_FEATURES))
+        raise FileNotFoundError(2, reason, folder.display_path(Source.TFDS_FEATURES))
     return folder, text
 
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, get_args
 
-from tfrecord_io.base.options.options_base import INT64_MAX, check_choice, check_integer, check_names
-from tfrecord_io.base.options.read import ReadOptions
+from tfrecord_io.base import INT64_MAX, ReadOptions, check_choice, check_integer, check_names
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
 
