@@ -78,6 +78,12 @@ class RowFilter:
         columns = dict.fromkeys([*self.columns, *other.columns])
         return RowFilter(self.condition & other.condition, tuple(columns), written=self.words & other.words)
 
+    def rename_columns(self, names: Mapping[str, str]) -> RowFilter:
+        """The filter of rows whose columns have other names."""
+        written = None if self.written is None else _rename(self.written, names)
+        columns = tuple(names.get(name, name) for name in self.columns)
+        return replace(self, condition=_rename(self.condition, names), columns=columns, written=written)
+
     def restrict_to(self, names: Collection[str]) -> RowFilter | None:
         """Restrict the condition to the parts that name only these columns, and some; None if it has no such part.
 
@@ -235,6 +241,14 @@ class RowFilter:
         kept = [entry for entry in entries if entry.removeprefix("!") not in filter_columns]
         only_excludes = bool(entries) and all(entry.startswith("!") for entry in entries)
         return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
+
+
+def _rename(condition: Condition, names: Mapping[str, str]) -> Condition:
+    """A condition in which columns have other names, by their names here."""
+    if condition.kind == "field":
+        column, *fields = condition.path
+        return replace(condition, path=(names.get(column, column), *fields))
+    return condition.replace_arguments([_rename(argument, names) for argument in condition.arguments])
 
 
 def _restrict(condition: Condition, names: Collection[str]) -> Condition | None:

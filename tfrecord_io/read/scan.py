@@ -20,6 +20,7 @@ from tfrecord_io.base import (
     cached_property,
     check_integer,
     counted,
+    name_advice,
     printable,
 )
 from tfrecord_io.bytes import Array, ColumnBuffers, Plan, RecordType, Text
@@ -33,7 +34,7 @@ from tfrecord_io.columns import (
     overridden_by,
     plan_columns,
 )
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import (
     EmbeddedSchemaCheck,
@@ -413,6 +414,59 @@ class Scan:
         for name in names:
             self.schema.field(name)  # KeyError
         return replace(self, selected=tuple(names))
+
+    @staticmethod
+    def renamed_columns(columns: Sequence[str], names: Mapping[str, str]) -> list[str]:
+        """The names of columns, of which some get others.
+
+        >>> Scan.renamed_columns(["image/encoded", "label"], {"image/encoded": "jpg"})
+        ['jpg', 'label']
+
+        FeatureNotFoundError if a column does not exist; SchemaError if two would have one name.
+        """
+        for name in names:
+            if name not in columns:
+                hint = name_advice(name, columns)
+                raise FeatureNotFoundError("no column has this name, to be renamed", feature=name, hint=hint)
+        renamed = [names.get(name, name) for name in columns]
+        if len(set(renamed)) < len(renamed):
+            twice = next(name for name in renamed if renamed.count(name) > 1)
+            raise SchemaError("two columns would have this name", feature=twice, hint="choose another, or exclude one")
+        return renamed
+
+    def rename(self, names: Mapping[str, str]) -> Self:
+        """The same rows, in which columns have other names, by their names here.
+
+        FeatureNotFoundError if a column does not exist; SchemaError if two would have one name, or its values are those
+        of folders or paths.
+        """
+        columns = self.compiled.columns.names
+        renamed = self.renamed_columns(self.schema.names, names)
+        for name in names:
+            if name not in columns:
+                raise SchemaError("a column of folders or paths keeps its name", feature=name)
+        resolved = self.resolved
+        fields = [replace(f, column=names.get(f.column, f.column)) for f in resolved.schema if f.column in columns]
+        resolved = replace(
+            resolved,
+            schema=Schema(fields, resolved.schema.metadata),
+            folded=frozenset(names.get(name, name) for name in resolved.folded),
+        )
+        selection = self.selection
+        if selection.columns is not None:
+            every = self.compiled.schema.names
+            selection = replace(selection, columns=tuple(names.get(name, name) for name in every))
+        return replace(
+            self,
+            selection=selection,
+            resolved=resolved,
+            selected=None if self.selected is None else tuple(renamed),
+            row_filter=None if self.row_filter is None else self.row_filter.rename_columns(names),
+            index_levels=tuple(names.get(name, name) for name in self.index_levels),
+            origin=None,
+            narrow=None,
+            compiled=None,  # type: ignore[arg-type]
+        )
 
     def filter(self, filters: Any) -> Self:
         """Only the rows that fulfil a condition, and all earlier ones; see `Dataset.filter`."""

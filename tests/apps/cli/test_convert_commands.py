@@ -399,3 +399,17 @@ def test_a_transaction_is_appended_once(run, tmp_path: Path) -> None:
     assert (refused.exit_code, "--txn a=8 is for --mode append" in refused.stderr) == (2, True)
     asked = run("sql", f"SELECT * FROM '{tmp_path}/d/'", "-o", f"{tmp_path}/d/", "--append", "--txn", "a=b=7")
     assert (asked.exit_code, tfr.count(f"{tmp_path}/d/")) == (0, 1)
+
+
+def test_rename(run, tmp_path: Path) -> None:
+    source, target = tmp_path / "a.tfrecord", tmp_path / "a.jsonl"
+    tfr.write_tfrecord({"image/encoded": [b"x"] * 3, "image/label": [1, 2, 3], "word": ["x", "y", "x"]}, source)
+    names = ("--rename", "image/label=cls", "--rename", "word=w")
+    shown = run("convert", source, target, "-c", "image/label,word", "--where", "image/label > 1", *names)
+    assert shown.exit_code == 0, shown.stderr
+    rows = [json.loads(line) for line in target.read_text().splitlines()]
+    assert rows == [{"cls": 2, "w": "y"}, {"cls": 3, "w": "x"}]
+    shown = run("convert", source, target, "--rename", "label")
+    assert "expected NAME=NEW, such as image/encoded=jpg" in shown.stderr
+    shown = run("convert", source, tmp_path / "a.tar", "-c", "image/encoded")
+    assert "--rename image/encoded=jpg gives it another name" in shown.stderr

@@ -136,9 +136,9 @@ def test_keys_are_text_or_integers(tmp_path: Path, type_: str, keys: list[Any]) 
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        ({"x/y": [b"a"]}, r"has a slash.* schema=\{'jpg': tfr.scalar\('binary', feature='x/y'\)\}"),
-        ({"jpg": [b"a"], "a/b": [1]}, r"has a slash.* schema=\{'cls': tfr.scalar\('int64', feature='a/b'\)\}"),
-        ({"jpg": [b"a"], "X": ["a"]}, r"has capitals.* schema=\{'txt': tfr.scalar\('string', feature='X'\)\}"),
+        ({"x/y": [b"a"]}, r"has a slash.* target_options=\{'rename': \{'x/y': 'jpg'\}"),
+        ({"jpg": [b"a"], "a/b": [1]}, r"has a slash.* target_options=\{'rename': \{'a/b': 'cls'\}"),
+        ({"jpg": [b"a"], "X": ["a"]}, r"has capitals.* target_options=\{'rename': \{'X': 'txt'\}"),
         ({"jpg": [b"a"], ".x": ["a"]}, "begins with a dot"),
         ({"jpg": [b"a"], "x": [1.5]}, "name it after a suffix"),
         ({"jpg": [b"a"], "__key__": ["../a"]}, "cannot be used"),
@@ -163,9 +163,8 @@ def test_the_way_that_the_error_names_for_a_slash(tmp_path: Path) -> None:
     tfr.write_tfrecord({"image/encoded": [b"a"], "image/class/label": [1]}, tmp_path / "a.tfrecord")
     with pytest.raises(tfr.errors.EncodeError, match="slash") as raised:
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.tar")
-    column = {"jpg": tfr.scalar("binary", feature="image/encoded")}
-    if raised.value.feature == "image/encoded":
-        assert "schema={'jpg': tfr.scalar('binary', feature='image/encoded')}" in str(raised.value)
-    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.tar", schema=column)
+    names = {"image/encoded": "jpg", "image/class/label": "cls"}
+    assert f"'rename': {{{raised.value.feature!r}: {names[raised.value.feature]!r}}}" in str(raised.value)
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.tar", target_options={"rename": names})
     with tarfile.open(tmp_path / "a.tar") as file:
-        assert file.getnames() == ["00000000.jpg"]
+        assert file.getnames() == ["00000000.jpg", "00000000.cls"]

@@ -114,6 +114,13 @@ def _format_help(format: Format) -> str:
 )
 @options("columns")
 @click.option(
+    "--rename",
+    multiple=True,
+    metavar="NAME=NEW",
+    callback=pairs("image/encoded=jpg"),
+    help="Give a column another name; may be repeated. Other options of SOURCE take the old name.",
+)
+@click.option(
     "--float64",
     type=click.Choice(["round", "error", "raw"]),
     help="How to store float64, which TFRecord lacks; by default, it is rounded to float32.",
@@ -212,6 +219,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     ]
     sides = Sides(options.pop("source_format", None), options.pop("target_format", None), *of_sides)
     whole = {name: options.pop(name, None) for name in ("columns", "files")} | {"resume": options.pop("resume", False)}
+    if "rename" in options:
+        sides.target_options["rename"] = options.pop("rename")
     path = sources[0] if len(sources) == 1 else list(sources)
     report = convert_given(path, target, sides=sides, places=places, keywords={**options, "progress": True}, **whole)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}

@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.apps.file_formats.embed_files import embed_files
-from tfrecord_io.apps.file_formats.format_of_path import formats_of, single, single_or_all
+from tfrecord_io.apps.file_formats.format_of_path import files_of_shards, formats_of, single, single_or_all
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions, TableSource, filter_rows, write_table_file
 from tfrecord_io.apps.file_formats.tables.table_folders import FOLDER_OPTIONS, write_table_folder
+from tfrecord_io.apps.file_formats.tables.table_shards import write_table_shards
 from tfrecord_io.base import (
     ADDING,
     OnDamage,
@@ -69,6 +70,8 @@ from tfrecord_io.typing import (
 from tfrecord_io.write import ResumableWriter, WriteReport, WrittenPart, write
 
 _TFRECORD = FORMATS.tfrecord
+
+_RENAME = "rename"  # an option of every target
 
 _DEFAULTS = {
     f.name: f.default for options in (*FORMATS.own_options(), ReadOptions, WriteOptions) for f in fields(options)
@@ -125,15 +128,14 @@ def convert(
     Parameters
     ----------
     source : str, PathLike, Dataset or list of those
-        Files of one format; several become columns (``.npy``, IDX) or are concatenated (all others). Each
-        file in a folder of ``.npz`` or ``.npy`` files is one row, and so is each HDF5 file with the option
-        ``episodes="/"``. Values in the names of folders of tables and WebDataset archives (``day=1/``) are columns. Any
-        other source is TFRecord, as for `dataset`.
+        Files of one format; several become columns (``.npy``, IDX) or are concatenated (all others). Each file in a
+        folder of ``.npz`` or ``.npy`` files, and with ``episodes="/"`` each HDF5 file, is one row. Values in the names
+        of folders of tables and WebDataset archives (``day=1/``) are columns. Any other source is TFRecord.
     target : str or PathLike
         A path with the suffix of a format, with a second one if it is compressed as a whole (``x.csv.gz``). A suffix
-        of TFRecord, a name without one, or a directory is written as TFRecord; any other suffix (``x.xlsx``) is an
-        error unless `target_format` is stated. Output is atomic. Of CSV, JSON lines, Parquet, Arrow and ORC, a path
-        that ends in a slash is a folder of files, and so is a directory.
+        of TFRecord, a name without one, or a directory is TFRecord; any other suffix (``x.xlsx``) is an error unless
+        `target_format` is stated. Output is atomic. Of tables, a path that ends in a slash, or a directory, is a folder
+        of files; of these and WebDataset, ``x@4.tar`` and ``x-{0000..0003}.tar`` are four files.
     source_format, target_format : str, optional
         For pipes and names without a suffix; by default, names and content decide. The formats, their suffixes, and
         their options:
@@ -170,10 +172,11 @@ def convert(
         - ``tfds``: a split of a TFDS dataset, in ``data_dir/name/1.0.0``: `tfrecord_io.formats.write_tfds`;
           ``target_split``
     source_options, target_options : dict, optional
-        Options of the formats. Those of TFRecord are the other keywords of `dataset` and `write_tfrecord`, and
-        ``embed``, ``embed_folder`` and ``missing_files`` (`columns`, `folder` and `missing` of `formats.embed_files`);
-        those of folders are the keywords of their calls in `formats`. Tables have ``schema_overrides``,
-        and ``limits``. ``storage_options`` here are those of one side only.
+        Options of the formats. Every target has ``rename``, new names of columns by those that all else about the
+        source takes: ``{"image/encoded": "jpg"}``. Those of TFRecord are the other keywords of `dataset` and
+        `write_tfrecord`, and ``embed``, ``embed_folder`` and ``missing_files`` (`columns`, `folder` and `missing` of
+        `formats.embed_files`); those of folders are the keywords of their calls in `formats`. Tables have
+        ``schema_overrides`` and ``limits``. ``storage_options`` here are those of one side only.
     columns, filters, schema, limit, on_error, progress
         As for `dataset`, `limit` and `on_error` of sources that have them; the result has a ``skipped_table()``.
         `schema`: that of the target, and the types of CSV and JSON lines, else inferred from the first 8 MiB.
@@ -189,9 +192,9 @@ def convert(
     resume : bool, default False
         Write a shard for each source file, and continue where an earlier call with the same keywords was stopped: files
         that it converted, and that have the same size and ETag or times and inode, are not read again. `target` is a
-        directory, or a name such as ``train`` or ``train@*``; readers see the dataset when all files are converted. If
-        files were changed, added or removed since, ``mode="overwrite"`` writes the dataset again, and copies the shards
-        of unchanged files. For TFRecord, tables and WebDataset archives.
+        directory, or a name such as ``train@*``; readers see the dataset when all files are converted. If files were
+        changed, added or removed since, ``mode="overwrite"`` writes the dataset again, and copies the shards of others.
+        For TFRecord, tables and WebDataset archives.
 
     Returns
     -------
@@ -204,8 +207,7 @@ def convert(
     SchemaError, EncodeError
         There are too many columns, leading axes differ in length, or the target cannot store a column or row.
     ValueError
-        Sources have different formats, or the format of the target cannot be written. With ``resume=True``, a keyword
-        differs from that of the call that was stopped.
+        Sources have different formats, the target cannot be written, or ``resume=True`` and other keywords than before.
     TypeError
         A keyword or option that the format does not have.
     """
@@ -355,20 +357,32 @@ def _convert(
         files=files,
         listings=listings,
     )
+    rename = sides.target_options.pop(_RENAME, None) or {}
+    if not reads.records:
+        paths = [file for path in paths for file in _source_files(path, read_from)]
     sides.check(stated, reads, writes)
     sides = sides.drop_defaults(beside_datasets=has_datasets)
-    if columns is None and _copies(reads, writes, {**stated, **sides.source_options, **sides.target_options}):
+    if (
+        columns is None
+        and not rename
+        and _copies(reads, writes, {**stated, **sides.source_options, **sides.target_options})
+    ):
         stated["record_type"] = "bytes"
     settings = None
     if resume:
-        settings = _settings(reads, writes, sides, {**stated, "source_format": source_format, "columns": columns})
+        settings = _settings(
+            reads, writes, sides, {**stated, "source_format": source_format, "columns": columns, "rename": rename}
+        )
     is_folder = _is_folder_of_tables(name, writes, {**stated, **sides.target_options}, storage.target)
     _check(stated, reads, source=paths[0], writes=writes, target=name, is_folder=is_folder)
 
     reading = _reading_keywords(stated, sides, reads=reads, writes=writes, columns=columns, listings=listings)
     writing = {**{key: value for key, value in stated.items() if key in writes.writes}, **sides.target_options}
     inputs = _Inputs(
-        reads, parts if has_datasets else paths, storage=read_from, named=source_format is not None, keywords=reading
+        *(reads, parts if has_datasets else paths, read_from),
+        named=source_format is not None,
+        keywords=reading,
+        renamed=_Renamed(rename),
     )
     if writes is not _TFRECORD:
         if files is not None and files not in FORMATS.FOLDERS:
@@ -420,12 +434,18 @@ def _write_tfrecord(
         if inputs.format.records:
             check_target(files.sources)
             options = replace(options, source_metadata=metadata_of(files.sources))
-        return convert_by_file(files, target, options=options, settings=settings, progress=progress, changed=embed)
+        return convert_by_file(
+            *(files, target, inputs.renamed.schema(files.schema)),
+            options=options,
+            settings=settings,
+            progress=progress,
+            changed=lambda stream: embed(inputs.renamed.rows(stream)),
+        )
     with inputs.open_rows() as rows:
         if isinstance(rows, Reader):
             check_target(rows.scan.sources)
             options = replace(options, source_metadata=metadata_of(rows.scan.sources))
-        return write(embed(rows), target, options)
+        return write(embed(inputs.renamed.rows(rows)), target, options)
 
 
 def _copies(reads: Format, writes: Format, keywords: Mapping[str, Any]) -> bool:
@@ -441,16 +461,38 @@ def _write_other(
 
     A target that `is_folder` gets several files.
     """
-    source, reading = (inputs.scan(), {}) if is_apart else inputs.records()
+    is_planned = is_apart or bool(inputs.renamed.names)
+    source, reading = (inputs.scan().rename(inputs.renamed.names), {}) if is_planned else inputs.records()
     keywords = {**writes.named, **reading, **writing}
     if is_folder:
         return write_table_folder(source, target, writes, keywords)
+    if writes.writer is not None and (files := files_of_shards(path_text(target))) is not None:
+        return write_table_shards(source, target, files=files, format=writes, keywords=keywords)
     if writes.suffixes and not writes.folders and path_text(target).endswith("/"):
         raise IsADirectoryError(errno.EISDIR, f"a directory, and {writes.title} is written as one file", target)
     if writes.write is None:
         return write_table_file(source, target, writes, keywords)
     report: WriteReport = Format.load(writes.write)(source, target, **keywords)
     return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Renamed:
+    """Columns that get other names, by their names in the source."""
+
+    names: Mapping[str, str]
+
+    def schema(self, schema: pa.Schema) -> pa.Schema:
+        renamed = Scan.renamed_columns(schema.names, self.names)
+        return pa.schema([field.with_name(name) for field, name in zip(schema, renamed, strict=True)], schema.metadata)
+
+    def rows(self, stream: Any) -> Any:
+        """A stream of record batches with the new names."""
+        if not self.names:
+            return stream
+        schema = self.schema(stream.schema)
+        batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in stream)
+        return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,6 +504,7 @@ class _Inputs:
     storage: StorageOptions
     named: bool
     keywords: dict[str, Any]
+    renamed: _Renamed
 
     def records(self) -> tuple[Any, dict[str, Any]]:
         """The sources with TFRecord, and the keywords to read them; datasets have their own storage."""
@@ -545,6 +588,15 @@ def _paths(source: Any) -> list[str]:
     raise TypeError(f"expected a path or a list of paths, got a {type(first_other).__name__}; {advice}")
 
 
+def _source_files(path: str, storage: StorageOptions) -> list[str]:
+    """The files of a path that states their numbers, unless there is a file of this name; else the path."""
+    files = files_of_shards(path)
+    if files is None:
+        return [path]
+    fs, name = locate(path, storage)
+    return files if fs.entry(name) is None else [path]
+
+
 def _is_folder_of_tables(path: str, writes: Format, keywords: Mapping[str, Any], storage: StorageOptions) -> bool:
     """True if a target is a folder of files of a format of tables: by its slash, its keywords, or on the disk."""
     if not writes.writes >= Format.IN_FOLDERS:
@@ -626,6 +678,7 @@ class RecordFiles:
 def convert_by_file(
     files: TableSource | RecordFiles,
     target: Any,
+    schema: pa.Schema,
     options: WriteOptions,
     settings: Mapping[str, str],
     progress: ProgressLike,
@@ -633,14 +686,12 @@ def convert_by_file(
 ) -> WriteReport:
     """Convert each file to a shard, but for those that an earlier call has converted.
 
-    `settings` are those of `_settings`; `changed` takes a stream and returns the rows to write.
+    `schema` is that of the rows to write, of `_settings` the `settings`; `changed` returns these rows of a stream.
     """
     versions = [ResumeJournal.version_of(source) for source in files.sources]
     size = total(source.size for source in files.sources)
     with (
-        ResumableWriter.begin_or_resume(
-            target, options, settings=settings, schema=files.schema, sources=versions
-        ) as writer,
+        ResumableWriter.begin_or_resume(target, options, settings=settings, schema=schema, sources=versions) as writer,
         ProgressMeter(progress, size, "bytes") as meter,
     ):
         if writer.published is not None:

@@ -15,6 +15,7 @@ from tfrecord_io.store import Entry, FileName, FileSystem, Folder, Kind, Listing
 _TFRECORD = FORMATS.tfrecord
 
 _SHARDS = re.compile(r"@(\*|[0-9]+)(?=\.|$)|\{[0-9]+\.\.[0-9]+\}")  # as in train@8.parquet, train-{00..07}.tar
+_MOST_FILES = 100_000
 
 
 def formats_of(
@@ -65,11 +66,42 @@ def formats_of(
         raise _unwritable(target, other_format.suffix)
     writes = writes or _TFRECORD
     if writes is not _TFRECORD and (match := _SHARDS.search(target.rstrip("/").rpartition("/")[2])):
-        reason = f"'{match[0]}' asks for several files, and a conversion to {writes.title} writes one file or folder"
-        raise ValueError(f"'{printable(target)}': {reason}; leave it out, or convert parts of the source one by one")
+        one = "writes one file or folder" if writes.writer is None else "needs their number"
+        if writes.writer is None or target.endswith("/") or match[1] == "*":
+            reason = f"'{match[0]}' asks for several files, and a conversion to {writes.title} {one}"
+            raise ValueError(
+                f"'{printable(target)}': {reason}; leave it out, or convert parts of the source one by one"
+            )
     if not reads.records and writes is not _TFRECORD:
         raise ValueError(f"{reads.title} to {writes.title}: source or target must be TFRecord")
     return reads, writes
+
+
+def files_of_shards(path: str) -> list[str] | None:
+    """The files that a path asks for in the name of its last part; None if it is the name of one file.
+
+    >>> files_of_shards("out/train@2.tar.gz")
+    ['out/train-00000-of-00002.tar.gz', 'out/train-00001-of-00002.tar.gz']
+    >>> files_of_shards("w-{08..10}.tar"), files_of_shards("me@host.csv")
+    (['w-08.tar', 'w-09.tar', 'w-10.tar'], None)
+    """
+    folder, slash, name = path.rpartition("/")
+    match = _SHARDS.search(name)
+    if match is None or match[1] == "*":
+        return None
+    before, after = f"{folder}{slash}{name[: match.start()]}", name[match.end() :]
+    if _SHARDS.search(after):
+        raise ValueError(f"'{printable(path)}': only one part of a name can state the numbers of files")
+    if match[1] is not None:
+        first, last = 0, int(match[1]) - 1
+        files = (ShardName.make(before, number, last + 1) + after for number in range(last + 1))
+    else:
+        texts = match[0].strip("{}").split("..")
+        (first, last), width = map(int, texts), min(map(len, texts)) if "0" in (texts[0][0], texts[1][0]) else 0
+        files = (f"{before}{number:0{width}d}{after}" for number in range(first, last + 1))
+    if not 0 < last - first + 1 <= _MOST_FILES:
+        raise ValueError(f"'{printable(path)}': expected 1 to {_MOST_FILES:,} files, in ascending order")
+    return list(files)
 
 
 def single_or_all(paths: Sequence[str]) -> str | list[str]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import (
+    NumbersRows,
     SourceOptions,
     TableFiles,
     TableSource,
@@ -206,10 +207,10 @@ def _size(sample: Sample) -> int:
     return sum(_VALUE_BYTES + len(value) if isinstance(value, bytes | str) else 8 for value in sample.values())
 
 
-class TarWriter(AbstractContextManager["TarWriter"]):
+class TarWriter(NumbersRows, AbstractContextManager["TarWriter"]):
     """Writes batches as samples, with a member for each value.
 
-    The column ``__key__`` has the names of the samples; without it they are numbered.
+    The column ``__key__`` has the names of the samples; without it they are numbered, through all of several archives.
     """
 
     def __init__(self, sink: Any, schema: pa.Schema) -> None:
@@ -222,6 +223,11 @@ class TarWriter(AbstractContextManager["TarWriter"]):
         self._rows = 0  # so far
         self._last_key = ""
 
+    @property
+    def _row(self) -> int:
+        """The number of the next row, among those of all files."""
+        return self.first_row + self._rows
+
     def __exit__(self, kind: object, *error: object) -> None:
         if kind is None:
             self._sink.write(bytes(2 * tarfile.BLOCKSIZE))  # the end of an archive
@@ -231,12 +237,12 @@ class TarWriter(AbstractContextManager["TarWriter"]):
         keys = batch.column(KEY).to_pylist() if KEY in names else [None] * len(batch)
         columns = [(name, _encoder(batch.schema.field(name).type), batch.column(name)) for name in names if name != KEY]
         for row, key in enumerate(keys):
-            key = f"{self._rows:08d}" if key is None else _key_text(key, self._rows)
+            key = f"{self._row:08d}" if key is None else _key_text(key, self._row)
             self._check_key(key)
             present = [(name, encode, array[row]) for name, encode, array in columns if array[row].is_valid]
             values = [(name, encode(value.as_py())) for name, encode, value in present if encode]
             if not values:
-                raise EncodeError("a sample without values has no member in an archive", record=self._rows)
+                raise EncodeError("a sample without values has no member in an archive", record=self._row)
             for name, content in values:
                 self._write_member(key, name, content)
             self._rows, self._last_key = self._rows + 1, key
@@ -249,13 +255,13 @@ class TarWriter(AbstractContextManager["TarWriter"]):
             reason = "it is that of the sample before it"
         if reason is not None:
             reason = f"the key '{printable(key)}' cannot be used: {reason}"
-            raise EncodeError(reason, record=self._rows, feature=KEY)
+            raise EncodeError(reason, record=self._row, feature=KEY)
 
     def _write_member(self, key: str, suffix: str, content: bytes) -> None:
         name = f"{key}.{suffix}"
         if _META.match(name):
             reason = f"'{printable(name)}' is the name of metadata, which WebDataset leaves out"
-            raise EncodeError(reason, record=self._rows, feature=suffix, hint="rename the key or the column")
+            raise EncodeError(reason, record=self._row, feature=suffix, hint="rename the key or the column")
         member = tarfile.TarInfo(name)
         member.size, member.mode = len(content), 0o644
         self._sink.write(member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
@@ -290,12 +296,11 @@ def _check_suffix(field: pa.Field) -> None:
         reason = "it begins with a dot"
     if reason is None:
         return
-    type_ = "binary" if Column(field.type).is_bytes else "string" if Column(field.type).is_text else str(field.type)
-    suffix = {"binary": "jpg", "string": "txt"}.get(type_, "cls")
-    column = f"{{'{suffix}': tfr.scalar('{type_}', feature={printable(name)!r})}}"
+    suffix = "jpg" if Column(field.type).is_bytes else "txt" if Column(field.type).is_text else "cls"
+    option = f"target_options={{'rename': {{{printable(name)!r}: {suffix!r}}}}}"
     raise EncodeError(
         f"the name cannot be a suffix in an archive: {reason}",
         feature=name,
-        hint=f"read it under a suffix with schema={column}, or exclude it with columns=",
-        hint_cli="exclude it with --columns",
+        hint=f"{option} gives it another name, or exclude it with columns=",
+        hint_cli=f"--rename {printable(name)}={suffix} gives it another name, or exclude it with --columns",
     )

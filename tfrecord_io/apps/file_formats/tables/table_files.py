@@ -14,12 +14,21 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.base import ExportOptions, Limits, ProgressMeter, ReadOptions, StorageOptions, condition_of, printable
+from tfrecord_io.base import (
+    ExportOptions,
+    Limits,
+    ProgressMeter,
+    ReadOptions,
+    StorageOptions,
+    condition_of,
+    printable,
+    undo_after,
+)
 from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream
 from tfrecord_io.columns import Column, Projection, RowFault, Schema, empty_batch, selectable
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
 from tfrecord_io.read import CallSource, PartitionColumns, RowFilter, options_from_call
-from tfrecord_io.store import Entry, RawFile, Source, find_files, open_output, total
+from tfrecord_io.store import Entry, OutputFile, RawFile, Source, find_files, open_output, total
 from tfrecord_io.typing import ProgressLike, SchemaLike
 from tfrecord_io.write import FrameSink, WriteReport
 
@@ -353,29 +362,69 @@ def write_table_rows(rows: pa.RecordBatchReader, target: Any, format: Format, **
 def _write_rows(
     reader: Any, target: Any, format: Format, open_writer: OpenWriter, *, options: ExportOptions, mode: Any
 ) -> WriteReport:
-    storage = options.target
     refuse_types(reader.schema, open_writer, format.instead)
-    if not format.compressed:
-        with open_output(target, storage, mode=mode) as output:
-            rows = _write_batches(reader, output.as_stream(), open_writer, format)
-            size, compression = output.offset, None
-    else:
-        sink = FrameSink(target, storage, mode=mode, threads=options.thread_count)
-        try:
-            rows = _write_batches(reader, _SinkStream(sink), open_writer, format)
-        except BaseException:
-            sink.discard()
-            raise
-        sink.commit()
-        size, compression = sink.bytes, sink.compression
+    output = TableTarget(target, format, options, mode)
+    try:
+        output.write(reader, open_writer)
+    except BaseException as error:
+        undo_after(error, output.discard, output.path)
+        raise
+    output.commit()
     columns = tuple(reader.schema.names)
-    return WriteReport(os.fspath(target), rows, bytes=size, compression=compression, columns=columns, rounded={})
+    return WriteReport(
+        output.path, output.rows, bytes=output.bytes, compression=output.compression, columns=columns, rounded={}
+    )
+
+
+class NumbersRows:
+    """Base class of writers in whose files rows have numbers, which go on in the next one of several files."""
+
+    first_row = 0
+
+
+class TableTarget:
+    """A file of a table that is written, compressed if its format may be and its name says so."""
+
+    def __init__(self, target: Any, format: Format, options: ExportOptions, mode: Any) -> None:
+        self.path, self.rows, self.is_published = os.fspath(target), 0, False
+        self._format = format
+        self._file: OutputFile | FrameSink
+        if format.compressed:
+            self._file = FrameSink(target, options.target, mode=mode, threads=options.thread_count)
+        else:
+            self._file = open_output(target, options.target, mode=mode)
+
+    def write(self, rows: Any, open_writer: OpenWriter) -> None:
+        """Write all rows, of a reader or a stream; the file waits for `commit`, or for `discard` after an error."""
+        file = self._file
+        stream = _SinkStream(file) if isinstance(file, FrameSink) else file.as_stream()
+        self.rows = _write_batches(rows, stream, open_writer, self._format)
+        file.finish()
+
+    @property
+    def bytes(self) -> int:
+        return self._file.bytes if isinstance(self._file, FrameSink) else self._file.offset
+
+    @property
+    def compression(self) -> str | None:
+        return self._file.compression if isinstance(self._file, FrameSink) else None
+
+    def commit(self) -> None:
+        """Publish the file."""
+        self._file.commit()
+        self.is_published = True
+
+    def discard(self) -> None:
+        """Drop what is written and not published."""
+        self._file.discard()
 
 
 def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, format: Format) -> int:
     """Write all batches; returns the number of rows, without those that a filter left out."""
     rows = 0
     with open_writer(stream, reader.schema) as writer:
+        if isinstance(writer, NumbersRows):
+            writer.first_row = getattr(reader, "first_row", 0)
         for batch in reader:
             if format.needs_columns and not batch.num_columns and len(batch):
                 raise no_columns_error()

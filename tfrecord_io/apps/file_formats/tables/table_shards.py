@@ -1,0 +1,135 @@
+"""Several files of a table beside each other, whose names a target states: ``train-{0000..0007}.tar``, ``x@8.parquet``.
+
+Tests: tests/apps/file_formats/tables/test_table_shards.py.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from tfrecord_io.apps.file_formats.tables.table_files import TableTarget, refuse_types
+from tfrecord_io.base import ExportOptions, for_cli
+from tfrecord_io.bytes import Format
+from tfrecord_io.errors import EncodeError
+from tfrecord_io.read import CallSource, Reader, ScanRows, options_from_call
+from tfrecord_io.store import locate
+from tfrecord_io.write import WriteReport, WrittenFile
+
+
+def write_table_shards(
+    source: Any, target: Any, files: Sequence[str], format: Format, keywords: dict[str, Any]
+) -> WriteReport:
+    """Write TFRecord files as files of a format that has a `writer`: runs of about as many rows each, in order.
+
+    `source`, `target` and `keywords` are as in `write_table_file`; `files` are those that the target asks for. The rows
+    are counted first, by the headers of records or by reading the columns of the filter. The files are published one
+    by one when all are complete.
+
+    Raises
+    ------
+    FileExistsError
+        One of the files exists, and the mode is "error".
+    ValueError
+        The source can be read once only.
+    """
+    assert format.writer is not None
+    writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "mode"}
+    open_writer = partial(Format.load(format.writer), **writer_options)
+    mode = keywords.pop("mode", None) or "error"
+    options = options_from_call(ExportOptions, None, source, **keywords)
+    rows = ScanRows(CallSource(source).scan(options))
+    if rows.scan.is_read_once:
+        raise ValueError("the rows of several files are counted first, so the source is read twice: pass a path")
+    _check_targets(files, options, mode)
+    total = rows.count()
+    written: list[TableTarget] = []
+    with locate(files[0], options.target).new_parent():
+        try:
+            with rows.open() as reader:
+                refuse_types(reader.schema, open_writer, format.instead)
+                batches = _Batches(reader)
+                for number, file in enumerate(files):
+                    begin, end = number * total // len(files), (number + 1) * total // len(files)
+                    written.append(TableTarget(file, format, options, mode))
+                    written[-1].write(_Part(batches, end - begin, begin), open_writer)
+                batches.check_end(total)
+            for output in written:
+                output.commit()
+        except BaseException:
+            for output in written:
+                output.discard()
+                if mode == "error" and output.is_published:
+                    with suppress(OSError):
+                        locate(output.path, options.target).remove()
+            raise
+    parts = tuple(WrittenFile(output.path, output.rows, output.bytes) for output in written)
+    return WriteReport(
+        os.fspath(target),
+        sum(part.records for part in parts),
+        bytes=sum(part.bytes for part in parts),
+        compression=written[0].compression,
+        columns=tuple(rows.scan.schema.names),
+        rounded={},
+        files=parts,
+    )
+
+
+def _check_targets(targets: Sequence[str], options: ExportOptions, mode: str) -> None:
+    """Raise an OSError if the files cannot be written, before anything is read for them."""
+    for target in targets:
+        location = locate(target, options.target)
+        location.check_writable()
+        if mode == "error" and location.fs.entry(location.name) is not None:
+            error = FileExistsError(errno.EEXIST, "the file exists; mode='overwrite' replaces it", target)
+            raise for_cli(error, "the file exists; --mode overwrite replaces it")
+
+
+class _Batches:
+    """The batches of a reader in order, some rows at a time."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self._batches = iter(reader)
+        self._rest: pa.RecordBatch | None = None
+        self._taken = 0
+
+    def take(self, rows: int) -> Iterator[pa.RecordBatch]:
+        """The next rows, or as many as there are."""
+        while rows:
+            batch = self._rest if self._rest is not None else next(self._batches, None)
+            if batch is None:
+                return
+            self._rest = batch[rows:] if len(batch) > rows else None
+            batch = batch[:rows]
+            rows -= len(batch)
+            self._taken += len(batch)
+            yield batch
+
+    def check_end(self, total: int) -> None:
+        """EncodeError if there are more or fewer rows than were counted."""
+        more = sum(map(len, self.take(1)))
+        if self._taken - more != total or more:
+            reason = f"the source had {total} rows, and {self._taken}{' or more' * more} when it was read again"
+            raise EncodeError(reason, expected=total, got=self._taken, hint="try again when no program writes to it")
+
+
+class _Part:
+    """The rows of one file, as `TableTarget.write` takes them."""
+
+    def __init__(self, batches: _Batches, rows: int, first_row: int) -> None:
+        self.schema, self.first_row = batches.reader.schema, first_row
+        self._batches, self._rows = batches, rows
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self._batches.take(self._rows)
+
+    def origin(self, row: int) -> tuple[str | None, int | None]:
+        """The file and the record of a row."""
+        return self._batches.reader.origin(self.first_row + row)
