@@ -90,11 +90,7 @@ _HOMES = {
     "KindCount": "schema.inferred_type",  # How many records have values of one feature type in a feature
     "Observation": "schema.inferred_type",  # Evidence of some records about one column
     "fill_in_types": "schema.merged_schema",  # Give the columns without a type the type that they have in another
-    "merge_embedded": "schema.merged_schema",  # The schema that covers both: `a` itself if it covers `b`
-    "prefer_read_files": "schema.merged_schema",  # Resolve conflicts between types by the files that are read
-    "drop_index": "schema.pandas_metadata",  # Remove the index from the metadata
     "feature_descriptions": "schema.pandas_metadata",  # The features that Hugging Face datasets describe in a schema
-    "stored_index": "schema.pandas_metadata",  # Names of the columns of a schema that are levels of the frame's index
     "Schema": "schema.schema",  # The columns to read, in order, with their types
     "SparseColumn": "schema.sparse_column",  # A sparse tensor for each row
     "check_column_encodings": "schema.tensor_types",  # Raise ValueError for an unknown encoding of a writer

@@ -84,11 +84,7 @@ from tfrecord_io.columns.schema.inferred_schema import InferredSchema as Inferre
 from tfrecord_io.columns.schema.inferred_type import KindCount as KindCount
 from tfrecord_io.columns.schema.inferred_type import Observation as Observation
 from tfrecord_io.columns.schema.merged_schema import fill_in_types as fill_in_types
-from tfrecord_io.columns.schema.merged_schema import merge_embedded as merge_embedded
-from tfrecord_io.columns.schema.merged_schema import prefer_read_files as prefer_read_files
-from tfrecord_io.columns.schema.pandas_metadata import drop_index as drop_index
 from tfrecord_io.columns.schema.pandas_metadata import feature_descriptions as feature_descriptions
-from tfrecord_io.columns.schema.pandas_metadata import stored_index as stored_index
 from tfrecord_io.columns.schema.schema import Schema as Schema
 from tfrecord_io.columns.schema.sparse_column import SparseColumn as SparseColumn
 from tfrecord_io.columns.schema.tensor_types import check_column_encodings as check_column_encodings
@@ -146,7 +142,6 @@ __all__ = [
     "close_shapes",
     "declaration",
     "dimension_names",
-    "drop_index",
     "empty_batch",
     "evaluate_simple",
     "feature_descriptions",
@@ -160,7 +155,6 @@ __all__ = [
     "list_array",
     "list_lengths",
     "memory_errors",
-    "merge_embedded",
     "message_tree",
     "number_view",
     "offset_view",
@@ -172,14 +166,12 @@ __all__ = [
     "plain_array",
     "plain_layout",
     "plan_columns",
-    "prefer_read_files",
     "reads_companions",
     "record_dimension",
     "refuse_duckdb_types",
     "row_batches",
     "runs_within",
     "selectable",
-    "stored_index",
     "structured_columns",
     "table_of_rows",
     "to_pandas",

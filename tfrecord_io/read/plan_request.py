@@ -225,12 +225,10 @@ class UnitedSchemas:
             self.found = self._find(embedded, begin)
         if self.found is None or embedded is None:
             return embedded or self.found
-        from tfrecord_io.columns import merge_embedded
 
-        return merge_embedded(self.found, embedded)
+        return self.found.merge(embedded)
 
     def _find(self, embedded: EmbeddedSchema | None, begin: int) -> EmbeddedSchema | None:
-        from tfrecord_io.columns import prefer_read_files
 
         request, sources = self._request, self._request.all_sources
         begins = not schemas_are_stated(sources) and sources[:begin] == request.sources[:begin]
@@ -239,4 +237,4 @@ class UnitedSchemas:
         if united is None or not united.conflicts or not request.is_pruned:
             return united
         of_read_files = unite_embedded(None, first_contents(request.sources, request.options))
-        return united if of_read_files is None else prefer_read_files(united, of_read_files)
+        return united if of_read_files is None else united.prefer(of_read_files)

@@ -447,9 +447,9 @@ class Reader(BatchStream):
         """The table; its metadata states an index only if all files that were read have it."""
         if self.report.schema_source != "embedded" or self._planned.reader.check.index_is_in(self._begun):
             return table
-        from tfrecord_io.columns import drop_index
+        from tfrecord_io.columns import EmbeddedSchema
 
-        return table.replace_schema_metadata(drop_index(table.schema).metadata)
+        return table.replace_schema_metadata(EmbeddedSchema.drop_index(table.schema).metadata)
 
     def read_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
         """All remaining rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""

@@ -94,10 +94,8 @@ class _Compiled:
             order = Projection(entries).order(resolved.schema.names)
             names = [name for name in order if name not in resolved.companions]
             if scan.with_index and resolved.source == "embedded":
-                from tfrecord_io.columns import stored_index
-
                 excluded = {name.removeprefix("!") for name in entries or ()}
-                index = stored_index(resolved.schema.to_arrow())
+                index = EmbeddedSchema.index_levels(resolved.schema.to_arrow())
                 self.added_index = [name for name in index if name not in names and name not in excluded]
             self.columns = resolved.schema.select([*names, *self.added_index])
         self.builder: BatchBuilder | MessageBatchBuilder
@@ -322,12 +320,10 @@ class Scan:
         if self.resolved.embedded is None or not self.resolved.embedded.conflicts:
             return
         if conflicts := self.conflicts():
-            from tfrecord_io.columns import prefer_read_files
-
             governing = self.resolved.embedded
             # Files may have been left out since.
             current = unite_embedded(None, first_contents(self.sources, self.options))
-            left = governing if current is None else prefer_read_files(governing, current)
+            left = governing if current is None else governing.prefer(current)
             for name, error in conflicts.items():
                 if name in left.conflicts or left.schema.field(name).type != governing.schema.field(name).type:
                     raise error
@@ -486,9 +482,8 @@ class Scan:
         scan = replace(self, with_index=True, compiled=None)  # type: ignore[arg-type]
         if self.selected is None:
             return scan
-        from tfrecord_io.columns import stored_index
 
-        index = tuple(name for name in stored_index(scan.compiled.schema) if name not in self.selected)
+        index = tuple(name for name in EmbeddedSchema.index_levels(scan.compiled.schema) if name not in self.selected)
         return replace(scan, selected=(*self.selected, *index), index_levels=index)
 
     def prune_files(self) -> Self:

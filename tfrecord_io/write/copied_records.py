@@ -24,7 +24,6 @@ from tfrecord_io.columns import (
     Projection,
     Schema,
     apply_overrides,
-    merge_embedded,
 )
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read import BlockWalker, CallSource, Files, PartitionColumns
@@ -241,7 +240,7 @@ def _unite_schemas(stored: Mapping[bytes, str], overrides: Mapping[str, Any]) ->
     """Merge the embedded schemas, with the types of `overrides`."""
     schemas = [_override_types(EmbeddedSchema.parse(content, path), overrides) for content, path in stored.items()]
     try:
-        united = reduce(merge_embedded, schemas) if schemas else None
+        united = reduce(EmbeddedSchema.merge, schemas) if schemas else None
         if united is not None:
             united.refuse_conflicts()
         return united

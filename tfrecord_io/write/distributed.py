@@ -19,17 +19,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import WriteOptions, printable, undo_after
 from tfrecord_io.bytes import CODECS
-from tfrecord_io.columns import (
-    Column,
-    EmbeddedSchema,
-    Rounding,
-    empty_batch,
-    fill_in_types,
-    merge_embedded,
-    open_input,
-    stored_index,
-    table_of_rows,
-)
+from tfrecord_io.columns import Column, EmbeddedSchema, Rounding, empty_batch, fill_in_types, open_input, table_of_rows
 from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.store import (
     Attempt,
@@ -189,7 +179,7 @@ class DistributedWriter:
         index: tuple[str, ...] = ()
         if manifest.schema is not None:
             schema = EmbeddedSchema.parse(manifest.schema, output.path).schema
-            names, index = tuple(schema.names), tuple(stored_index(schema))
+            names, index = tuple(schema.names), tuple(EmbeddedSchema.index_levels(schema))
         files = tuple(WrittenFile(f"{output.folder}{f.path}", f.records, f.bytes) for f in manifest.files)
         totals = (manifest.records, manifest.bytes)
         return WriteReport(output.path, *totals, output.compression, names, {}, files, index)
@@ -343,7 +333,7 @@ class DistributedWriter:
                 by_content[schema] = EmbeddedSchema.parse(schema, f"{self.target.output.path}: task {part.task}")
         if not by_content:
             return None
-        common = reduce(merge_embedded, by_content.values())
+        common = reduce(EmbeddedSchema.merge, by_content.values())
         for error in common.conflicts.values():
             error.advice = _ONE_SCHEMA  # not that for reading
         common.refuse_conflicts()

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MessageType, WriteOptions, and_more, cached_property, for_cli, printable, warn
 from tfrecord_io.bytes import Checks, FrameHeader, crc32c, get_engine
-from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable, Rounding, stored_index
+from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable, Rounding
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.store import (
     BlockReader,
@@ -171,7 +171,7 @@ class ResumableWriter:
         finally:
             output.discard()  # nothing after the commit
         schema = EmbeddedSchema.parse(packed, output.path).schema
-        columns, index = tuple(schema.names), tuple(stored_index(schema))
+        columns, index = tuple(schema.names), tuple(EmbeddedSchema.index_levels(schema))
         return WrittenPart(
             task=task,
             staged=name,

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, Task, WriteOptions
 from tfrecord_io.bytes import CODECS, Array, FrameHeader, Frames, get_engine
-from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema, merge_embedded, stored_index
+from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import Manifest, Publication, PublishedDataset, WrittenShard, named_temporary_folder
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
@@ -337,8 +337,8 @@ class SchemaUnion:
             stored_schema = replace(stored_schema, dictionaries=added.dictionaries)
         elif not adds_rows:
             added = replace(added, dictionaries=stored_schema.dictionaries)
-        united = merge_embedded(stored_schema, added)
-        for level in stored_index(stored_schema.schema) if not self.evolve else ():
+        united = stored_schema.merge(added)
+        for level in EmbeddedSchema.index_levels(stored_schema.schema) if not self.evolve else ():
             if level not in added.schema.names:
                 reason = "it is a level of the dataset's index, which the appended data lacks"
                 index = "set it as the index, pass index=True, or pass evolve=True to append rows without labels"

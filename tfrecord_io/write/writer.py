@@ -46,7 +46,6 @@ from tfrecord_io.columns import (
     check_column_encodings,
     empty_batch,
     open_input,
-    stored_index,
 )
 from tfrecord_io.errors import SchemaWarning
 from tfrecord_io.store import Output, is_url
@@ -307,7 +306,7 @@ class Writer(PublishingWriter):
             if schema is not None and is_lost:
                 sink.begin(EmbeddedSchema.of(schema).pack())
             columns = () if schema is None else tuple(schema.names)
-            index = () if schema is None else tuple(stored_index(schema))
+            index = () if schema is None else tuple(EmbeddedSchema.index_levels(schema))
             sink.finish()
             if is_lost:  # a warning may be an error: then nothing is published
                 warn_of_lost_schema(sink, len(columns))

@@ -45,9 +45,7 @@ def contents(draw: st.DrawFn) -> bytes:
 @settings(max_examples=rounds(200))
 @given(found=st.lists(contents(), min_size=1, max_size=8))
 def test_schemas_are_united_as_one_after_the_other(found: list[bytes]) -> None:
-    expected = reduce(
-        merged_schema.merge_embedded, [EmbeddedSchema.parse(each, str(n)) for n, each in enumerate(found)]
-    )
+    expected = reduce(EmbeddedSchema.merge, [EmbeddedSchema.parse(each, str(n)) for n, each in enumerate(found)])
     united = unite_embedded(None, [(each, str(n)) for n, each in enumerate(found)])
     assert united is not None
     assert united.schema.equals(expected.schema, check_metadata=True)

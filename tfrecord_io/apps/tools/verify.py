@@ -35,7 +35,7 @@ from tfrecord_io.base import (
     printable,
 )
 from tfrecord_io.bytes import Kind, RecordType
-from tfrecord_io.columns import EmbeddedSchema, merge_embedded
+from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, ReplacedError, SchemaError, TFRecordError
 from tfrecord_io.read import CallSource, SkippedRegions, find_indexes, options_from_call
 from tfrecord_io.store import BlockReader, ShardName, Source, total
@@ -382,7 +382,7 @@ def _join_schema(
         return
     schema = EmbeddedSchema(contents.schema.schema, contents.schema.dictionaries, path)
     earlier_schema = schemas.get(dataset)
-    schemas[dataset] = united = schema if earlier_schema is None else merge_embedded(earlier_schema, schema)
+    schemas[dataset] = united = schema if earlier_schema is None else earlier_schema.merge(schema)
     for column in united.conflicts.keys() - (earlier_schema.conflicts.keys() if earlier_schema is not None else ()):
         raise united.conflicts[column]
 

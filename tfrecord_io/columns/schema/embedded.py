@@ -21,6 +21,7 @@ from typing import Any, Self
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import Dtype, Plan, RecordType, get_engine
 from tfrecord_io.columns.schema.column_features import column_leaves, is_nested, nested_restored_field
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
@@ -44,6 +45,7 @@ from tfrecord_io.columns.schema.types import (
     relist,
     restored_field,
     uncommon_columns,
+    value_type,
 )
 from tfrecord_io.errors import MissingDependencyError, SchemaError
 
@@ -117,6 +119,71 @@ class EmbeddedSchema:
         schema = drop_range_index(self.schema)
         return self if schema is self.schema else replace(self, schema=schema)
 
+    def merge(self, other: EmbeddedSchema) -> EmbeddedSchema:
+        """The schema that covers both: this one itself if it covers the other.
+
+        Columns are united by name: their type is the one that holds the values of both (`common_field`), a missing
+        column is null. A column whose types have none in common stays that of this one, and is one of the `conflicts`.
+        An index that only one of them has is not one of the result; its levels are columns.
+        """
+        from tfrecord_io.columns.schema.merged_schema import common_field
+        from tfrecord_io.columns.schema.pandas_metadata import describe_both, feature_descriptions, united_features
+
+        a, b = self, other
+        fields = {f.name: f for f in a.schema}
+        origins, conflicts = dict(a.origins), {**b.conflicts, **a.conflicts}
+        names_of_b = set(b.schema.names)
+        for field_of_a in a.schema:
+            if field_of_a.name not in names_of_b:
+                fields[field_of_a.name] = field_of_a.with_nullable(True)
+        for field_of_b in b.schema:
+            before = fields.get(field_of_b.name)
+            if before is None:
+                fields[field_of_b.name] = field_of_b.with_nullable(True)
+                origins[field_of_b.name] = b.origin(field_of_b.name)
+            elif field_of_b.name not in conflicts:
+                common = common_field(before, field_of_b)
+                if common is None:
+                    conflicts[field_of_b.name] = _conflict(a, b, before, field_of_b)
+                elif pa.types.is_null(before.type) and not pa.types.is_null(field_of_b.type):
+                    origins[field_of_b.name] = b.origin(field_of_b.name)
+                fields[field_of_b.name] = common or before
+        united = _drop_other_orders(pa.schema(list(fields.values())), a, b)
+        dictionaries = _joined_dictionaries(a, b, united)
+        is_covered = dictionaries.keys() == a.dictionaries.keys() and len(conflicts) == len(a.conflicts)
+        is_covered &= all(values is a.dictionaries.get(name) for name, values in dictionaries.items())
+        is_covered &= united_features(a.schema, b.schema) == feature_descriptions(a.schema)
+        is_covered &= len(united) == len(a.schema)
+        if is_covered and all(f.equals(g, check_metadata=True) for f, g in zip(united, a.schema, strict=True)):
+            return a
+        return EmbeddedSchema(
+            describe_both(united, a.schema, b.schema), dictionaries, path=a.path, origins=origins, conflicts=conflicts
+        )
+
+    def prefer(self, read: EmbeddedSchema) -> EmbeddedSchema:
+        """Resolve conflicts between the types of all files by the schema of the files that are read.
+
+        Columns and their order are those of all files. Of the conflicts, those between files that are read are left.
+        """
+        merged = read.merge(self)
+        fields = [merged.schema.field(name) for name in self.schema.names]
+        schema = pa.schema(fields, metadata=merged.schema.metadata)
+        return replace(merged, schema=schema, conflicts=read.conflicts, content=None)
+
+    @staticmethod
+    def index_levels(schema: pa.Schema) -> list[str]:
+        """Names of the columns of a schema that are levels of the index of the DataFrame that was written."""
+        from tfrecord_io.columns.schema.pandas_metadata import stored_index
+
+        return stored_index(schema)
+
+    @staticmethod
+    def drop_index(schema: pa.Schema) -> pa.Schema:
+        """Remove the index from the metadata of a schema: its levels become columns."""
+        from tfrecord_io.columns.schema.pandas_metadata import drop_index
+
+        return drop_index(schema)
+
     def __reduce__(self) -> tuple[Any, ...]:  # pyarrow does not pickle tensors of shapes that vary
         state = (self.dictionaries, self.path, self.origins, self.conflicts)
         return _unpickle, (self.schema.serialize().to_pybytes(), *state)
@@ -129,6 +196,76 @@ class EmbeddedSchema:
         """Raise SchemaError if a column has types that no type has in common."""
         for error in self.conflicts.values():
             raise error
+
+
+def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.Field) -> SchemaError:
+    """The error for a column whose types in two files have no type in common."""
+    from tfrecord_io.columns.schema.column_advice import conflict_hints
+    from tfrecord_io.columns.schema.extension_types import name_with_extension, stated_extension
+    from tfrecord_io.columns.schema.merged_schema import stored_form
+
+    name = other.name
+    types = [value_type(f.type) for f in (before, other)]
+    common_type = None
+    are_values = stored_form(before) is None and stored_form(other) is None
+    if are_values and any(map(pa.types.is_integer, types)) and any(map(pa.types.is_floating, types)):
+        common_type = "list<float64>" if is_list_like(before.type) or is_list_like(other.type) else "float64"
+    hint, hint_cli = conflict_hints(name, common_type=common_type)
+    where = printable(a.origin(name)), printable(b.origin(name))
+    reason = f"its type is {before.type} in {where[0]} and {other.type} in {where[1]}"
+    if before.type == other.type and stated_extension(before) != stated_extension(other):
+        names = [name_with_extension(str(f.type), f) for f in (before, other)]
+        reason = f"its type is {names[0]} in {where[0]} and {names[1]} in {where[1]}"
+    elif before.type == other.type:
+        reason = f"its type is {before.type} in {where[0]} and in {where[1]}, but it is stored in another form"
+    return SchemaError(
+        reason,
+        path=b.origin(name),
+        feature=name,
+        expected=str(before.type),
+        got=str(other.type),
+        hint=hint,
+        hint_cli=hint_cli,
+    )
+
+
+def _drop_other_orders(united: pa.Schema, a: EmbeddedSchema, b: EmbeddedSchema) -> pa.Schema:
+    """Replace ordered categories by plain values where neither schema states an order of all categories."""
+
+    def differ(feature: str) -> bool:
+        values_a, values_b = a.dictionaries.get(feature), b.dictionaries.get(feature)
+        if values_a is None or values_b is None:
+            return False
+        length = min(len(values_a), len(values_b))
+        return not values_a[:length].cast(values_b.type).equals(values_b[:length])
+
+    return drop_orders(united, differ) if a.dictionaries and b.dictionaries else united
+
+
+def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema, united: pa.Schema) -> Mapping[str, pa.Array]:
+    """Join the categories of both schemas; columns of `united` with plain values in a schema have none."""
+    from tfrecord_io.columns.schema.merged_schema import common_field, join_categories
+
+    if not a.dictionaries and not b.dictionaries:
+        return a.dictionaries
+    of_a, of_b = _dictionary_features(a.schema), _dictionary_features(b.schema)
+    joined = {name: values for name, values in a.dictionaries.items() if name not in of_b}
+    joined |= {name: values for name, values in b.dictionaries.items() if name not in of_a}
+    for name in a.dictionaries.keys() & b.dictionaries.keys():
+        values_a, values_b = a.dictionaries[name], b.dictionaries[name]
+        common = common_field(pa.field(name, values_a.type), pa.field(name, values_b.type))
+        if common is not None:
+            values_a = values_a if values_a.type == common.type else values_a.cast(common.type)
+            joined[name] = join_categories(values_a, values_b)
+    of_both = _dictionary_features(united)
+    return {name: values for name, values in joined.items() if name in of_both}
+
+
+def _dictionary_features(schema: pa.Schema) -> set[str]:
+    """The features whose values have categories."""
+    columns = [schema.field(at) for at in uncommon_columns(schema)]
+    leaves = [leaf for column in columns for leaf in column_leaves(column, in_steps=True)]
+    return {leaf.feature for leaf in leaves if has_dictionary(leaf.type)}
 
 
 def embedded_schema(schema: pa.Schema) -> pa.Schema:

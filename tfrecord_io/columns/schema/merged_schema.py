@@ -1,4 +1,4 @@
-"""Unite the embedded schemas of several files in one schema.
+"""Unite the types that a column has in the embedded schemas of several files.
 
 A column has the type that holds every value of its types in the files. Only conversions that change no value count, of
 types that are written as the same feature type: int8 and int64 have int64, int64 and float have none. `common_field` is
@@ -9,151 +9,26 @@ Tests: tests/laws/test_united_schemas.py and tests/read/chunks/test_embedded_sch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import printable
 from tfrecord_io.columns.schema.column_features import (
     ENCODING_KEY,
-    column_leaves,
     extension_encoding_of,
     is_nested,
     needs_nesting,
     set_encoding,
 )
-from tfrecord_io.columns.schema.embedded import EmbeddedSchema, drop_orders
-from tfrecord_io.columns.schema.extension_types import name_with_extension, stated_extension
-from tfrecord_io.columns.schema.pandas_metadata import describe_both, feature_descriptions, united_features
+from tfrecord_io.columns.schema.extension_types import stated_extension
 from tfrecord_io.columns.schema.tensor_types import NESTED, element_and_shape, is_any_tensor, tensor_field
 from tfrecord_io.columns.schema.types import (
     DIGITS,
-    has_dictionary,
     hashable,
     is_list_like,
     is_text_or_bytes,
     replace_fields,
-    uncommon_columns,
     value_type,
 )
-from tfrecord_io.errors import SchemaError
-
-
-def merge_embedded(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
-    """The schema that covers both: `a` itself if it covers `b`.
-
-    Columns are united by name: their type is the one that holds the values of both (`common_field`), a missing column
-    is null. A column whose types have none in common stays that of `a`, and is one of the `conflicts`. An index that
-    only one of them has is not one of the result; its levels are columns.
-    """
-    fields = {f.name: f for f in a.schema}
-    origins, conflicts = dict(a.origins), {**b.conflicts, **a.conflicts}
-    names_of_b = set(b.schema.names)
-    for field in a.schema:
-        if field.name not in names_of_b:
-            fields[field.name] = field.with_nullable(True)
-    for field_of_b in b.schema:
-        before = fields.get(field_of_b.name)
-        if before is None:
-            fields[field_of_b.name] = field_of_b.with_nullable(True)
-            origins[field_of_b.name] = b.origin(field_of_b.name)
-        elif field_of_b.name not in conflicts:
-            common = common_field(before, field_of_b)
-            if common is None:
-                conflicts[field_of_b.name] = _conflict(a, b, before, field_of_b)
-            elif pa.types.is_null(before.type) and not pa.types.is_null(field_of_b.type):
-                origins[field_of_b.name] = b.origin(field_of_b.name)
-            fields[field_of_b.name] = common or before
-    united = _drop_other_orders(pa.schema(list(fields.values())), a, b)
-    dictionaries = _joined_dictionaries(a, b, united)
-    is_covered = dictionaries.keys() == a.dictionaries.keys() and len(conflicts) == len(a.conflicts)
-    is_covered &= all(values is a.dictionaries.get(name) for name, values in dictionaries.items())
-    is_covered &= united_features(a.schema, b.schema) == feature_descriptions(a.schema)
-    is_covered &= len(united) == len(a.schema)
-    if is_covered and all(f.equals(g, check_metadata=True) for f, g in zip(united, a.schema, strict=True)):
-        return a
-    return EmbeddedSchema(
-        describe_both(united, a.schema, b.schema), dictionaries, path=a.path, origins=origins, conflicts=conflicts
-    )
-
-
-def prefer_read_files(every: EmbeddedSchema, read: EmbeddedSchema) -> EmbeddedSchema:
-    """Resolve conflicts between the types of all files by the types of the files that are read.
-
-    Columns and their order are those of all files. Of the conflicts, those between files that are read are left.
-    """
-    merged = merge_embedded(read, every)
-    fields = [merged.schema.field(name) for name in every.schema.names]
-    schema = pa.schema(fields, metadata=merged.schema.metadata)
-    return replace(merged, schema=schema, conflicts=read.conflicts, content=None)
-
-
-def _conflict(a: EmbeddedSchema, b: EmbeddedSchema, before: pa.Field, other: pa.Field) -> SchemaError:
-    """The error for a column whose types in two files have no type in common."""
-    from tfrecord_io.columns.schema.column_advice import conflict_hints
-
-    name = other.name
-    types = [value_type(f.type) for f in (before, other)]
-    common_type = None
-    are_values = _encoding(before) is None and _encoding(other) is None
-    if are_values and any(map(pa.types.is_integer, types)) and any(map(pa.types.is_floating, types)):
-        common_type = "list<float64>" if is_list_like(before.type) or is_list_like(other.type) else "float64"
-    hint, hint_cli = conflict_hints(name, common_type=common_type)
-    where = printable(a.origin(name)), printable(b.origin(name))
-    reason = f"its type is {before.type} in {where[0]} and {other.type} in {where[1]}"
-    if before.type == other.type and stated_extension(before) != stated_extension(other):
-        names = [name_with_extension(str(f.type), f) for f in (before, other)]
-        reason = f"its type is {names[0]} in {where[0]} and {names[1]} in {where[1]}"
-    elif before.type == other.type:
-        reason = f"its type is {before.type} in {where[0]} and in {where[1]}, but it is stored in another form"
-    return SchemaError(
-        reason,
-        path=b.origin(name),
-        feature=name,
-        expected=str(before.type),
-        got=str(other.type),
-        hint=hint,
-        hint_cli=hint_cli,
-    )
-
-
-def _drop_other_orders(united: pa.Schema, a: EmbeddedSchema, b: EmbeddedSchema) -> pa.Schema:
-    """Replace ordered categories by plain values where neither schema states an order of all categories."""
-
-    def differ(feature: str) -> bool:
-        values_a, values_b = a.dictionaries.get(feature), b.dictionaries.get(feature)
-        if values_a is None or values_b is None:
-            return False
-        length = min(len(values_a), len(values_b))
-        return not values_a[:length].cast(values_b.type).equals(values_b[:length])
-
-    return drop_orders(united, differ) if a.dictionaries and b.dictionaries else united
-
-
-def _joined_dictionaries(a: EmbeddedSchema, b: EmbeddedSchema, united: pa.Schema) -> Mapping[str, pa.Array]:
-    """Join the categories of both schemas; columns of `united` with plain values in a schema have none."""
-    if not a.dictionaries and not b.dictionaries:
-        return a.dictionaries
-    of_a, of_b = _dictionary_features(a.schema), _dictionary_features(b.schema)
-    joined = {name: values for name, values in a.dictionaries.items() if name not in of_b}
-    joined |= {name: values for name, values in b.dictionaries.items() if name not in of_a}
-    for name in a.dictionaries.keys() & b.dictionaries.keys():
-        values_a, values_b = a.dictionaries[name], b.dictionaries[name]
-        common = common_field(pa.field(name, values_a.type), pa.field(name, values_b.type))
-        if common is not None:
-            values_a = values_a if values_a.type == common.type else values_a.cast(common.type)
-            joined[name] = join_categories(values_a, values_b)
-    of_both = _dictionary_features(united)
-    return {name: values for name, values in joined.items() if name in of_both}
-
-
-def _dictionary_features(schema: pa.Schema) -> set[str]:
-    """The features whose values have categories."""
-    columns = [schema.field(at) for at in uncommon_columns(schema)]
-    leaves = [leaf for column in columns for leaf in column_leaves(column, in_steps=True)]
-    return {leaf.feature for leaf in leaves if has_dictionary(leaf.type)}
 
 
 def join_categories(known: pa.Array, others: pa.Array) -> pa.Array:
@@ -184,7 +59,7 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
         return b.with_name(a.name).with_nullable(True)
     if stated_extension(a) != stated_extension(b) or extension_encoding_of(a) != extension_encoding_of(b):
         return None
-    encodings = {_encoding(a), _encoding(b)}
+    encodings = {stored_form(a), stored_form(b)}
     if is_any_tensor(a.type) or is_any_tensor(b.type):
         tensor = _common_tensor(a, b) if len(encodings) == 1 else None
         return None if tensor is None else tensor.with_nullable(nullable)
@@ -195,7 +70,7 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
         if not all(is_nested(f) or not needs_nesting(f) for f in (a, b)):  # else plain is nested without nulls
             return None
         return set_encoding(a.with_type(type_).with_nullable(nullable), NESTED)
-    if type_ is None or any(_encoding(f) is not None and not f.type.equals(type_) for f in (a, b)):
+    if type_ is None or any(stored_form(f) is not None and not f.type.equals(type_) for f in (a, b)):
         return None  # the bytes of a cell are those of its own type
     if len(encodings) == 1:
         return a.with_type(type_).with_nullable(nullable)
@@ -255,7 +130,7 @@ def fill_in_types(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
 
 def _common_part(a: pa.Field, b: pa.Field) -> pa.Field | None:
     """The field for a part of a column, whose values are stored in one form: they cannot be distinguished."""
-    is_same = _encoding(a) == _encoding(b) or t.is_null(a.type) or t.is_null(b.type)
+    is_same = stored_form(a) == stored_form(b) or t.is_null(a.type) or t.is_null(b.type)
     return common_field(a, b) if is_same else None
 
 
@@ -275,7 +150,7 @@ def _changes_items(field: pa.Field, type_: pa.DataType, common: pa.DataType, *, 
     return any(_changes_items(field, child.type, common.field(child.name).type, in_list=in_list) for child in type_)
 
 
-def _encoding(field: pa.Field) -> bytes | None:
+def stored_form(field: pa.Field) -> bytes | None:
     """The encoding of the cells of a column; None: its values are those of the feature."""
     encoding: bytes | None = (field.metadata or {}).get(ENCODING_KEY)
     return None if encoding == b"list" else encoding

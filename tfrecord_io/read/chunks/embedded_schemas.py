@@ -179,16 +179,14 @@ class EmbeddedSchemaCheck:
             return SchemaRevision(embedded_here, path, record, offset)
         if _digest(content) in self.governing.united:
             return None
-        from tfrecord_io.columns import merge_embedded
 
-        merged = merge_embedded(self.governing, embedded_here)
+        merged = self.governing.merge(embedded_here)
         return None if merged is self.governing else SchemaRevision(merged, path, record, offset)
 
 
 def _has_other_index(schema: pa.Schema, other: pa.Schema) -> bool:
-    from tfrecord_io.columns import stored_index
 
-    return stored_index(schema) != stored_index(other)
+    return EmbeddedSchema.index_levels(schema) != EmbeddedSchema.index_levels(other)
 
 
 def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
@@ -211,7 +209,6 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
 
     One that cannot be read is ignored: that is reported where the file is read.
     """
-    from tfrecord_io.columns import merge_embedded
 
     schemas = [] if embedded is None else [embedded]
     seen = {None if embedded is None else embedded.content}
@@ -224,10 +221,10 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
         return schemas[0] if schemas else None
     united = schemas
     while len(united) > 1:  # in pairs: to join many categories with one schema after the other takes quadratic time
-        united = [*map(merge_embedded, united[::2], united[1::2]), *united[len(united) // 2 * 2 :]]
+        united = [*map(EmbeddedSchema.merge, united[::2], united[1::2]), *united[len(united) // 2 * 2 :]]
     covered = frozenset(_digest(schema.content) for schema in schemas if schema.content is not None)
     if united[0].conflicts:  # each names the first file that differs from the files before
-        return reduce(merge_embedded, schemas)
+        return reduce(EmbeddedSchema.merge, schemas)
     return replace(united[0], united=united[0].united | covered)
 
 
