@@ -171,7 +171,7 @@ def test_refusals(episodes: Path, tmp_path: Path) -> None:
     assert not target.exists()
     ragged = tmp_path / "ragged" / "1.0.0"
     tfr.formats.write_tfds({"steps/x": [[[1], [2, 3]]]}, ragged, prefix="steps")
-    with pytest.raises(tfr.errors.SchemaError, match="a list of numbers of one length"):
+    with pytest.raises(tfr.errors.SchemaError, match="an array of numbers of one shape"):
         tfr.convert(
             ragged, target, source_options={"split": "train"}, target_format="lerobot", target_options={"fps": 10}
         )
@@ -191,6 +191,50 @@ def test_arrays_of_episodes_of_one_length(tmp_path: Path) -> None:
     assert statistics["x"]["mean"] == values.reshape(8, 3).mean(0).tolist()
     frames = pq.read_table(tmp_path / "lerobot" / "data")["x"]
     assert (frames.type, frames.to_pylist()) == (pa.list_(pa.float32(), 3), values.reshape(8, 3).tolist())
+
+
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (2, 1, 2, 3), (2, 1, 2, 1, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8"])
+def test_arrays_of_up_to_five_axes(tmp_path: Path, shape: tuple[int, ...], dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    episodes = [rng.integers(0, 100, (length, *shape)).astype(dtype) for length in (3, 1)]
+    tfr.write_tfrecord({"steps/x": episodes}, tmp_path / "a.tfrecord")
+    declared = {"steps/x": tfr.tensor(dtype, (None, *shape))}
+    target = tmp_path / "lerobot"
+    tfr.convert(tmp_path / "a.tfrecord", target, schema=declared, target_format="lerobot", target_options={"fps": 1})
+    info, statistics = (json.loads((target / "meta" / name).read_text()) for name in ("info.json", "stats.json"))
+    assert info["features"]["x"] == {"dtype": dtype, "shape": [*shape], "names": None}
+    assert np.allclose(statistics["x"]["mean"], np.concatenate(episodes).mean(0))
+    of_episodes = pq.read_table(target / "meta" / "episodes").to_pylist()
+    for found, episode in zip(of_episodes, episodes, strict=True):
+        assert np.array_equal(found["stats/x/max"], episode.max(0))
+        assert np.allclose(found["stats/x/q50"], np.quantile(episode, 0.5, axis=0))
+    frames = pq.read_table(target / "data")
+    assert np.array_equal(frames["x"].to_pylist(), np.concatenate(episodes))
+    stated = json.loads(frames.schema.metadata[b"huggingface"])["info"]["features"]["x"]
+    assert stated == {"shape": [*shape], "dtype": dtype, "_type": f"Array{len(shape)}D"}
+    again = tfr.convert(target, tmp_path / "b.tfrecord", columns=["x"])
+    assert again.records == 4
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features({name: datasets.Value("int64") for name in ("index", "task_index")})
+    features["x"] = getattr(datasets, f"Array{len(shape)}D")(shape=shape, dtype=dtype)
+    path = str(target / "data" / "chunk-000" / "file-000.parquet")
+    read = datasets.Dataset.from_parquet(path, features=features, columns=[*features], cache_dir=str(tmp_path / "c"))
+    assert np.array_equal(read.with_format("numpy")[:]["x"], np.concatenate(episodes))
+
+
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+@pytest.mark.parametrize("channels", [1, 3])
+def test_arrays_of_pixels_are_images(tmp_path: Path, channels: int) -> None:
+    frames = np.random.default_rng(0).integers(0, 256, (2, 3, 6, 5, channels), "uint8")
+    names = {"steps/observation/cam": frames}
+    info, _ = lerobot(pa.table({k: pa.FixedShapeTensorArray.from_numpy_ndarray(v) for k, v in names.items()}), tmp_path)
+    assert info["features"]["observation.images.cam"]["dtype"] == "image"
+    assert info["features"]["observation.images.cam"]["shape"] == [6, 5, channels]
+    stored = pq.read_table(tmp_path / "lerobot" / "data")["observation.images.cam"].to_pylist()
+    pixels = [np.asarray(decoded(each["bytes"])).reshape(6, 5, channels) for each in stored]
+    assert np.array_equal(pixels, frames.reshape(6, 6, 5, channels))
 
 
 def steps_of(images: list[bytes], **more: Any) -> pa.Table:

@@ -24,7 +24,7 @@ from pyarrow import types as t
 from tfrecord_io import explode
 from tfrecord_io.base import MIB, ExportOptions, check_integer, counted, printable, warn
 from tfrecord_io.bytes import Array, Dtype
-from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RowFault, int64_array
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages, RowFault, int64_array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning
 from tfrecord_io.read import CallSource, Steps, options_from_call
 from tfrecord_io.store import NewFolder, is_url
@@ -41,6 +41,8 @@ _QUANTILES = {"q01": 0.01, "q10": 0.1, "q50": 0.5, "q90": 0.9, "q99": 0.99}
 _TASKS = ("language_instruction", "natural_language_instruction")  # the second is that of RT-1
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 _OWN = {"timestamp": "float32", **dict.fromkeys(("frame_index", "episode_index", "index", "task_index"), "int64")}
+_MOST_AXES = 5  # of a value of a step, as Hugging Face datasets have Array2D to Array5D
+_CHANNELS = (1, 3)  # of an array of uint8 that is an image
 _ADVICE = "leave it out, as with columns=['!name']"
 _ADVICE_CLI = "leave it out, as with --columns '!name'"
 
@@ -61,6 +63,8 @@ class _Feature:
         if column.null_count:
             raise missing(record=int(rows[int(np.asarray(column.is_null()).argmax())]))
         if self.kind == "image":
+            if isinstance(column.type, pa.FixedShapeTensorType):
+                column = pa.array([RawImages.png(pixels) for pixels in column.to_numpy_ndarray()], pa.binary())
             for at, image in enumerate(column):
                 self.shape = self._image_shape(image.as_buffer().to_pybytes(), int(rows[at]))
             paths = pa.nulls(len(column), pa.string())
@@ -73,7 +77,12 @@ class _Feature:
             values = values.flatten()
         if values.null_count:
             raise missing(record=int(rows[int(np.asarray(values.is_null()).argmax()) // (len(values) // len(rows))]))
-        return values if self.shape == (1,) else column
+        if len(self.shape) < 2:
+            return values if self.shape == (1,) else column
+        for size in reversed(self.shape):
+            offsets = np.arange(0, len(values) + 1, size, dtype=np.int32)
+            values = pa.ListArray.from_arrays(pa.array(offsets), values)
+        return values
 
     def _image_shape(self, data: bytes, row: int) -> tuple[int, ...]:
         """The shape of an image; EncodeError if the first has another, or pixels are not colours of 8 bits."""
@@ -97,6 +106,12 @@ class _Feature:
         raise EncodeError(
             reason, feature=self.column, record=row, expected=expected, got=got, hint=advice, hint_cli=advice_cli
         )
+
+    def in_datasets(self) -> dict[str, Any]:
+        """The feature of Hugging Face datasets, in JSON."""
+        if len(self.shape) > 1 and self.kind != "image":
+            return {"shape": list(self.shape), "dtype": self.kind, "_type": f"Array{len(self.shape)}D"}
+        return _hf_feature(self.type)
 
     def description(self) -> dict[str, Any]:
         names = ["height", "width", "channels"] if self.kind == "image" else None
@@ -126,16 +141,17 @@ class _Statistics:
             middles = ((begins + ends) // 2).tolist()
             statistics = [self._add(self._pixels(images[at].as_py(), int(rows[at])), 1) for at in middles]
         else:
-            flat = array.flatten() if t.is_fixed_size_list(array.type) else array
+            flat = array
+            while t.is_nested(flat.type):
+                flat = flat.flatten()
             numbers = flat.to_numpy(zero_copy_only=False).reshape(len(array), -1)
             spans = zip(begins.tolist(), ends.tolist(), strict=True)
             statistics = [self._add(numbers[begin:end], end - begin) for begin, end in spans]
-        floats = pa.list_(pa.float64())
-        type_ = pa.list_(pa.list_(floats)) if feature.kind == "image" else floats
-        types = {**dict.fromkeys(statistics[0], type_), "count": pa.list_(pa.int64())}
+        axes = 3 if feature.kind == "image" else len(feature.shape)
+        types = {**dict.fromkeys(statistics[0], _lists(pa.float64(), axes)), "count": pa.list_(pa.int64())}
         if feature.kind.startswith(("bool", "int", "uint")):  # as LeRobot writes them: merging does not mix types
             exact = pa.int64() if feature.kind not in ("bool", "uint64") else flat.type
-            types |= dict.fromkeys(("min", "max"), pa.list_(exact))
+            types |= dict.fromkeys(("min", "max"), _lists(exact, axes))
         return {
             f"stats/{feature.name}/{key}": pa.array([episode[key] for episode in statistics], types[key])
             for key in types
@@ -287,29 +303,35 @@ class _Frames(AbstractContextManager["_Frames"]):
     def _feature(self, column: pa.Field) -> _Feature:
         name, type_ = column.name.removeprefix(self._prefix).replace("/", "."), column.type
         if Column(type_).is_bytes:
-            front, _, last = name.rpartition(".")
-            return _Feature(
-                column.name,
-                f"{front}.images.{last}" if front == "observation" else name,
-                kind="image",
-                type=_IMAGE,
-                shape=(),
-            )
+            return self._image(column.name, name)
         if Column(type_).is_text:
             return _Feature(column.name, name, "string", pa.string())
-        is_vector = isinstance(type_, pa.FixedShapeTensorType) and len(type_.shape) == 1
-        if is_vector and Dtype.KEY not in (column.metadata or {}):
+        is_plain, shape, inner = Dtype.KEY not in (column.metadata or {}), [], type_
+        if isinstance(type_, pa.FixedShapeTensorType) and is_plain:
+            shape, inner = list(type_.shape), type_.value_type
             type_ = type_.storage_type
-        inner, shape = type_, []
+            if len(shape) == 3 and inner == pa.uint8() and shape[-1] in _CHANNELS:
+                return self._image(column.name, name)
         while t.is_fixed_size_list(inner):
             shape.append(inner.list_size)
             inner = inner.value_type
-        if not (Column(inner).is_number or t.is_boolean(inner)) or t.is_decimal(inner) or len(shape) > 1 or 0 in shape:
-            reason = "a feature of LeRobot is a number, text, an image, or a list of numbers of one length"
+        is_number = (Column(inner).is_number and not t.is_decimal(inner)) or t.is_boolean(inner)
+        if not is_number or len(shape) > _MOST_AXES or 0 in shape:
+            reason = (
+                "a feature of LeRobot is a number, text, an image, or an array of numbers of one shape of 1 to 5 axes"
+            )
             raise SchemaError(reason, feature=column.name, got=str(type_), hint=_ADVICE, hint_cli=_ADVICE_CLI)
         kind = str(np.dtype(inner.to_pandas_dtype()))
+        if len(shape) > 1:
+            return _Feature(column.name, name, kind=kind, type=_lists(inner, len(shape)), shape=tuple(shape))
         is_single = shape in ([], [1])
         return _Feature(column.name, name, kind=kind, type=inner if is_single else type_, shape=tuple(shape) or (1,))
+
+    @staticmethod
+    def _image(column: str, name: str) -> _Feature:
+        front, _, last = name.rpartition(".")
+        name = f"{front}.images.{last}" if front == "observation" else name
+        return _Feature(column, name, kind="image", type=_IMAGE, shape=())
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the frames of whole episodes."""
@@ -376,7 +398,7 @@ class _Frames(AbstractContextManager["_Frames"]):
     def _schema(self) -> pa.Schema:
         fields = [pa.field(feature.name, feature.type) for feature in self.features]
         frame_fields = [pa.field(name, pa.type_for_alias(kind)) for name, kind in _OWN.items()]
-        features = {feature.name: _hf_feature(feature.type) for feature in self.features}
+        features = {feature.name: feature.in_datasets() for feature in self.features}
         features |= {name: {"dtype": kind, "_type": "Value"} for name, kind in _OWN.items()}
         metadata = {"huggingface": json.dumps({"info": {"features": features}})}
         return pa.schema([*fields, *frame_fields], metadata)
@@ -447,6 +469,11 @@ def _refuse_twice(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise SchemaError("two columns have this name in LeRobot", feature=twice, hint=_ADVICE, hint_cli=_ADVICE_CLI)
+
+
+def _lists(type_: pa.DataType, axes: int) -> pa.DataType:
+    """Lists in lists, one for each axis."""
+    return pa.list_(_lists(type_, axes - 1)) if axes else type_
 
 
 def _hf_feature(type_: pa.DataType) -> dict[str, Any]:
