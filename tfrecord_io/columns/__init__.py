@@ -23,7 +23,6 @@ _HOMES = {
     "variable_width": "arrow.buffers",  # An array of (large_)binary or (large_)string over `values`
     "plain_layout": "arrow.casts",  # The array without views and run-ends, for which Arrow (26.0) has few functions
     "BatchBuilder": "arrow.decode.batch_builder",  # Makes record batches of one schema
-    "other_part": "arrow.decode.decode_plan",  # Columns that SequenceExamples have in the other part of the record
     "plan_columns": "arrow.decode.decode_plan",  # Compile a declared schema
     "reads_companions": "arrow.decode.decode_plan",  # True if the companions are read too
     "SeenColumns": "arrow.decode.inferred_column",  # Evidence of the columns of chunks, added in the order of reading
@@ -33,7 +32,6 @@ _HOMES = {
     "Rounding": "arrow.encode.encode_plan",  # Counts, over all batches of a write
     "EncodedPiece": "arrow.encode.slice_encoder",  # A piece of frames with its memory
     "PieceMemory": "arrow.encode.slice_encoder",  # Memory for pieces, used again and again
-    "SchemaEmbedding": "arrow.encode.slice_encoder",  # The schema that a writer embeds, and its categories
     "SliceEncoder": "arrow.encode.slice_encoder",  # Splits batches of one schema into tasks that encode pieces
     "DecodedCells": "arrow.encodings.tensor_encoding",  # Cells of a column, decoded
     "TensorEncoding": "arrow.encodings.tensor_encoding",  # A tensor encoding
@@ -50,7 +48,6 @@ _HOMES = {
     "record_dimension": "arrow.input.from_xarray",  # The dimension whose positions are the rows
     "row_batches": "arrow.input.row_batches",  # Group rows, given with their sizes in bytes, into batches
     "MessageBatchBuilder": "arrow.messages.message_batches",  # Makes batches of the one column with payloads
-    "message_tree": "arrow.messages.message_tree",  # The tree of a message type
     "ColumnAccumulator": "arrow.output.column_statistics",  # Accumulates the arrays of a column and returns its
     "ColumnSummary": "arrow.output.column_statistics",  # One column of a description
     "RecordDicts": "arrow.output.python_rows",  # Makes dicts of records, by the plan of the decoder
@@ -72,11 +69,10 @@ _HOMES = {
     "dimension_names": "schema.array_attributes",  # The names of a variable's dimensions without that of the rows
     "label_columns": "schema.array_attributes",  # Add attributes and the names of dimensions to columns
     "declaration": "schema.column_advice",  # How to declare the type of a column
-    "apply_overrides": "schema.column_selection",  # Replace columns of an inferred schema
+    "Overrides": "schema.column_selection",  # The ``schema_overrides=`` of a call
     "as_stored": "schema.column_selection",  # The declared schema
     "has_open_shapes": "schema.column_selection",  # True if the shape of a declared column stands in other features
     "NamePattern": "schema.column_selection",  # An entry of ``columns=``: a name, or a glob
-    "overridden_by": "schema.column_selection",  # True if a key of `overrides`, as those of `apply_overrides`
     "Projection": "schema.column_selection",  # The ``columns=`` of a call
     "Composite": "schema.composite",  # How a column is built
     "EmbeddedSchema": "schema.embedded",  # An embedded schema, of one file or united from several files
@@ -93,7 +89,6 @@ _HOMES = {
     "feature_descriptions": "schema.pandas_metadata",  # The features that Hugging Face datasets describe in a schema
     "Schema": "schema.schema",  # The columns to read, in order, with their types
     "SparseColumn": "schema.sparse_column",  # A sparse tensor for each row
-    "check_column_encodings": "schema.tensor_types",  # Raise ValueError for an unknown encoding of a writer
     "uncommon_columns": "schema.types",  # The positions of the columns whose types are not the most common ones
     "UnsupportedType": "schema.types",  # A type that cannot be stored in a TFRecord
 }

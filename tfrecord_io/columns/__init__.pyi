@@ -17,7 +17,6 @@ from tfrecord_io.columns.arrow.buffers import value_bytes as value_bytes
 from tfrecord_io.columns.arrow.buffers import variable_width as variable_width
 from tfrecord_io.columns.arrow.casts import plain_layout as plain_layout
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder as BatchBuilder
-from tfrecord_io.columns.arrow.decode.decode_plan import other_part as other_part
 from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns as plan_columns
 from tfrecord_io.columns.arrow.decode.decode_plan import reads_companions as reads_companions
 from tfrecord_io.columns.arrow.decode.inferred_column import SeenColumns as SeenColumns
@@ -27,7 +26,6 @@ from tfrecord_io.columns.arrow.decode.resolve_shapes import close_shapes as clos
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding as Rounding
 from tfrecord_io.columns.arrow.encode.slice_encoder import EncodedPiece as EncodedPiece
 from tfrecord_io.columns.arrow.encode.slice_encoder import PieceMemory as PieceMemory
-from tfrecord_io.columns.arrow.encode.slice_encoder import SchemaEmbedding as SchemaEmbedding
 from tfrecord_io.columns.arrow.encode.slice_encoder import SliceEncoder as SliceEncoder
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells as DecodedCells
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding as TensorEncoding
@@ -44,7 +42,6 @@ from tfrecord_io.columns.arrow.input.from_arrays import table_of_rows as table_o
 from tfrecord_io.columns.arrow.input.from_xarray import record_dimension as record_dimension
 from tfrecord_io.columns.arrow.input.row_batches import row_batches as row_batches
 from tfrecord_io.columns.arrow.messages.message_batches import MessageBatchBuilder as MessageBatchBuilder
-from tfrecord_io.columns.arrow.messages.message_tree import message_tree as message_tree
 from tfrecord_io.columns.arrow.output.column_statistics import ColumnAccumulator as ColumnAccumulator
 from tfrecord_io.columns.arrow.output.column_statistics import ColumnSummary as ColumnSummary
 from tfrecord_io.columns.arrow.output.python_rows import RecordDicts as RecordDicts
@@ -67,11 +64,10 @@ from tfrecord_io.columns.schema.array_attributes import dimension_names as dimen
 from tfrecord_io.columns.schema.array_attributes import label_columns as label_columns
 from tfrecord_io.columns.schema.column_advice import declaration as declaration
 from tfrecord_io.columns.schema.column_selection import NamePattern as NamePattern
+from tfrecord_io.columns.schema.column_selection import Overrides as Overrides
 from tfrecord_io.columns.schema.column_selection import Projection as Projection
-from tfrecord_io.columns.schema.column_selection import apply_overrides as apply_overrides
 from tfrecord_io.columns.schema.column_selection import as_stored as as_stored
 from tfrecord_io.columns.schema.column_selection import has_open_shapes as has_open_shapes
-from tfrecord_io.columns.schema.column_selection import overridden_by as overridden_by
 from tfrecord_io.columns.schema.composite import Composite as Composite
 from tfrecord_io.columns.schema.embedded import EmbeddedSchema as EmbeddedSchema
 from tfrecord_io.columns.schema.embedded import EmbeddedSchemaUnreadable as EmbeddedSchemaUnreadable
@@ -87,7 +83,6 @@ from tfrecord_io.columns.schema.merged_schema import fill_in_types as fill_in_ty
 from tfrecord_io.columns.schema.pandas_metadata import feature_descriptions as feature_descriptions
 from tfrecord_io.columns.schema.schema import Schema as Schema
 from tfrecord_io.columns.schema.sparse_column import SparseColumn as SparseColumn
-from tfrecord_io.columns.schema.tensor_types import check_column_encodings as check_column_encodings
 from tfrecord_io.columns.schema.types import UnsupportedType as UnsupportedType
 from tfrecord_io.columns.schema.types import uncommon_columns as uncommon_columns
 
@@ -115,6 +110,7 @@ __all__ = [
     "NamePattern",
     "Observation",
     "Observations",
+    "Overrides",
     "PieceMemory",
     "PixelReader",
     "Projection",
@@ -126,7 +122,6 @@ __all__ = [
     "Rounding",
     "RowFault",
     "Schema",
-    "SchemaEmbedding",
     "SeenColumns",
     "SliceEncoder",
     "SparseColumn",
@@ -134,11 +129,9 @@ __all__ = [
     "TensorValues",
     "TfdsInfo",
     "UnsupportedType",
-    "apply_overrides",
     "arrow_file",
     "as_stored",
     "cast_comparable_columns",
-    "check_column_encodings",
     "close_shapes",
     "declaration",
     "dimension_names",
@@ -155,13 +148,10 @@ __all__ = [
     "list_array",
     "list_lengths",
     "memory_errors",
-    "message_tree",
     "number_view",
     "offset_view",
     "offsets_of",
     "open_input",
-    "other_part",
-    "overridden_by",
     "pillow",
     "plain_array",
     "plain_layout",

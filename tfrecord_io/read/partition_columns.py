@@ -16,9 +16,9 @@ from tfrecord_io.columns import (
     EmbeddedSchemaUnreadable,
     Field,
     NamePattern,
+    Overrides,
     Projection,
     Schema,
-    apply_overrides,
     int64_array,
 )
 from tfrecord_io.errors import SchemaError
@@ -86,7 +86,7 @@ class PartitionColumns(NamedTuple):
         of_partitions = {key: type_ for key, type_ in all_overrides.items() if NamePattern(key).matches_any(self.names)}
         if not of_partitions:
             return self, all_overrides
-        types, _ = self.declare_types(apply_overrides(pa.schema(self.fields), of_partitions), sources)
+        types, _ = self.declare_types(Overrides(of_partitions).apply(pa.schema(self.fields)), sources)
         names = {*self.names, *(key for key in of_partitions if not NamePattern(key).is_glob)}
         of_features = {key: type_ for key, type_ in all_overrides.items() if key not in names}
         return self._replace(fields=types.fields), of_features

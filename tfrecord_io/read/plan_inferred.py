@@ -24,8 +24,8 @@ from tfrecord_io.columns import (
     EmbeddedSchema,
     InferredSchema,
     Observations,
+    Overrides,
     Schema,
-    overridden_by,
     plan_columns,
     reads_companions,
 )
@@ -74,7 +74,7 @@ class _SampledPlan(ABC):
     ) -> None:
         self.request, self.schemas, self.reader, self.assumptions = request, schemas, reader, assumptions
         self.text = Text.TRACK if request.options.infer_text and not request.options.stable_types else Text.NO
-        self._is_overridden = overridden_by(request.options.schema_overrides)
+        self._is_overridden = Overrides(request.options.schema_overrides).names
 
     def attempt(self) -> Planned | Assumptions:
         """The plan, or better assumptions, to try again."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from tfrecord_io.base import ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import FeatureName, RecordType
-from tfrecord_io.columns import EmbeddedSchema, KindCount, NamePattern, Observation, Projection, Schema, apply_overrides
+from tfrecord_io.columns import EmbeddedSchema, KindCount, NamePattern, Observation, Overrides, Projection, Schema
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, schemas_are_stated, unite_embedded
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.scan import ResolvedSchema, Scan
@@ -180,7 +180,7 @@ class PlanRequest:
             overrides = {key: overrides[key] for key in keys}
         if not overrides:
             return schema
-        return apply_overrides(schema, overrides, of_records=True)
+        return Overrides(overrides).apply(schema, of_records=True)
 
 
 def _apply_overrides_to_partitions(

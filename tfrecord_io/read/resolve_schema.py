@@ -392,12 +392,13 @@ class _Planner:
         for name in ("schema", "schema_overrides"):
             if getattr(request.options, name) not in (None, "infer"):
                 raise ValueError(f"{name}= does not apply to record_type={type_!r}, whose fields are the columns")
-        from tfrecord_io.columns import message_tree  # which imports protobuf
+        from tfrecord_io.columns import MessageBatchBuilder  # which imports protobuf
 
         names = [field.name for field in type_.descriptor.fields]
         request.check_names(names)
-        tree = message_tree(type_.descriptor, request.projection.order(names), request.options.limits.features)
-        schema = Schema.from_arrow(pa.schema([(field.name, field.type) for field in tree.fields]))
+        order, most = request.projection.order(names), request.options.limits.features
+        fields = MessageBatchBuilder(type_, order, max_features=most, threads=1).schema
+        schema = Schema.from_arrow(pa.schema([(field.name, field.type) for field in fields]))
         return plan_read(request.scan(ResolvedSchema(schema, f"record_type={type_.name}")), reader, whole=request.whole)
 
     def _plan_schema(self, reader: ChunkReader, resolved: ResolvedSchema, **known: Any) -> Planned:

@@ -24,16 +24,7 @@ from tfrecord_io.base import (
     printable,
 )
 from tfrecord_io.bytes import Array, ColumnBuffers, Plan, RecordType, Text
-from tfrecord_io.columns import (
-    BatchBuilder,
-    Column,
-    EmbeddedSchema,
-    Projection,
-    Schema,
-    other_part,
-    overridden_by,
-    plan_columns,
-)
+from tfrecord_io.columns import BatchBuilder, Column, EmbeddedSchema, Overrides, Projection, Schema, plan_columns
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import (
@@ -80,7 +71,7 @@ class ResolvedSchema:
 
     def declares(self, overrides: Mapping[str, Any] | None) -> Callable[[str], bool]:
         """A predicate: the type of a column was declared, and not found in the records."""
-        return overridden_by(overrides) if self.is_inferred or self.source == "embedded" else lambda name: True
+        return Overrides(overrides).names if self.is_inferred or self.source == "embedded" else lambda name: True
 
 
 class _Compiled:
@@ -312,7 +303,7 @@ class Scan:
     def conflicts(self) -> Mapping[str, SchemaError]:
         """The columns that are read for which the embedded schemas of files have no common type, and the errors."""
         conflicts = self.resolved.embedded.conflicts if self.resolved.embedded is not None else {}
-        names, is_overridden = set(self.features.names), overridden_by(self.options.schema_overrides)
+        names, is_overridden = set(self.features.names), Overrides(self.options.schema_overrides).names
         return {name: error for name, error in conflicts.items() if name in names and not is_overridden(name)}
 
     def refuse_conflicts(self) -> None:
@@ -707,7 +698,7 @@ def _decode_settings(
             ignored = every.ignored | {column.name for column in every.columns} - read
     else:
         unknown = "skip"
-        plan_of_columns += other_part(compiled, resolved.schema)
+        plan_of_columns += compiled.other_part(resolved.schema)
     selected: Callable[[str], bool] | None = None if entries is None else Projection(entries)
     if resolved.embedded is not None and resolved.embedded.conflicts:
         selected = partial(_is_unexpected, selected, tuple(resolved.embedded.conflicts))

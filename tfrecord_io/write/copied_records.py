@@ -21,9 +21,9 @@ from tfrecord_io.columns import (
     EmbeddedSchema,
     EmbeddedSchemaUnreadable,
     NamePattern,
+    Overrides,
     Projection,
     Schema,
-    apply_overrides,
 )
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read import BlockWalker, CallSource, Files, PartitionColumns
@@ -211,7 +211,7 @@ class CopiedSchema:
             warn(f"{reason}; types will be inferred from the values; schema= declares all columns", SchemaWarning)
         if is_declared or overrides:
             described = schema_of_copies or united
-            columns = apply_overrides(pa.schema([]) if described is None else described.schema, overrides)
+            columns = Overrides(overrides).apply(pa.schema([]) if described is None else described.schema)
             folders, features = folders.declare_types(columns, sources)
             if schema_of_copies is not None:
                 schema_of_copies = EmbeddedSchema(
@@ -263,7 +263,7 @@ def _override_types(embedded: EmbeddedSchema, overrides: Mapping[str, Any]) -> E
     }
     if not matching_overrides:
         return embedded
-    schema = apply_overrides(embedded.schema, matching_overrides).to_arrow()
+    schema = Overrides(matching_overrides).apply(embedded.schema).to_arrow()
     unchanged = {name for name in names if schema.field(name).type == embedded.schema.field(name).type}
     categories = {name: values for name, values in embedded.dictionaries.items() if name in unchanged}
     return EmbeddedSchema(schema, categories, embedded.path)

@@ -41,9 +41,7 @@ from tfrecord_io.columns import (
     PieceMemory,
     Rounding,
     Schema,
-    SchemaEmbedding,
     SliceEncoder,
-    check_column_encodings,
     empty_batch,
     open_input,
 )
@@ -147,13 +145,12 @@ class Writer(PublishingWriter):
     def __init__(
         self, path: Any, options: WriteOptions, sink: Sink | None = None, *, may_move: bool = False
     ) -> None:  # `may_move`: the working directory may be another one when it is closed
-        check_column_encodings(options.column_encoding)
+        SliceEncoder.check_encodings(options.column_encoding)
         self._options = options
         path, self._directory = make_absolute(path, options.storage) if may_move else (path, "")
         self._encoder: SliceEncoder | None = None  # once the schema is known
         self.rounding = Rounding()  # the values rounded so far
         self.report: WriteReport | None = None
-        self._embedding: SchemaEmbedding | None = None  # once the first rows were encoded
         self._rows, self._writing = 0, False
         self._embeds = options.embed_schema and not MessageType.takes_payloads(options.record_type)
         self._conform: Conforming | None = None
@@ -286,10 +283,8 @@ class Writer(PublishingWriter):
     def _begin(self, encoder: SliceEncoder, batch: pa.RecordBatch, row: int) -> bytes:
         """At the first row, pass the schema to be embedded to the sink; later, check the categories against it."""
         if self._embeds and row == 0:
-            self._embedding = SchemaEmbedding(batch, encoder.plan)
-            return self._sink.begin(self._embedding.content)
-        if self._embedding is not None:
-            self._embedding.check(batch, encoder.plan)
+            return self._sink.begin(encoder.embed(batch))
+        encoder.check(batch)
         return b""
 
     def close(self) -> None:
@@ -354,7 +349,7 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
     from tfrecord_io.columns import Conforming
     from tfrecord_io.write.partition_folders import stored_columns
 
-    check_column_encodings(options.column_encoding)
+    SliceEncoder.check_encodings(options.column_encoding)
     source = open_input(empty_batch(schema), encodings=options.column_encoding)
     if options.schema is not None:
         conform = Conforming(Schema.parse(options.schema), options.column_encoding, options.float64, Rounding())

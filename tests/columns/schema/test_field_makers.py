@@ -14,7 +14,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST
-from tfrecord_io.columns.schema.column_selection import apply_overrides
+from tfrecord_io.columns.schema.column_selection import Overrides
 from tfrecord_io.columns.schema.field import CONTEXT, Field
 from tfrecord_io.columns.schema.field_makers import image, list_, scalar, sequence, tensor
 from tfrecord_io.columns.schema.schema import Schema
@@ -278,21 +278,21 @@ INFERRED = pa.schema([("box/x", pa.float32()), ("box/y", pa.float32()), ("id", p
 
 
 def test_overrides_keep_the_order_and_accept_globs() -> None:
-    found = apply_overrides(INFERRED, {"box/*": list_("float32"), "id": "int32"})
+    found = Overrides({"box/*": list_("float32"), "id": "int32"}).apply(INFERRED)
     assert found.names == INFERRED.names
     assert found.to_arrow().types == [pa.list_(pa.float32()), pa.list_(pa.float32()), pa.int32(), pa.int64()]
     assert [f.feature for f in found] == INFERRED.names
 
 
 def test_a_literal_name_wins_over_a_glob_and_the_first_glob_over_later_ones() -> None:
-    found = apply_overrides(INFERRED, {"*": "int8", "box/*": "int16", "box/y": "float64", "[z]": "bool"})
+    found = Overrides({"*": "int8", "box/*": "int16", "box/y": "float64", "[z]": "bool"}).apply(INFERRED)
     assert found.to_arrow().types == [pa.int8(), pa.float64(), pa.int8(), pa.bool_()]
 
 
 @pytest.mark.parametrize("key", ["nothing", "no*", "[a]"])
 def test_override_that_matches_nothing_raises(key: str) -> None:
     with pytest.raises(FeatureNotFoundError, match="box/x"):
-        apply_overrides(INFERRED, {key: "int8"})
+        Overrides({key: "int8"}).apply(INFERRED)
 
 
 @pytest.mark.parametrize("make", [list_, lambda type_: pa.list_(pa.type_for_alias(type_)), "list<{}>".format])
@@ -307,11 +307,11 @@ def test_an_override_by_the_same_type_keeps_how_a_column_is_stored(make: Any, tm
 
 def test_overrides_keep_features_and_metadata() -> None:
     schema = Schema([Field("a", pa.int64(), "deep/a")], {b"k": b"v"})
-    found = apply_overrides(schema, {"a": "int8"})
+    found = Overrides({"a": "int8"}).apply(schema)
     assert found["a"] == Field("a", pa.int8(), "deep/a")
     assert found.metadata == {b"k": b"v"}
-    assert apply_overrides(schema, {"a": scalar("int8", feature="b")})["a"].feature == "b"
-    assert apply_overrides(schema, {}) == schema
+    assert Overrides({"a": scalar("int8", feature="b")}).apply(schema)["a"].feature == "b"
+    assert Overrides({}).apply(schema) == schema
 
 
 @pytest.mark.parametrize(

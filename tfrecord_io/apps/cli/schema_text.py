@@ -13,7 +13,7 @@ from tfrecord_io.apps.api import infer_schema
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.bytes import Dtype, ShapeSource
-from tfrecord_io.columns import Column, Field, Schema, TensorEncoding, apply_overrides
+from tfrecord_io.columns import Column, Field, Overrides, Schema, TensorEncoding
 from tfrecord_io.read import CallSource, Files, Reader, Scan, TypeSample
 from tfrecord_io.typing import Suggestion
 
@@ -75,7 +75,7 @@ def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Sche
     asked = options.for_inspection()
     files = Files(tuple(CallSource(path).files(asked)), asked.of_scan)
     scan = files.plan_scan(only_sample=True, uses_saved=False).close()
-    schema = apply_overrides(scan.features, options.schema_overrides or {})
+    schema = Overrides(options.schema_overrides).apply(scan.features)
     of_files = {name: value for name, value in keywords.items() if name != "schema_overrides"}
     return schema, schema.save(dataset(path, **of_files))
 

@@ -1,6 +1,6 @@
 """Select columns by name, glob and ``!name``, where a literal name wins over a pattern; and declare their types.
 
-A `Projection` takes names and returns the selected names in order; `apply_overrides` takes and returns a schema.
+A `Projection` takes names and returns the selected names in order; `Overrides` are applied to a schema.
 
 Tests: tests/read/test_reader_schema.py and tests/columns/schema/test_field_makers.py.
 """
@@ -163,49 +163,58 @@ def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature
     return FeatureNotFoundError(reason, feature=feature, hint=name_advice(feature, names))
 
 
-def overridden_by(overrides: Mapping[str, Any] | None) -> Callable[[str], bool]:
-    """True if a key of `overrides`, as those of `apply_overrides`, names a column."""
-    keys = overrides or {}
-    patterns = [*map(_pattern, filter(is_glob, keys))]
-    return (lambda name: name in keys or _fits(patterns, name)) if patterns else keys.__contains__
+class Overrides:
+    """The ``schema_overrides=`` of a call: types of columns, by names and globs.
 
+    A literal name wins over a glob; of several globs that match, the first in the mapping wins.
 
-def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any], *, of_records: bool = False) -> Schema:
-    """Replace columns of an inferred schema, as ``schema_overrides=`` does; names and order stay.
-
-    Keys of `overrides` are names of columns and globs, values are fields, types and type names. A literal name wins
-    over a glob; of several globs that match, the first in the mapping wins. FeatureNotFoundError if a key matches no
-    column, SchemaError or TypeError if a value is not a type; if the schema is that `of_records`, SchemaError where no
-    feature of a stored column would be read.
-
-    >>> inferred = pa.schema({"box/x": pa.float32(), "box/y": pa.float32(), "id": pa.int64()})
-    >>> apply_overrides(inferred, {"box/*": "list<float>", "id": "int32"})
-    Schema of 3 columns
-      box/x  list<item: float>
-      box/y  list<item: float>
-      id     int32
+    >>> Overrides({"box/*": "list<float>"}).names("box/x")
+    True
     """
-    from tfrecord_io.columns.schema.field_makers import as_field
 
-    schema = Schema.parse(inferred)
-    names = {*schema.names}
-    for key in overrides:
-        if not matches_any(key, names):
-            raise _no_match("schema_overrides", key, "column", schema.names, feature=key)
-    globs = [*filter(is_glob, overrides)]
-    fields = []
-    for f in schema:
-        fitting = (glob for glob in globs if matches(glob, f.column))
-        match = f.column if f.column in overrides else next(fitting, None)
-        if match is None:
-            fields.append(f)
-            continue
-        field = as_field(f.column, overrides[match])
-        fields.append(field if field.feature != f.column else replace(field, feature=f.feature))
-    declared = as_stored(Schema(fields, schema.metadata), schema)
-    if of_records:
-        refuse_other_features(declared, schema)
-    return declared
+    def __init__(self, by_key: Mapping[str, Any] | None) -> None:
+        self._by_key = by_key or {}
+        self._patterns = [*map(_pattern, filter(is_glob, self._by_key))]
+
+    def names(self, column: str) -> bool:
+        """True if a key names a column, or matches its name."""
+        return column in self._by_key or (bool(self._patterns) and _fits(self._patterns, column))
+
+    def apply(self, inferred: Schema | pa.Schema, *, of_records: bool = False) -> Schema:
+        """Replace columns of an inferred schema; names and order stay.
+
+        Values are fields, types and type names. FeatureNotFoundError if a key matches no column, SchemaError or
+        TypeError if a value is not a type; if the schema is that `of_records`, SchemaError where no feature of a stored
+        column would be read.
+
+        >>> inferred = pa.schema({"box/x": pa.float32(), "box/y": pa.float32(), "id": pa.int64()})
+        >>> Overrides({"box/*": "list<float>", "id": "int32"}).apply(inferred)
+        Schema of 3 columns
+          box/x  list<item: float>
+          box/y  list<item: float>
+          id     int32
+        """
+        from tfrecord_io.columns.schema.field_makers import as_field
+
+        schema = Schema.parse(inferred)
+        names = {*schema.names}
+        for key in self._by_key:
+            if not matches_any(key, names):
+                raise _no_match("schema_overrides", key, "column", schema.names, feature=key)
+        globs = [*filter(is_glob, self._by_key)]
+        fields = []
+        for f in schema:
+            fitting = (glob for glob in globs if matches(glob, f.column))
+            match = f.column if f.column in self._by_key else next(fitting, None)
+            if match is None:
+                fields.append(f)
+                continue
+            field = as_field(f.column, self._by_key[match])
+            fields.append(field if field.feature != f.column else replace(field, feature=f.feature))
+        declared = as_stored(Schema(fields, schema.metadata), schema)
+        if of_records:
+            refuse_other_features(declared, schema)
+        return declared
 
 
 def refuse_other_features(declared: Schema, stored: Schema) -> None:

@@ -430,11 +430,3 @@ def is_composed(name: str | None) -> bool:
 def written_encodings() -> list[str]:
     """The names of the encodings that columns can be written with."""
     return [*(row.name for row in TENSOR_ENCODINGS if not row.rules.adaptive), *IMAGE_ENCODINGS]
-
-
-def check_column_encodings(column_encoding: Mapping[str, str] | None) -> None:
-    """Raise ValueError for an unknown or adaptive encoding in a writer's ``column_encoding=``."""
-    for column, name in (column_encoding or {}).items():
-        if name not in IMAGE_ENCODINGS and (not TENSOR_ENCODINGS.has(name) or encoding_rules(name).adaptive):
-            names = ", ".join(map(repr, written_encodings()))
-            raise ValueError(f"column_encoding={ {column: name}!r}: expected one of {names}")

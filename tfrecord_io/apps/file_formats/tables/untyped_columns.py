@@ -17,7 +17,7 @@ from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
 from tfrecord_io.base import printable
-from tfrecord_io.columns import Column, NamePattern, Schema, apply_overrides, declaration
+from tfrecord_io.columns import Column, NamePattern, Overrides, Schema, declaration
 from tfrecord_io.errors import DecodeError, SchemaError
 
 ADVICE = "declare the types of such columns with schema_overrides=, for example as text"
@@ -50,7 +50,7 @@ def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Calla
             if field.column in types and can_parse(parsed):
                 types[field.column] = parsed
     if options.schema_overrides:
-        for field in apply_overrides(pa.schema(list(types.items())), options.schema_overrides):
+        for field in Overrides(options.schema_overrides).apply(pa.schema(list(types.items()))):
             arrow = field.to_arrow()
             if arrow.type != types[field.column] and not can_parse(arrow.type):
                 name = Column(arrow.type, arrow.metadata).logical_name

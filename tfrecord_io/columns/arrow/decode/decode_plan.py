@@ -54,6 +54,16 @@ class CompiledPlan(NamedTuple):
     ignored: frozenset[str]  # companions of raw leaves of structs, which are not columns themselves
     companions: frozenset[str] = frozenset()  # those in `columns` that are read only as companions of other columns
 
+    def other_part(self, schema: Schema) -> tuple[PlanColumn, ...]:
+        """Columns for what the declared `schema` has under the names of these columns, but in the other part.
+
+        They are decoded and left out: such a name is not unknown.
+        """
+        read = {(column.name, column.steps) for column in self.columns}
+        parts = {(field.feature, field.part == FEATURE_LIST) for field in schema}
+        unread = [(name, steps) for name, steps in parts - read if (name, not steps) in read]
+        return tuple(PlanColumn(name, Kind.NONE, Layout.ANY, Text.NO, steps=steps) for name, steps in sorted(unread))
+
 
 def plan_columns(
     schema: Schema | pa.Schema,
@@ -151,17 +161,6 @@ def _plain_column(field: Field, text: Text, in_steps: bool) -> PlanColumn | None
 
 def _read_twice(feature: str) -> SchemaError:
     return SchemaError("two columns of the schema are read from it", feature=feature)
-
-
-def other_part(compiled: CompiledPlan, schema: Schema) -> tuple[PlanColumn, ...]:
-    """Columns for what the declared `schema` has under the names of `compiled`, but in the other part.
-
-    They are decoded and left out: such a name is not unknown.
-    """
-    read = {(column.name, column.steps) for column in compiled.columns}
-    parts = {(field.feature, field.part == FEATURE_LIST) for field in schema}
-    unread = [(name, steps) for name, steps in parts - read if (name, not steps) in read]
-    return tuple(PlanColumn(name, Kind.NONE, Layout.ANY, Text.NO, steps=steps) for name, steps in sorted(unread))
 
 
 def reads_companions(field: Field) -> bool:

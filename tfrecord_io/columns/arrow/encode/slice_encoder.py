@@ -5,7 +5,7 @@ Tests: tests/write/test_writer_slices.py, tests/write/test_writer_forms.py and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import add, mul
@@ -22,6 +22,7 @@ from tfrecord_io.columns.arrow.encode.encode_columns import dictionaries, encode
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
 from tfrecord_io.columns.schema.column_features import LIST
 from tfrecord_io.columns.schema.embedded import embedded_dictionaries, embedded_schema, pack
+from tfrecord_io.columns.schema.tensor_types import IMAGE_ENCODINGS, TENSOR_ENCODINGS, encoding_rules, written_encodings
 from tfrecord_io.errors import EncodeError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Slice(NamedTuple):
         return EncodedPiece(prepare(framed, rows, self.row + begin), memory, None if begin else self.rounding)
 
 
-class SchemaEmbedding:
+class _Embedding:
     """The schema embedded with a writer's first rows, and its categories."""
 
     def __init__(self, batch: pa.RecordBatch, plan: WritePlan) -> None:
@@ -114,6 +115,7 @@ class SliceEncoder:
 
     def __init__(self, plan: WritePlan, record_type: object) -> None:
         self._engine, self.plan = get_engine(), plan
+        self._embedding: _Embedding | None = None  # once the first rows are encoded
         self._fields = _fields_of(record_type, plan.schema) if isinstance(record_type, MessageType) else None
         self._as_bytes, self._sequence = record_type == "bytes", record_type == "sequence_example"
         self._read_as(plan.schema)
@@ -139,6 +141,24 @@ class SliceEncoder:
             sequence=options.record_type == "sequence_example",
         )
         return cls(plan, options.record_type)
+
+    @staticmethod
+    def check_encodings(column_encoding: Mapping[str, str] | None) -> None:
+        """Raise ValueError for an unknown or adaptive encoding in a writer's ``column_encoding=``."""
+        for column, name in (column_encoding or {}).items():
+            if name not in IMAGE_ENCODINGS and (not TENSOR_ENCODINGS.has(name) or encoding_rules(name).adaptive):
+                names = ", ".join(map(repr, written_encodings()))
+                raise ValueError(f"column_encoding={ {column: name}!r}: expected one of {names}")
+
+    def embed(self, batch: pa.RecordBatch) -> bytes:
+        """The packed schema to embed with the first rows, to whose categories later rows are held."""
+        self._embedding = _Embedding(batch, self.plan)
+        return self._embedding.content
+
+    def check(self, batch: pa.RecordBatch) -> None:
+        """Raise EncodeError if rows have categories that the embedded schema does not list."""
+        if self._embedding is not None:
+            self._embedding.check(batch, self.plan)
 
     def split(
         self, batch: pa.RecordBatch, row: int, begin: Callable[[pa.RecordBatch, int], bytes]
