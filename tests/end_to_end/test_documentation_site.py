@@ -103,6 +103,7 @@ def test_the_words_of_users_find_their_page(page: Page, address: str, words: str
     urls = [url.replace(address, "").partition("?")[0].partition("#")[0] for url in page.evaluate(SEARCH % words)]
     first = [url.rstrip("/") or "." for url in dict.fromkeys(urls)][:3]
     assert set(first) & {*QUESTIONS[words].split()}, first
+    assert first[0] != "faq" or "faq" in QUESTIONS[words]
 
 
 def test_answers_are_two_clicks_away(page: Page, address: str) -> None:  # noqa: F811
@@ -116,6 +117,13 @@ def test_answers_are_two_clicks_away(page: Page, address: str) -> None:  # noqa:
         near |= {*page.evaluate(MENU)}
     for words, targets in QUESTIONS.items():
         assert near & {address if target == "." else f"{address}{target}/" for target in targets.split()}, words
+
+
+def test_the_notebook_is_a_page(page: Page, address: str) -> None:  # noqa: F811
+    page.open(f"{address}notebooks/first-steps/", 1280)
+    assert page.evaluate("document.querySelectorAll('article pre').length") >= 12  # code, and what it prints
+    assert page.evaluate("[...document.querySelectorAll('article img')].every(image => image.naturalWidth > 100)")
+    assert page.evaluate("document.querySelectorAll('article img').length") == 1
 
 
 def test_the_text_for_language_models(address: str) -> None:
