@@ -20,12 +20,14 @@ from tfrecord_io.columns.arrow.image_header import (
     BITS_PER_SAMPLE,
     DEPTH,
     EXIF_FIRST,
+    EXTRA_SAMPLES,
     IMAGE_FORMATS,
     KNOWN_FORMATS,
     ORIENTATION,
     PNG,
     QUARTER_TURNED,
     TURNS,
+    UNSPECIFIED,
     bits_of,
     check_pixel_count,
     is_turned,
@@ -273,13 +275,14 @@ def jpeg_decoder() -> Callable[..., Array] | None:
 
 
 def _changes_values(image: Any, data: bytes) -> bool:
-    """True if Pillow returns other values: the upper 8 of 16 bits of several channels, or integers of another sign."""
+    """True if Pillow returns other values: the upper 8 of 16 bits, integers of another sign, or fewer channels."""
     if data.startswith(PNG):
         return data[DEPTH : DEPTH + 1] == b"\x10" and data[_COLOUR : _COLOUR + 1] != b"\0"
     if image.format != "TIFF":
         return False
     bits, formats = (image.tag_v2.get(tag, (1,)) for tag in (BITS_PER_SAMPLE, _SAMPLE_FORMAT))
-    return (len(bits) > 1 and max(bits) > 8) or (max(bits), max(formats)) in _MISREAD
+    is_left_out = UNSPECIFIED in image.tag_v2.get(EXTRA_SAMPLES, ())
+    return is_left_out or (len(bits) > 1 and max(bits) > 8) or (max(bits), max(formats)) in _MISREAD
 
 
 def _is_signed(image: Any) -> bool:

@@ -25,6 +25,7 @@ from tfrecord_io.bytes import FORMATS, IMAGES, TIFF_MAGIC, Format
 from tfrecord_io.columns import Column, Projection, RawImages, RowFault, declaration
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.plugins.vision.folder_files import TABLE_NAME
+from tfrecord_io.plugins.vision.tiff_files import TiffFiles
 from tfrecord_io.read import CallSource, Reader, Scan, options_from_call
 from tfrecord_io.store import Folder, NewFolder, name_fault, open_output
 from tfrecord_io.typing import UNSET, FilesLike, Path, ProgressLike, StorageLike, Unset
@@ -87,7 +88,8 @@ def write_image_folder(
         A folder, local or in a bucket, that does not exist or is empty. A local one appears when it is complete.
     image : str, optional
         The column with the bytes of the files, which are written as they are; by default ``image/encoded``, or the only
-        column of bytes. Of raw pixels, which `tfrecord_io.image` declares, PNG files are made.
+        column of bytes. Of raw pixels, which `tfrecord_io.image` declares, PNG files are made; of arrays, TIFF files,
+        as `write_file_folder` does.
     filename : str, optional
         The column with their names, relative to the folder (``cat/1.jpg``). A name without the suffix of an image gets
         that of its content, ``ISIC_0.jpg``, also in the table. None, or without such a column: files are numbered,
@@ -177,7 +179,8 @@ def write_file_folder(
         As in `write_image_folder`.
     file : str, optional
         The column with the bytes of the files, which are written as they are; by default ``file/encoded``, or the only
-        column of bytes.
+        column of bytes. Of a column of arrays [height, width] or [height, width, channels], TIFF files are made, with
+        any number of channels, of 8 to 64 bits; it needs the extra ``tiff``.
     filename : str, optional
         The column with their names, relative to the folder. None, or if there is no column ``file/name``: files are
         numbered, with a suffix by their content or ``.bin``.
@@ -320,7 +323,7 @@ class _Layout:
     filename: str | None
     name: str  # of the column of the table with the names, where records have none
     are_images: bool
-    raw: RawImages | None  # of pixels, of which PNG files are made
+    arrays: RawImages | TiffFiles | None  # of pixels, of which files are made
 
 
 def _find_layout(schema: pa.Schema, kind: _Kind, *, image: str | None, filename: str | None) -> _Layout:
@@ -328,11 +331,13 @@ def _find_layout(schema: pa.Schema, kind: _Kind, *, image: str | None, filename:
     raw = raw_images_of(schema) if kind.are_images else {}
     image = _image_column(schema, kind, image, raw)
     filename = _filename_column(schema, kind, filename)
-    return _Layout(image, filename, name=kind.name, are_images=kind.are_images, raw=raw.get(image))
+    field = schema.field(image)
+    arrays = raw.get(image) or (TiffFiles(field) if Column(field).is_tensor else None)
+    return _Layout(image, filename, name=kind.name, are_images=kind.are_images, arrays=arrays)
 
 
 def _image_column(schema: pa.Schema, kind: _Kind, image: str | None, raw: Mapping[str, RawImages]) -> str:
-    """The column of the content of files: `image`, or the only one that can be."""
+    """The column of the content of files: `image`, which may have arrays, or the only one that can be."""
     of_bytes = [field.name for field in schema if Column(field.type).is_bytes or field.name in raw]
     if image is None:
         if kind.encoded in of_bytes:
@@ -351,8 +356,8 @@ def _image_column(schema: pa.Schema, kind: _Kind, image: str | None, raw: Mappin
         )
     if image not in schema.names:
         raise FeatureNotFoundError("no such column", feature=image, hint=f"it has: {', '.join(schema.names)}")
-    if image not in of_bytes:
-        field = schema.field(image)
+    field = schema.field(image)
+    if image not in of_bytes and not Column(field).is_tensor:
         casts = [f"{way} reads text as bytes" for way in declaration(printable(image), "binary")]
         hint, hint_cli = casts if t.is_string(field.type) else (None, None)
         got = Column(field).short_name
@@ -387,13 +392,15 @@ def raw_images_of(schema: pa.Schema) -> dict[str, RawImages]:
     return {name: raw for name, raw in found.items() if raw is not None and not raw.in_lists}
 
 
-def image_contents(images: pa.Array, raw: RawImages | None, reader: Reader, first: int) -> Iterator[pa.Buffer | None]:
-    """The content of each file of a column of images, whose first row is `first`: PNG of raw pixels."""
-    if raw is None:
+def image_contents(
+    images: pa.Array, arrays: RawImages | TiffFiles | None, reader: Reader, first: int
+) -> Iterator[pa.Buffer | None]:
+    """The content of each file of a column of images, whose first row is `first`: PNG or TIFF of arrays."""
+    if arrays is None:
         yield from (scalar.as_buffer() for scalar in images)
         return
     try:
-        yield from raw.files(images)
+        yield from arrays.files(images)
     except RowFault as fault:
         raise fault.to_error(*reader.origin(first + fault.row)) from None
 
@@ -430,7 +437,7 @@ class _FolderFiles:
     def _files(self, batch: pa.RecordBatch, names: list[str | None]) -> Iterator[NewFile]:
         """The files of a batch; the name of each row is added to `names`."""
         layout = self._layout
-        contents = image_contents(batch.column(layout.image), layout.raw, self._reader, self.rows)
+        contents = image_contents(batch.column(layout.image), layout.arrays, self._reader, self.rows)
         filenames = batch.column(layout.filename).to_pylist() if layout.filename is not None else [None] * len(batch)
         for row, (content, name) in enumerate(zip(contents, filenames, strict=True), self.rows):
             if content is None:
@@ -455,7 +462,7 @@ class _FolderFiles:
         reason = "the table of the folder has this name" if is_taken else name_fault(name)
         if reason is not None:
             raise error(f"the name '{printable(name)}' of a file cannot be used: {reason}")
-        if self._layout.are_images:
+        if self._layout.are_images or isinstance(self._layout.arrays, TiffFiles):
             name = named_as_image(name, content)
             if (suffix := _other_suffix(name, content)) is not None:
                 self._first_misnamed = self._first_misnamed or f"'{printable(name)}' is {suffix}"
