@@ -21,7 +21,7 @@ from reading import read_by
 from reading_modes import blocks_of, engine_of
 from records import blobs, example, floats, framed, int64s
 from rounds import COMPLETE, rounds
-from tfrecord_io.bytes.format.foreign_files import ZEROS, looks_like
+from tfrecord_io.bytes.format.foreign_files import ForeignFile
 from tfrecord_io.bytes.format.framing import FrameHeader
 from tfrecord_io.read.chunks import block_walker, recovery
 from tfrecord_io.read.chunks.block_walker import RecordFile
@@ -87,7 +87,9 @@ def payload_lists(draw: Draw, examples: bool = False) -> list[bytes]:
 
 def may_be_damaged(content: bytes) -> bool:
     """Whether the first bytes, as many as blocks of any of the sizes have, do not look like another format."""
-    return all(looks_like(content[:count]) in (None, ZEROS) for count in (*range(12, 25), 100, 512))
+    return all(
+        ForeignFile.looks_like(content[:count]) in (None, ForeignFile.ZEROS) for count in (*range(12, 25), 100, 512)
+    )
 
 
 def damages(payloads: list[bytes]) -> st.SearchStrategy[Damage]:

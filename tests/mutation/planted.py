@@ -47,7 +47,7 @@ FAULTS = [
         ("tests/bytes/compression/test_compression.py", "tests/store/read/test_open_stream.py"),
     ),
     Fault(
-        "bytes/engine/filtering_decoder.py",
+        "read/chunks/filtering_decoder.py",
         "rows that are appended from the middle of a part have the numbers of its start",
         "kept[first:last] + (self.rows - begin)",
         "kept[first:last] + self.rows",
@@ -219,7 +219,7 @@ SECOND_FAULTS = [  # planted later, at random functions
         "while len(self._data) < 2 and",
     ),
     Fault(
-        "bytes/engine/filtering_decoder.py",
+        "read/chunks/filtering_decoder.py",
         "each step of a call may take as many records as the whole call",
         "max_records if max_records < 0 else max_records - records",
         "max_records",
@@ -405,8 +405,8 @@ THIRD_FAULTS = [
     Fault(
         "bytes/compression/recovering_stream.py",
         "a gap that ends a refused file has no place in the content",
-        "Gap(begin, end, offset=self.offset, reason=error.reason",
-        "Gap(begin, end, offset=begin, reason=error.reason",
+        "begin, end, offset=self.offset, reason=error.reason",
+        "begin, end, offset=begin, reason=error.reason",
     ),
     Fault(
         "bytes/engine/numpy_output.py",

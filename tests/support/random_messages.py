@@ -10,7 +10,7 @@ from google.protobuf import json_format
 
 from tfrecord_io.base.options.record_types import MessageType, checked_record_type
 from tfrecord_io.bytes.format import protobuf
-from tfrecord_io.columns.arrow.messages.message_tree import is_required
+from tfrecord_io.columns.arrow.messages.message_tree import is_closed, is_required
 
 DESCRIPTORS = Path(__file__).parent.parent / "data/messages/messages.desc"
 _NUMBERS: dict[int, list[Any]] = {
@@ -90,5 +90,5 @@ def _fill_field(message: Any, field: Any, rng: random.Random) -> None:
 def _scalar(field: Any, rng: random.Random) -> Any:
     if field.enum_type is None:
         return rng.choice(_NUMBERS[field.type])
-    others = [] if protobuf.is_closed(field.enum_type) else [77, -3]
+    others = [] if is_closed(field.enum_type) else [77, -3]
     return rng.choice([value.number for value in field.enum_type.values] + others)

@@ -14,10 +14,10 @@ import pytest
 
 from limited import set_limits
 from records import written
-from tfrecord_io.bytes.engine.filtering_decoder import DecodingChoice
 from tfrecord_io.read import index_search, reader
 from tfrecord_io.read.byte_ranges import align_sources, split_sources
 from tfrecord_io.read.chunks import chunk_reader, segments
+from tfrecord_io.read.chunks.filtering_decoder import DecodingChoice
 from tfrecord_io.read.index import column_index
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.store.read.source import Source

@@ -9,23 +9,18 @@ _HOMES = {
     "CODECS": "compression",  # The table of compressions
     "Codec": "compression.codec",  # A compression
     "Damage": "compression.codec",  # A member is damaged where its decompressor has arrived
-    "Gap": "compression.recovering_stream",  # Bytes of a compressed file that are not read
     "RecoveringStream": "compression.recovering_stream",  # The uncompressed bytes of a file that can be read
-    "DecompressedStream": "compression.stream",  # The uncompressed bytes of the members of a file, one after the other
     "open_decompressed": "compression.stream",  # Open the uncompressed bytes of a file as a stream
     "PlainStream": "compression.stream",  # The bytes of a file, including a head that was read before
     "Raw": "compression.stream",  # A raw binary file
     "Stream": "compression.stream",  # Protocol of a stream that knows its offset
-    "PAGE": "engine.contract",  # Bytes of a page of memory and files; the kernel's FileWindows have the same
     "ArrowReader": "engine.contract",  # Takes columns from the batches of one schema
     "Checks": "engine.contract",  # Which checksums of frames are compared
     "ColumnBuffers": "engine.contract",  # One column in Arrow's layout
     "Decoder": "engine.contract",  # Appends records to columns until they are taken
     "Encoder": "engine.contract",  # Encodes rows of columns as framed records
     "Engine": "engine.contract",  # The functions of an engine
-    "Fact": "engine.contract",  # The properties of a column as numbers
     "FeatureColumns": "engine.contract",  # Decoded columns by feature, in an engine
-    "FeatureName": "engine.contract",  # A feature by its name, and True for one of a feature list
     "FieldForm": "engine.contract",  # A field of a message, and how it is read
     "FieldValues": "engine.contract",  # The values of a field in messages
     "FileView": "engine.contract",  # An open file, and memory for windows of it
@@ -34,24 +29,19 @@ _HOMES = {
     "ObjectDecoder": "engine.contract",  # Decodes single records as Python objects
     "ObjectForm": "engine.contract",  # How the value of a column in one record becomes a Python object
     "PlainForm": "engine.contract",  # The form of an Arrow array with one value in each row, and of its feature
-    "PlainValue": "engine.contract",  # The type of value in a plain Arrow array
     "Progress": "engine.contract",  # The result of one `Decoder.feed`
-    "OTHER_MESSAGE": "engine.faults",  # Advice about messages of another type
+    "EngineDecoder": "engine.contract",  # The decoder of an engine
     "Fault": "engine.faults",  # A problem with its record and byte
     "FaultCode": "engine.faults",  # The kind of a fault
     "Plan": "engine.faults",  # A schema compiled for a decoder
     "PlanColumn": "engine.faults",  # One column for a decoder to fill, and the checks of its values
     "RecordCounts": "engine.faults",  # Numbers of records that tell whether these are Examples
-    "DecodingChoice": "engine.filtering_decoder",  # Choose between decoding the next records in one go and in two steps
-    "FilteringDecoder": "engine.filtering_decoder",  # A decoder that leaves out records that a filter does not select
-    "Prefilter": "engine.filtering_decoder",  # A condition on records that needs some of the columns of a plan
     "BytesSlots": "engine.numpy_output",  # Bytes, their offsets, and which are valid
     "first_fit": "engine.numpy_output",  # Assign rows, in order, to the first of some bins that has room
     "GatheredValues": "engine.numpy_output",  # The values of cells that are ``bytes``
     "NumberColumn": "engine.numpy_output",  # A column of batches, and arrays with an item for each row of all batches
     "Runs": "engine.numpy_output",  # Rows of numbers: values and offsets
     "get_engine": "engine.select",  # The engine to use, looked up at each call
-    "SHAPE_SOURCE_KEY": "format.companions",  # The entry of a field's metadata for a `ShapeSource`
     "ShapeSource": "format.companions",  # Where the shape and the dtype of the arrays of a column stand
     "Array": "format.dtypes",  # Any NumPy array
     "Dtype": "format.dtypes",  # A row of the table of dtypes
@@ -60,10 +50,7 @@ _HOMES = {
     "Layout": "format.feature_types",  # How many values a row of a column has
     "RecordType": "format.feature_types",  # Which message a payload is parsed as
     "Text": "format.feature_types",  # The requirement of a plan on the bytes values of a column
-    "IMAGES": "format.foreign_files",  # the formats of images that are imported and decoded, by name
-    "TIFF_MAGIC": "format.foreign_files",  # the last two are of BigTIFF
-    "ZEROS": "format.foreign_files",  # Text about a file of zeros
-    "looks_like": "format.foreign_files",  # Name the format of a file by its first `HEAD_BYTES` bytes
+    "ForeignFile": "format.foreign_files",  # What files of other formats are recognized by
     "FORMATS": "format.format_registry",  # The table of file formats
     "Format": "format.format_registry",  # A row of the table of file formats
     "format_option": "format.format_registry",  # A field of a dataclass that is an option of ``tfr convert``
@@ -73,16 +60,10 @@ _HOMES = {
     "has_missing": "format.missing_values",  # True if an array of NumPy, pandas
     "holds_masked": "format.missing_values",  # True if a cell is a masked array or holds one
     "NpyHeader": "format.npy_header",  # What the header of an .npy file states
-    "drop_unknown_fields": "format.protobuf",  # Drop the unknown fields of a message
-    "is_closed": "format.protobuf",  # True if an enum, by its descriptor, has the values of its definition alone
-    "is_packed": "format.protobuf",  # True if the numbers of a repeated field, by its descriptor
     "message_classes": "format.protobuf",  # Build message classes, by name, in a private pool
     "parse_message": "format.protobuf",  # A message
-    "parse_tensor": "format.serialized_tensor",  # Parse a serialized TensorProto, as ``tf.io.parse_tensor`` does
     "ParsedTensor": "format.serialized_tensor",  # The name of a tensor's dtype, its shape
-    "serialize_tensor": "format.serialized_tensor",  # Serialize an array as a TensorProto
     "delimited_field": "format.varint",  # A field of bytes or of a message
     "varint": "format.varint",  # The bytes of an unsigned varint
-    "fields_of": "format.wire_fields",  # Field numbers and values of a message in the order of its bytes
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from tfrecord_io.base import ScanOptions, Selection, cached_property
-from tfrecord_io.bytes import FeatureName, RecordType
+from tfrecord_io.bytes import FeatureColumns, RecordType
 from tfrecord_io.columns import EmbeddedSchema, KindCount, NamePattern, Observation, Overrides, Projection, Schema
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, schemas_are_stated, unite_embedded
 from tfrecord_io.read.partition_columns import PartitionColumns
@@ -32,7 +32,7 @@ class Assumptions:
     # Whether features of files without an embedded schema become columns in addition to those of `embedded`.
     unites: bool = False
     # The features with values of different kinds, where records may be left out: the first kind is read.
-    contested: Mapping[FeatureName, Sequence[KindCount]] = field(default_factory=dict)
+    contested: Mapping[FeatureColumns.Name, Sequence[KindCount]] = field(default_factory=dict)
     # The features with values of different kinds whose type ``schema_overrides=`` declares, and what they showed.
     declared: Mapping[str, Observation] = field(default_factory=dict)
 

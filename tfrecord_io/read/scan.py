@@ -660,7 +660,7 @@ class EarlyFilter:
 
     def settings(self) -> DecodeSettings:
         """The settings to decode the filter's columns, and all columns of the records that pass."""
-        from tfrecord_io.bytes import DecodingChoice, Prefilter
+        from tfrecord_io.read.chunks.filtering_decoder import DecodingChoice, Prefilter
 
         settings = self.scan.settings
         names = {column.name for column in self._filter_scan.settings.plan.columns}

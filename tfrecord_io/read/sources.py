@@ -163,6 +163,11 @@ class PieceStream:
         self._pieces = pieces
         self._rest = memoryview(b"")
 
+    @property
+    def raw_offset(self) -> int:
+        """Bytes returned: the pieces are not compressed."""
+        return self.offset
+
     def readinto(self, buffer: memoryview, /) -> int:
         while not len(self._rest):
             piece = next(self._pieces, None)

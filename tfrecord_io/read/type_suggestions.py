@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import Expansion, printable
-from tfrecord_io.bytes import ZEROS, Array, Dtype, looks_like
+from tfrecord_io.bytes import Array, Dtype, ForeignFile
 from tfrecord_io.columns import list_lengths
 from tfrecord_io.errors import DecodeError
 
@@ -136,7 +136,7 @@ def _suggest_format(name: str, column: pa.Array) -> Suggestion | None:
     if not len(values):
         return None
     heads = pc.binary_slice(values, 0, _HEAD_BYTES).to_pylist()
-    kinds = set(map(looks_like, heads))
+    kinds = set(map(ForeignFile.looks_like, heads))
     kind = kinds.pop() if len(kinds) == 1 else None
     records = f"{len(values)} sampled records"
     if all(head.startswith(b"\x93NUMPY") for head in heads):
@@ -145,7 +145,7 @@ def _suggest_format(name: str, column: pa.Array) -> Suggestion | None:
         return Suggestion(name, f"each of {records} has {kind}", "tfr.image()")
     if (found := _self_describing(name, values, "tensor_proto", f"serialized tensors in {records}")) is not None:
         return found
-    if kind in (None, ZEROS, "plain text", "UTF-16 text"):
+    if kind in (None, ForeignFile.ZEROS, "plain text", "UTF-16 text"):
         return None
     return Suggestion(name, f"each of {records} has {kind}")
 

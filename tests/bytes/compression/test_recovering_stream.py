@@ -15,7 +15,7 @@ from records import common_prefix
 from tfrecord_io.base.options import LIMITS
 from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.compression.codec import CERTAIN_BYTES
-from tfrecord_io.bytes.compression.recovering_stream import Gap, RecoveringStream
+from tfrecord_io.bytes.compression.recovering_stream import RecoveringStream
 from tfrecord_io.bytes.compression.stream import PlainStream
 
 pytestmark = [pytest.mark.fault(26), pytest.mark.fault(28), pytest.mark.fault(30)]
@@ -25,7 +25,7 @@ DATA = b"".join(b"line %d " % i + RNG.randbytes(60).hex().encode() + b"\n" for i
 
 def read(
     content: bytes, name: str = "gzip", step: int = 100_000, raw: Any = None, max_ratio: float | None = None
-) -> tuple[bytes, list[Gap]]:
+) -> tuple[bytes, list[RecoveringStream.Gap]]:
     codec = CODECS.named(name)
     assert codec is not None
     stream = RecoveringStream(PlainStream(raw or io.BytesIO(content), "a", b"", len(content)), codec, max_ratio)

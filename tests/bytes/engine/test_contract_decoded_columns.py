@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from records import blobs, entry, example, field, framed, int64s
 from strategies import sequence_example
-from tfrecord_io.bytes.engine.contract import Engine, Fact, FeatureColumns, Plan
+from tfrecord_io.bytes.engine.contract import Engine, FeatureColumns, Plan
 from tfrecord_io.bytes.format.feature_types import RecordType
 
 
@@ -30,9 +30,9 @@ def test_facts_are_the_fields_of_the_columns(engine: Engine) -> None:
     columns = decoder.take_columns()
     facts = FeatureColumns.facts_of(columns)
     for column, own in zip(columns.values(), facts.tolist(), strict=True):
-        for fact in Fact:
+        for fact in FeatureColumns.Fact:
             assert own[fact] == getattr(column, fact.name.lower())
-    assert FeatureColumns.facts_of({}).shape == (0, len(Fact))
+    assert FeatureColumns.facts_of({}).shape == (0, len(FeatureColumns.Fact))
 
 
 def test_columns_found_later_and_those_of_faulty_records(engine: Engine) -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 import tfrecord_io as tfr
 from limited import set_limits
 from servers import Bucket
-from tfrecord_io.bytes.format.foreign_files import IMAGES
+from tfrecord_io.bytes.format.foreign_files import ForeignFile
 from tfrecord_io.store.paths import folder as folders
 
 FORMATS = {"jpg": "jpeg", "JPEG": "jpeg", "png": "png", "gif": "gif", "bmp": "bmp", "webp": "webp", "tif": "tiff"}
@@ -53,7 +53,7 @@ def test_formats_and_sizes(tmp_path: Path, suffix: str) -> None:
 
 
 def test_every_format_that_is_imported_is_decoded(tmp_path: Path) -> None:
-    assert set(FORMATS.values()) == set(IMAGES)
+    assert set(FORMATS.values()) == set(ForeignFile.IMAGES)
     (tmp_path / "in").mkdir()
     for suffix in FORMATS:
         (tmp_path / "in" / f"a.{suffix}").write_bytes(encoded(suffix, (7, 5)))

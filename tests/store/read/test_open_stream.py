@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from packed import packed
 from records import framed
 from tfrecord_io.bytes.compression import CODECS
-from tfrecord_io.bytes.format.foreign_files import SIGNS, looks_like
+from tfrecord_io.bytes.format.foreign_files import SIGNS, ForeignFile
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.paths.resolve import resolve_inputs
@@ -124,7 +124,7 @@ def files(folder):
 def test_files_of_other_formats_are_named(tmp_path):
     made = files(tmp_path)
     for name, data in made.items():
-        assert looks_like(data) == name
+        assert ForeignFile.looks_like(data) == name
 
 
 RIEGELI = bytes.fromhex(
@@ -176,7 +176,7 @@ RIEGELI = bytes.fromhex(
     ],
 )
 def test_formats_detected_by_head(head, name):
-    assert looks_like(head) == name
+    assert ForeignFile.looks_like(head) == name
 
 
 def test_damaged_tfrecord_files_are_not_taken_for_other_formats():
@@ -186,12 +186,12 @@ def test_damaged_tfrecord_files_are_not_taken_for_other_formats():
             framed(b"\n\x10\n\x0e\n\x05label\x12\x05\x1a\x03\n\x01" + rng.bytes(int(rng.integers(1, 400))))
         )
         head[int(rng.integers(12))] ^= 1 << int(rng.integers(8))
-        assert looks_like(bytes(head)) is None, seed
+        assert ForeignFile.looks_like(bytes(head)) is None, seed
 
 
 @given(st.binary(max_size=600))
 def test_any_head_is_handled(head):
-    assert looks_like(head) in {None, *(name for name, _ in SIGNS)}
+    assert ForeignFile.looks_like(head) in {None, *(name for name, _ in SIGNS)}
 
 
 @pytest.mark.parametrize("size", [10, 100_000])

@@ -15,8 +15,9 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from tfrecord_io.bytes.format.protobuf import drop_unknown_fields, parse_message
+from tfrecord_io.bytes.format.protobuf import parse_message
 from tfrecord_io.bytes.format.varint import varint
+from tfrecord_io.columns.arrow.messages.well_known import drop_unknown_fields
 
 Nested = dict[int, Any]
 """The length-delimited fields of a message that are messages, by number, with those of each."""

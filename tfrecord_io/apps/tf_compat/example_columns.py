@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, Limits, ReadOptions, WriteOptions, check_keywords
-from tfrecord_io.bytes import OTHER_MESSAGE, Array, FrameHeader, PlainStream, get_engine
+from tfrecord_io.bytes import Array, FrameHeader, PlainStream, RecordCounts, get_engine
 from tfrecord_io.columns import offset_view, typed_view, valid_mask
 from tfrecord_io.errors import DecodeError, TFRecordError
 from tfrecord_io.read import CallSource
@@ -100,7 +100,7 @@ def decode_examples(
             return reader.read_all()
     except TFRecordError as error:
         error.path = error.offset = error.records_intact = None  # these are about files
-        error.advice = None if error.advice == OTHER_MESSAGE else error.advice
+        error.advice = None if error.advice == RecordCounts.OTHER_MESSAGE else error.advice
         raise
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
 from tfrecord_io.base import FrameOptions, ScanOptions, ordered, printable
-from tfrecord_io.bytes import IMAGES, looks_like
+from tfrecord_io.bytes import ForeignFile
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RowFault, pillow
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, MissingDependencyError, ReplacedError, TFRecordError
 from tfrecord_io.read import Files, Scan, ScanRows
@@ -34,7 +34,7 @@ _STATED = {  # facts in records about an image, with their names behind a prefix
     "format": ("format",),
     "filename": ("filename", "file_name", "name", "path"),
 }
-_SUFFIXES = {suffix: name for name, suffixes in IMAGES.items() for suffix in suffixes}
+_SUFFIXES = {suffix: name for name, suffixes in ForeignFile.IMAGES.items() for suffix in suffixes}
 
 
 def check_images(
@@ -111,7 +111,7 @@ def _image_columns(scan: Scan) -> set[str]:
 
 def _begins_as_image(scalar: pa.Scalar) -> bool:
     content = scalar.as_buffer()
-    form = None if content is None else looks_like(content.slice(0, min(content.size, 64)).to_pybytes())
+    form = None if content is None else ForeignFile.looks_like(content.slice(0, min(content.size, 64)).to_pybytes())
     return form is not None and form.endswith(" image")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from tfrecord_io.bytes import (
     Decoder,
     Fault,
-    FeatureName,
+    FeatureColumns,
     Kind,
     Layout,
     Plan,
@@ -169,7 +169,7 @@ class RecordChecker:
         return RecordType.SEQUENCE_EXAMPLE if self._decoder.sequence else self.plan.record_type
 
 
-def _kinds(decoder: Decoder, plan: Plan | None) -> dict[FeatureName, Kind]:
+def _kinds(decoder: Decoder, plan: Plan | None) -> dict[FeatureColumns.Name, Kind]:
     """Take the rows from a decoder; return the feature types of names outside the plan that have values."""
     columns = decoder.take_columns().values()
     new = [] if plan is None or not decoder.new_names else [*columns][len(plan.columns) :]

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import byte_size, short
-from tfrecord_io.bytes import Array, looks_like
+from tfrecord_io.bytes import Array, ForeignFile
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages, RowFault
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
@@ -400,7 +400,7 @@ def image_mime(data: bytes) -> str | None:
     >>> image_mime(b"GIF89a..."), image_mime(b"text")
     ('image/gif', None)
     """
-    return _MIMES.get(looks_like(data[:18]) or "")
+    return _MIMES.get(ForeignFile.looks_like(data[:18]) or "")
 
 
 def thumbnail(
@@ -413,7 +413,7 @@ def thumbnail(
     """
     mime = image_mime(data)
     if mime is None:
-        form = looks_like(data)
+        form = ForeignFile.looks_like(data)
         return Thumbnail(None, problem=f"cannot be decoded: {f'looks like {form}' if form else 'not a known format'}")
     try:
         import PIL.Image

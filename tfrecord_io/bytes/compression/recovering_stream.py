@@ -29,28 +29,6 @@ _OVERLAP = 4  # bytes of the longest pattern
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """Bytes of a compressed file that are not read."""
-
-    begin: int  # in the compressed file
-    end: int  # that of the file where nothing behind the damage can be read
-    offset: int  # the uncompressed bytes that were read before
-    reason: str
-    hint: str | None = None
-    hint_cli: str | None = None
-
-    def __str__(self) -> str:
-        return self.text
-
-    @property
-    def text(self) -> str:
-        """The damage and its place."""
-        if self.begin == self.end:
-            return f"{self.reason} (byte {self.begin} of the compressed file)"
-        return f"{self.reason} (bytes {self.begin} to {self.end} of the compressed file are not read)"
-
-
-@dataclass(frozen=True, slots=True)
 class _Place:
     """Where data may begin."""
 
@@ -66,11 +44,32 @@ class RecoveringStream(DecompressedStream):
     `pass_damage` goes on behind it. If the file cannot seek, it ends at the first damage.
     """
 
+    @dataclass(frozen=True, slots=True)
+    class Gap:
+        """Bytes of a compressed file that are not read."""
+
+        begin: int  # in the compressed file
+        end: int  # that of the file where nothing behind the damage can be read
+        offset: int  # the uncompressed bytes that were read before
+        reason: str
+        hint: str | None = None
+        hint_cli: str | None = None
+
+        def __str__(self) -> str:
+            return self.text
+
+        @property
+        def text(self) -> str:
+            """The damage and its place."""
+            if self.begin == self.end:
+                return f"{self.reason} (byte {self.begin} of the compressed file)"
+            return f"{self.reason} (bytes {self.begin} to {self.end} of the compressed file are not read)"
+
     def __init__(
         self, source: PlainStream, codec: Codec, max_ratio: float | None = None, *, asks: bool = False
     ) -> None:
         super().__init__(source, codec, max_ratio)
-        self.gaps: list[Gap] = []
+        self.gaps: list[RecoveringStream.Gap] = []
         self._asks = asks
         self._damage: str | None = None  # the reason, until it is passed
         self._bytes_left = _MOST_TRIED
@@ -82,7 +81,7 @@ class RecoveringStream(DecompressedStream):
         else:
             self.pass_damage()
 
-    def pass_damage(self) -> Gap | None:
+    def pass_damage(self) -> RecoveringStream.Gap | None:
         """Go on behind the damage that ended the stream; None if nothing behind it can be read."""
         if self._damage is None:
             self._ended |= isinstance(self._error, CompressionError)  # more than `max_ratio` was refused
@@ -97,7 +96,7 @@ class RecoveringStream(DecompressedStream):
             self._data, self._member = b"", None
             if place.is_inside:
                 self._resume(end, place.new_member)
-        gap = Gap(begin, end, self.offset, self._damage)
+        gap = RecoveringStream.Gap(begin, end, self.offset, self._damage)
         self.gaps.append(gap)
         self._damage = self._error = None
         return None if place is None else gap
@@ -126,7 +125,9 @@ class RecoveringStream(DecompressedStream):
         self._ended = True
         end = begin + self._rest_of_file(begin)
         self.gaps.append(
-            Gap(begin, end, offset=self.offset, reason=error.reason, hint=error.hint, hint_cli=error.hint_cli)
+            RecoveringStream.Gap(
+                begin, end, offset=self.offset, reason=error.reason, hint=error.hint, hint_cli=error.hint_cli
+            )
         )
 
     def _rest_of_file(self, begin: int) -> int:

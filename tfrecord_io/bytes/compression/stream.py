@@ -41,6 +41,11 @@ class Stream(Protocol):
         """Name of the codec; None for a plain file."""
         ...
 
+    @property
+    def raw_offset(self) -> int:
+        """Bytes of the file used for the bytes returned."""
+        ...
+
     def readinto(self, buffer: memoryview, /) -> int: ...
 
     def close(self) -> None: ...
@@ -81,6 +86,11 @@ class PlainStream:
         self._base: int | None = None  # the position of the file's first byte; None if the file cannot seek
         with suppress(AttributeError, OSError):
             self._base = raw.tell() - len(head) if raw.seekable() else None  # type: ignore[attr-defined]
+
+    @property
+    def raw_offset(self) -> int:
+        """Bytes of the file returned."""
+        return self.offset
 
     def readinto(self, buffer: memoryview) -> int:
         if len(self._head):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from operator import itemgetter
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -212,11 +212,8 @@ FeatureName = tuple[str, bool]
 """A name, and whether it is that of a feature list: the two maps of a SequenceExample have separate names."""
 
 
-PAGE = 4096  # bytes, of memory and files; the kernel's FileWindows have the same
-
-
 class FileView(NamedTuple):
-    """An open file, and memory for windows of it: each begins at the offset in a `PAGE` that it has in the file."""
+    """An open file, and memory for windows of it: each begins at its offset in a page (4,096 bytes) of the file."""
 
     descriptor: int
     file_bytes: int
@@ -394,6 +391,26 @@ class PlainForm(NamedTuple):
     signed: bool = True
     large: bool = False  # offsets of 64 bits
 
+    @classmethod
+    def of_bytes(cls, name: str, *, is_text: bool, large: bool) -> Self:
+        """The form of an array of bytes, or of text."""
+        return cls(name, PlainValue.TEXT if is_text else PlainValue.BYTES, large=large)
+
+    @classmethod
+    def of_bools(cls, name: str) -> Self:
+        """The form of an array of booleans."""
+        return cls(name, PlainValue.BOOL, bits=1)
+
+    @classmethod
+    def of_integers(cls, name: str, bits: int, *, signed: bool) -> Self:
+        """The form of an array of integers, or of what Arrow stores as such."""
+        return cls(name, PlainValue.INT, bits=bits, signed=signed)
+
+    @classmethod
+    def of_floats(cls, name: str) -> Self:
+        """The form of an array of float32."""
+        return cls(name, PlainValue.FLOAT, bits=32)
+
 
 class ArrowColumns(Protocol):
     """The Arrow columns of one batch, encoded without conversion."""
@@ -508,22 +525,6 @@ class Engine(Protocol):
         """Memory to reuse for the results of `Encoder.encode`, without new page faults."""
 
 
-class Fact(IntEnum):
-    """The properties of a column as numbers: fields of `ColumnBuffers`. The kernel has the same order."""
-
-    KIND = 0
-    LAYOUT = 1
-    TEXT = 2
-    ROWS = 3
-    NULL_COUNT = 4
-    FIRST_ROW = 5
-    LIST_ROW = 6
-    BINARY_ROW = 7
-    IS_LIST = 8  # whether it is a feature list
-    HAS_OTHERS = 9
-    VALUE_ROW = 10
-
-
 class ColumnNames:
     """The names of a decoder's columns; the same object for all takes with these columns."""
 
@@ -540,7 +541,23 @@ class ColumnNames:
 class FeatureColumns(Mapping[str, ColumnBuffers]):
     """Decoded columns by feature, in an engine, to take one by one or as Arrow arrays."""
 
+    Name: TypeAlias = FeatureName
     LIST_MARK: ClassVar = "\udc80"  # not part of any name: names are UTF-8
+
+    class Fact(IntEnum):
+        """The properties of a column as numbers: fields of `ColumnBuffers`. The kernel has the same order."""
+
+        KIND = 0
+        LAYOUT = 1
+        TEXT = 2
+        ROWS = 3
+        NULL_COUNT = 4
+        FIRST_ROW = 5
+        LIST_ROW = 6
+        BINARY_ROW = 7
+        IS_LIST = 8  # whether it is a feature list
+        HAS_OTHERS = 9
+        VALUE_ROW = 10
 
     @staticmethod
     def facts_of(columns: Mapping[str, ColumnBuffers]) -> Array:
@@ -554,7 +571,7 @@ class FeatureColumns(Mapping[str, ColumnBuffers]):
             )
             for c in columns.values()
         ]
-        return np.array(facts, np.int64).reshape(-1, len(Fact))
+        return np.array(facts, np.int64).reshape(-1, len(FeatureColumns.Fact))
 
     @abstractmethod
     def facts(self) -> Array:

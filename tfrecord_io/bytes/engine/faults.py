@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from tfrecord_io.base import LIMITS, OnDamage, printable
 from tfrecord_io.bytes.format.companions import ShapeSource
@@ -141,6 +141,16 @@ class Plan(NamedTuple):
 class RecordCounts:
     """Numbers of records that tell whether these are Examples."""
 
+    OTHER_MESSAGE: ClassVar = (  # advice where they are not
+        'pass record_type="bytes" to read any bytes, or read the fields of another message with '
+        "tfr.dataset(path, record_type=MessageClass); tfr.formats.open_elwc reads "
+        "ExampleListWithContext"
+    )
+    OTHER_MESSAGE_CLI: ClassVar = (
+        "pass --record-type bytes to read any bytes, or read the fields of another message with "
+        "tfr head --message; tfr convert --from elwc reads ExampleListWithContext"
+    )
+
     seen: int = 0  # records with a feature or an unknown field
     foreign: int = 0  # those of `seen` that are probably another message: with unknown fields but no feature, or nested
     # Those of `foreign` in which no feature has a value and each name is itself a serialized map entry:
@@ -178,15 +188,6 @@ class Hint(NamedTuple):
 _HEAD_BYTES = 4096  # enough to recognize a file format
 _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
-OTHER_MESSAGE = (
-    'pass record_type="bytes" to read any bytes, or read the fields of another message with '
-    "tfr.dataset(path, record_type=MessageClass); tfr.formats.open_elwc reads "
-    "ExampleListWithContext"
-)
-OTHER_MESSAGE_CLI = (
-    "pass --record-type bytes to read any bytes, or read the fields of another message with "
-    "tfr head --message; tfr convert --from elwc reads ExampleListWithContext"
-)
 WITHOUT_CRC = (
     "pass check_crc=False to read them, which compares no checksums, or write them anew with "
     "tfr.salvage(path, target, check_crc=False)"
@@ -197,7 +198,7 @@ NO_VALUES_CLI = "declare it as a list, as with --type NAME=list<int64>"
 
 
 _DAMAGE = Hint(OnDamage.ADVICE, OnDamage.ADVICE_CLI)
-_OTHER = Hint(OTHER_MESSAGE, OTHER_MESSAGE_CLI)
+_OTHER = Hint(RecordCounts.OTHER_MESSAGE, RecordCounts.OTHER_MESSAGE_CLI)
 _EXAMPLE = "Example or SequenceExample"  # what a payload is read as
 _NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages instead of features
 _INSIDE = "the file ends inside the record's {part} (expected {{f.expected}} bytes, got {{f.got}})"
@@ -413,12 +414,12 @@ def _record_error(
     If the fault is in the first record of the file, the message names the format that the first bytes look like, or
     what its writer stores as checksums.
     """
-    from tfrecord_io.bytes.format.foreign_files import looks_like, reader_hints
+    from tfrecord_io.bytes.format.foreign_files import ForeignFile, reader_hints
 
     is_first = fault.code <= FaultCode.LENGTH_TOO_LARGE and offset + fault.offset == 0
     head = bytes(memoryview(data)[:_HEAD_BYTES]) if is_first else b""
     is_other = len(head) >= _LEAST_HEAD_BYTES and not FrameHeader(head).is_intact
-    kind = looks_like(head) if is_other else None
+    kind = ForeignFile.looks_like(head) if is_other else None
     if is_first and kind is None and (stored := wrong_checksums(data)) is not None:
         error = _to_error(fault, path=path, record=record, offset=offset, **context)
         error.reason = f"{error.reason}: {stored}"
@@ -446,12 +447,12 @@ def _record_error(
 
 def _kind_of_payload(data: Any, at: int) -> str | None:
     """The kind of file that the payload of the record at byte `at` looks like; None if it is unknown."""
-    from tfrecord_io.bytes.format.foreign_files import ZEROS, looks_like
+    from tfrecord_io.bytes.format.foreign_files import ForeignFile
 
     frame = bytes(memoryview(data)[at : at + FrameHeader.BYTES + _HEAD_BYTES])
     payload = frame[FrameHeader.BYTES :][: FrameHeader(frame).payload_length] if FrameHeader(frame).is_intact else b""
-    kind = looks_like(payload) if len(payload) >= _LEAST_HEAD_BYTES else None
-    return None if kind == ZEROS else kind
+    kind = ForeignFile.looks_like(payload) if len(payload) >= _LEAST_HEAD_BYTES else None
+    return None if kind == ForeignFile.ZEROS else kind
 
 
 def _no_examples(path: str | None, reason: str, got: str = "another message", record: int = 0) -> DecodeError:
@@ -463,8 +464,8 @@ def _no_examples(path: str | None, reason: str, got: str = "another message", re
         expected=EXAMPLE,
         got=got,
         records_intact=record,
-        hint=OTHER_MESSAGE,
-        hint_cli=OTHER_MESSAGE_CLI,
+        hint=RecordCounts.OTHER_MESSAGE,
+        hint_cli=RecordCounts.OTHER_MESSAGE_CLI,
     )
 
 

@@ -18,7 +18,6 @@ from tfrecord_io.bytes.engine.contract import (
     Checks,
     ColumnBuffers,
     ColumnNames,
-    Fact,
     Fault,
     FaultCode,
     FeatureColumns,
@@ -99,7 +98,7 @@ class NativeColumns(FeatureColumns):
         return self._made[at]
 
     def facts(self) -> Array:
-        return np.asarray(self._kernel.facts()).reshape(-1, len(Fact))
+        return np.asarray(self._kernel.facts()).reshape(-1, len(FeatureColumns.Fact))
 
     def distinct_facts(self) -> bytes:
         return self._kernel.shown()

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tfrecord_io.errors import SchemaError
 
-SHAPE_SOURCE_KEY = b"tfrecord_io.shape_source"  # of the metadata of a field
+_KEY = b"tfrecord_io.shape_source"  # of the metadata of a field
 Axis = str | int | None
 """A dimension: the feature with its size, the size itself, or None where it follows from the number of values."""
 
@@ -40,7 +40,7 @@ class ShapeSource(NamedTuple):
     @classmethod
     def from_metadata(cls, metadata: Mapping[bytes, bytes] | None, feature: str = "") -> ShapeSource | None:
         """Read the entry of a field's metadata, None without one; SchemaError if it is damaged."""
-        text = (metadata or {}).get(SHAPE_SOURCE_KEY)
+        text = cls.entry_of(metadata or {})
         if text is None:
             return None
         try:
@@ -49,15 +49,20 @@ class ShapeSource(NamedTuple):
             source = cls(axes if isinstance(axes, str) else tuple(axes), **entry)
             source.check()
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-            raise SchemaError(f"its metadata is damaged: {SHAPE_SOURCE_KEY.decode()}", feature=feature) from error
+            raise SchemaError(f"its metadata is damaged: {_KEY.decode()}", feature=feature) from error
         return source
+
+    @staticmethod
+    def entry_of(metadata: Mapping[bytes, bytes]) -> bytes | None:
+        """The entry of a field's metadata, as it is; None without one."""
+        return metadata.get(_KEY)
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
         """The entry of a field's metadata."""
         defaults = self._field_defaults
         entry = {name: value for name, value in self._asdict().items() if name == "axes" or value != defaults[name]}
-        return {SHAPE_SOURCE_KEY: json.dumps(entry, ensure_ascii=False).encode()}
+        return {_KEY: json.dumps(entry, ensure_ascii=False).encode()}
 
     def check(self) -> None:
         """Raise ValueError for values that `tensor` does not make."""

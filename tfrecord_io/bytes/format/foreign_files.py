@@ -7,37 +7,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import ClassVar
 
 from tfrecord_io.bytes.format.format_registry import FORMATS, Format
 
 _JSONL = FORMATS.jsonl
 
-IMAGES = {  # the formats of images that are imported and decoded, by name, with their suffixes
-    "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),
-    "png": (".png",),
-    "gif": (".gif",),
-    "bmp": (".bmp",),
-    "webp": (".webp",),
-    "tiff": (".tif", ".tiff"),
-}
-TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # the last two are of BigTIFF
-HEAD_BYTES = 512  # the number of bytes that `looks_like` uses
-ZEROS = "a file of zeros: a sparse file or an incomplete download"
-
 Predicate = Callable[[bytes], bool]
 
 
-def looks_like(head: bytes) -> str | None:
-    """Name the format of a file by its first `HEAD_BYTES` bytes: a phrase that follows "looks like", None if unknown.
+class ForeignFile:
+    """What files of other formats are recognized by."""
 
-    >>> looks_like(b"PAR1...")
-    'a Parquet file'
-    """
-    head = bytes(head[:HEAD_BYTES])
-    format_name = next((name for name, matches in SIGNS if matches(head)), None)
-    if format_name is not None and format_name not in _INEXACT:
-        return format_name
-    return next((name for name, matches in _signs_of(FORMATS) if matches(head)), format_name)
+    IMAGES: ClassVar = {  # the formats of images that are imported and decoded, by name, with their suffixes
+        "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),
+        "png": (".png",),
+        "gif": (".gif",),
+        "bmp": (".bmp",),
+        "webp": (".webp",),
+        "tiff": (".tif", ".tiff"),
+    }
+    TIFF_MAGIC: ClassVar = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # the last two are of BigTIFF
+    HEAD_BYTES: ClassVar = 512  # the number of bytes that `looks_like` uses
+    ZEROS: ClassVar = "a file of zeros: a sparse file or an incomplete download"
+
+    @staticmethod
+    def looks_like(head: bytes) -> str | None:
+        """Name the format of a file by its first `HEAD_BYTES` bytes: a phrase after "looks like", None if unknown.
+
+        >>> ForeignFile.looks_like(b"PAR1...")
+        'a Parquet file'
+        """
+        head = bytes(head[: ForeignFile.HEAD_BYTES])
+        format_name = next((name for name, matches in SIGNS if matches(head)), None)
+        if format_name is not None and format_name not in _INEXACT:
+            return format_name
+        return next((name for name, matches in _signs_of(FORMATS) if matches(head)), format_name)
 
 
 def _begins(*magics: bytes, at: int = 0) -> Predicate:
@@ -84,7 +89,8 @@ def _signs_of(rows: Iterable[Format]) -> Iterator[tuple[str, Predicate]]:
     return ((row.looks[0], _begins(*row.magic, at=row.magic_at)) for row in rows if row.magic and row.looks)
 
 
-_INEXACT = (_JSONL.looks[0], "plain text", "UTF-16 text", ZEROS)  # a format of a plugin or another package may be
+# What is named so may be of a format of a plugin or another package.
+_INEXACT = (_JSONL.looks[0], "plain text", "UTF-16 text", ForeignFile.ZEROS)
 # The first match wins, so exact tests are before inexact ones.
 SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("a PNG image", _begins(b"\x89PNG")),
@@ -92,7 +98,7 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("a GIF image", _begins(b"GIF87a", b"GIF89a")),
     ("a WebP image", _riff(b"WEBP")),
     ("a WAV file", _riff(b"WAVE")),
-    ("a TIFF image", _begins(*TIFF_MAGIC)),
+    ("a TIFF image", _begins(*ForeignFile.TIFF_MAGIC)),
     ("a BMP image", _regex(rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0")),  # the size of its second header
     ("an AVIF image", _begins(b"ftypavif", b"ftypavis", at=4)),
     ("a HEIC image", _begins(b"ftyphei", b"ftyphev", b"ftypmif1", at=4)),
@@ -136,5 +142,5 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
     ),
     ("plain text", _is_text),
     ("UTF-16 text", lambda h: h[:2] in (b"\xff\xfe", b"\xfe\xff") and len(h) >= 4),
-    (ZEROS, lambda h: len(h) >= 12 and not any(h)),
+    (ForeignFile.ZEROS, lambda h: len(h) >= 12 and not any(h)),
 )

@@ -60,7 +60,7 @@ class Format:
     typed: bool = True  # files state the types of columns; else ``schema_overrides=`` declares them
     needs_columns: bool = False  # there are no rows without columns
     instead: str = _INSTEAD  # what to do about columns that it cannot hold
-    looks: tuple[str, ...] = ()  # what `tfrecord_io.bytes.format.foreign_files.looks_like` calls such files,
+    looks: tuple[str, ...] = ()  # what `ForeignFile.looks_like` calls such files,
     advice: str = ""  # and what reads them
     advice_cli: str | None = None  # the same in the words of the command, where they differ
     magic: tuple[bytes, ...] = ()  # how such files begin,

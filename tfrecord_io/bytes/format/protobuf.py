@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 
 _PROTO = descriptor_pb2.FieldDescriptorProto
@@ -66,33 +65,6 @@ def parse_message(message_class: Any, data: bytes) -> Any:
         return message_class.FromString(data)
     except UnicodeDecodeError as error:
         raise DecodeError(str(error)) from error
-
-
-def drop_unknown_fields(message: Any) -> tuple[int, int]:
-    """Drop the unknown fields of a message; returns its size in bytes before and after."""
-    size = message.ByteSize()
-    message.DiscardUnknownFields()
-    return size, len(message.SerializePartialToString())  # ByteSize() of protobuf in pure Python stays as it was
-
-
-def is_closed(enum: Any) -> bool:
-    """True if an enum, by its descriptor, has the values of its definition alone: other numbers are unknown fields."""
-    return bool(enum.is_closed) if hasattr(enum, "is_closed") else _is_proto2(enum.file)  # before protobuf 4.22
-
-
-def is_packed(field: Any) -> bool:
-    """True if the numbers of a repeated field, by its descriptor, are written as one value."""
-    if hasattr(field, "is_packed"):
-        return bool(field.is_packed)
-    options = field.GetOptions()  # before protobuf 5.29
-    is_number = field.cpp_type not in (FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_MESSAGE)
-    return bool(options.packed) if options.HasField("packed") else is_number and not _is_proto2(field.file)
-
-
-def _is_proto2(file: Any) -> bool:
-    message = descriptor_pb2.FileDescriptorProto()
-    file.CopyToProto(message)
-    return message.syntax in ("", "proto2")
 
 
 def message_class(descriptor: Any) -> Any:

@@ -58,6 +58,11 @@ class ParsedTensor(NamedTuple):
     values: Array
 
     @staticmethod
+    def serialize(tensor: Any) -> bytes:
+        """Serialize an array as a TensorProto; see `tfrecord_io.io.serialize_tensor`."""
+        return serialize_tensor(tensor)
+
+    @staticmethod
     def parse(data: bytes, declared: str | None = None, expansion: Expansion | None = None) -> ParsedTensor:
         """Parse `data`; DecodeError if its dtype is not the one `declared`, or its values do not fit `expansion`."""
         try:

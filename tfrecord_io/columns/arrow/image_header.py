@@ -17,10 +17,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from tfrecord_io.base import needs
-from tfrecord_io.bytes import IMAGES, looks_like
+from tfrecord_io.bytes import ForeignFile
 from tfrecord_io.errors import DecodeError
 
-IMAGE_FORMATS = tuple(name.upper() for name in IMAGES)  # a closed list: some of Pillow's formats run other programs
+IMAGE_FORMATS = tuple(
+    name.upper() for name in ForeignFile.IMAGES
+)  # a closed list: some of Pillow's formats run other programs
 KNOWN_FORMATS = "JPEG, PNG, GIF, BMP, WebP or TIFF"
 EXIF_FIRST = ("JPEG", "MPO", "TIFF")  # formats whose orientation is known before pixels are loaded
 DEPTH = 24  # the offset of a PNG's bit depth
@@ -43,7 +45,7 @@ class ImageHeader:
 
     FORMATS: ClassVar[tuple[str, ...]] = IMAGE_FORMATS  # of Pillow, in which images are opened
 
-    format: str  # a key of `IMAGES`
+    format: str  # a key of `ForeignFile.IMAGES`
     height: int
     width: int
     mode: str = "RGB"  # of Pillow; of a TIFF that it does not know "TIFF"
@@ -112,7 +114,7 @@ class ImageHeader:
         except Exception as error:  # Pillow's readers raise exceptions of any type, some with the image's bytes
             tiff = tiff_form(data)
             if tiff is None:
-                form = looks_like(data)
+                form = ForeignFile.looks_like(data)
                 reason = f"its {len(data)} bytes are not an image of a known format"
                 reason = reason if form is None else f"{reason}; they look like {form}"
                 got = type(error).__name__

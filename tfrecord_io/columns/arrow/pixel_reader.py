@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.base import needs, printable
-from tfrecord_io.bytes import TIFF_MAGIC, Array, looks_like
+from tfrecord_io.bytes import Array, ForeignFile
 from tfrecord_io.columns.arrow.image_header import (
     BITS_PER_SAMPLE,
     DEPTH,
@@ -109,9 +109,9 @@ class PixelReader:
         except (RowFault, MemoryError, MissingDependencyError):
             raise
         except self.pillow.UnidentifiedImageError as error:
-            if data[:4] in TIFF_MAGIC:
+            if data[:4] in ForeignFile.TIFF_MAGIC:
                 return row, self._check_shape(self._tiff(data, fault), fault)
-            form = looks_like(data)
+            form = ForeignFile.looks_like(data)
             reason = f"its {len(data)} bytes cannot be identified as a {KNOWN_FORMATS} image"
             reason = reason if form is None else f"{reason}; they look like {form}"
             raise fault(reason, expected=KNOWN_FORMATS) from error

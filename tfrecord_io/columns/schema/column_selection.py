@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions, name_advice, printable
-from tfrecord_io.bytes import SHAPE_SOURCE_KEY
+from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns.schema.column_features import LIST, NULL_POSITIONS, Leaf, column_leaves
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field, default_part
 from tfrecord_io.columns.schema.schema import Schema
@@ -327,7 +327,7 @@ def has_open_shapes(options: ScanOptions) -> bool:
     declared = Schema.parse(options.schema) if is_declared else None
     fields = () if declared is None or declared.plain is not None else declared.fields
     overrides = (options.schema_overrides or {}).values()
-    if any(SHAPE_SOURCE_KEY in f.metadata for f in (*fields, *overrides) if isinstance(f, Field)):
+    if any(ShapeSource.entry_of(f.metadata) is not None for f in (*fields, *overrides) if isinstance(f, Field)):
         return True
     if not overrides:
         return False

@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import printable
-from tfrecord_io.bytes import SHAPE_SOURCE_KEY, Array, Dtype, ShapeSource
+from tfrecord_io.bytes import Array, Dtype, ShapeSource
 from tfrecord_io.columns.schema.column_features import (
     ENCODING_KEY,
     FEATURE_LIST,
@@ -267,7 +267,7 @@ class Field:
             object.__setattr__(self, "feature", self.column)
         is_bare = self.encoding == LIST and self.shape is None and self.default is None and self.empty is None
         is_common = is_bare and self.part in (None, CONTEXT) and plain_kind(self.type) is not None
-        is_common = is_common and not self.metadata.keys() & {COMPOSITE_KEY, SHAPE_SOURCE_KEY}
+        is_common = is_common and COMPOSITE_KEY not in self.metadata and ShapeSource.entry_of(self.metadata) is None
         object.__setattr__(self, "is_common", is_common)
         if is_common:
             object.__setattr__(self, "part", CONTEXT)
@@ -381,7 +381,7 @@ class Field:
     def _key(self) -> tuple[Any, ...]:
         """Key for comparisons; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
         default = None if self.default is None else json_text(to_json_value(self.default))
-        stated = map(self.metadata.get, (Dtype.KEY, IMAGE_KEY, RAW_IMAGE_KEY, SHAPE_SOURCE_KEY))
+        stated = *map(self.metadata.get, (Dtype.KEY, IMAGE_KEY, RAW_IMAGE_KEY)), ShapeSource.entry_of(self.metadata)
         required = bool(self.required)
         plain = (self.column, self.type, self.feature, self.encoding, self.shape, self.part, self.empty)
         return *plain, *stated, required, default

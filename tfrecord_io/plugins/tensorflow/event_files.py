@@ -14,7 +14,7 @@ from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import is_directory
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import FrameOptions, OnDamage, ProgressMeter, StorageOptions, check_keywords
-from tfrecord_io.bytes import Dtype, message_classes, parse_message, parse_tensor
+from tfrecord_io.bytes import Dtype, message_classes, parse_message
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.store import Folder, resolve_inputs, total
 from tfrecord_io.typing import OnError, Path, ProgressLike, StorageLike
@@ -153,8 +153,10 @@ def _value(value: Any, plugin: str | None, path: str, record: int) -> float | No
         return float(value.simple_value)
     if value.WhichOneof("value") != "tensor" or plugin not in (None, "", _PLUGIN):
         return None
+    import tfrecord_io as tfr
+
     try:
-        array = parse_tensor(value.tensor)
+        array = tfr.io.parse_tensor(value.tensor)
     except DecodeError as error:
         if plugin != _PLUGIN:
             return None  # of a kind that holds no numbers

@@ -21,7 +21,7 @@ from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.base import ExportOptions, ReadOptions, check_keywords, ordered, printable, warn
-from tfrecord_io.bytes import FORMATS, IMAGES, TIFF_MAGIC, Format
+from tfrecord_io.bytes import FORMATS, ForeignFile, Format
 from tfrecord_io.columns import Column, Projection, RawImages, RowFault, declaration
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.plugins.vision.folder_files import TABLE_NAME
@@ -38,7 +38,7 @@ _MAGIC = {
     b"\x89PNG": ".png",
     b"GIF8": ".gif",
     b"BM": ".bmp",
-    **dict.fromkeys(TIFF_MAGIC, ".tif"),
+    **dict.fromkeys(ForeignFile.TIFF_MAGIC, ".tif"),
     b"fLaC": ".flac",
     b"OggS": ".ogg",
     b"ID3": ".mp3",
@@ -533,7 +533,7 @@ def named_as_image(name: str, content: pa.Buffer) -> str:
 def _other_suffix(name: str, content: pa.Buffer) -> str | None:
     """The suffix of the content, if the name has that of another format of images."""
     suffix = file_suffix(content)
-    of_name = next((suffixes for suffixes in IMAGES.values() if name.lower().endswith(suffixes)), ())
+    of_name = next((suffixes for suffixes in ForeignFile.IMAGES.values() if name.lower().endswith(suffixes)), ())
     return suffix if of_name and suffix in Folder.IMAGE_SUFFIXES and suffix not in of_name else None
 
 

@@ -17,24 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 
 from tfrecord_io.base import LIMITS, FrameOptions, printable
-from tfrecord_io.bytes import (
-    Checks,
-    DecompressedStream,
-    Engine,
-    Fault,
-    FaultCode,
-    FrameHeader,
-    Frames,
-    PlainStream,
-    Raw,
-    get_engine,
-)
+from tfrecord_io.bytes import Checks, Engine, Fault, FaultCode, FrameHeader, Frames, PlainStream, Raw, get_engine
 from tfrecord_io.errors import CompressionError, TFRecordError, TruncatedRecordError
 from tfrecord_io.store import Block, BlockReader, Bytes, OpenPlainFile, Source, is_elsewhere
 
 if TYPE_CHECKING:
     from tfrecord_io.base import ProgressMeter
-    from tfrecord_io.bytes import Gap, RecoveringStream
+    from tfrecord_io.bytes import RecoveringStream
     from tfrecord_io.store import ReadAhead
 
 _BLOCKS_AHEAD = 16  # 64 MiB
@@ -84,14 +73,14 @@ class RecordFile:
     @property
     def used(self) -> int | None:
         """Bytes of a compressed file that have been decompressed; None if it is not compressed."""
-        return self._stream.raw_offset if isinstance(self._stream, DecompressedStream) else None
+        return None if self._stream.compression is None else self._stream.raw_offset
 
     @property
-    def gaps(self) -> list[Gap]:
+    def gaps(self) -> list[RecoveringStream.Gap]:
         """The gaps in a damaged compressed file so far, if it was opened to `recover`."""
         return [] if self.recovering is None else self.recovering.gaps
 
-    def pass_damage(self) -> Gap | None:
+    def pass_damage(self) -> RecoveringStream.Gap | None:
         """After a CompressionError: go on behind the damage; None if nothing behind it can be read."""
         if self.recovering is None:
             return None
@@ -200,7 +189,8 @@ class BlockWalker:
         self._recover = recover
         self.block: Block | None = None  # the current one of the file
         self._begin = 0  # of the rest of the block
-        self._passed: deque[tuple[CompressionError, Gap | None]] = deque()  # of the file, by `extend`; not met so far
+        # of the file, by `extend`; not met so far
+        self._passed: deque[tuple[CompressionError, RecoveringStream.Gap | None]] = deque()
         self._behind: Block | None = None  # with what follows the first of them, at which `block` ends
         self._closed = False
         self._upcoming: deque[RecordFile | Exception] = deque()
@@ -393,7 +383,7 @@ class BlockWalker:
             self.block = block or Block(joined[: -Block.SPARE], offset, True)
             return True
 
-    def pass_damage(self) -> Gap | None:
+    def pass_damage(self) -> RecoveringStream.Gap | None:
         """Go on behind the damaged compressed data that is the `error`; None if nothing behind it can be read."""
         return self._passed.popleft()[1] if self._passed else self.opened.pass_damage()
 

@@ -27,7 +27,7 @@ from tfrecord_io.bytes import (
     ColumnBuffers,
     Decoder,
     Fault,
-    FeatureName,
+    FeatureColumns,
     Kind,
     Layout,
     Plan,
@@ -40,7 +40,7 @@ from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, Schema
 from tfrecord_io.store import RecordRef
 
 if TYPE_CHECKING:
-    from tfrecord_io.bytes import Prefilter
+    from tfrecord_io.read.chunks.filtering_decoder import Prefilter
 
 _PAYLOADS = "record"
 PAYLOAD_SCHEMA = pa.schema([pa.field(_PAYLOADS, pa.binary(), nullable=False)])
@@ -84,7 +84,7 @@ class DecodedChunk:
     counts: RecordCounts = _NO_RECORDS  # the records of these rows
     sequence: bool = False
     # The names that the plan does not have, and that the decoder met first in these rows.
-    new_names: Sequence[FeatureName] = ()
+    new_names: Sequence[FeatureColumns.Name] = ()
     # The files after that one: path, number, and the row that is record 0.
     more_files: Sequence[tuple[str, int, int]] = ()
     batch: pa.RecordBatch | None = None  # the rows instead of `columns`, where an index has them
@@ -152,7 +152,7 @@ class DecodeSettings(NamedTuple):
             plan = plan._replace(stop_at_embedded=True, keep_lengths=keep_lengths)
         if self.prefilter is None:
             return engine.decoder(plan)
-        from tfrecord_io.bytes import FilteringDecoder
+        from tfrecord_io.read.chunks.filtering_decoder import FilteringDecoder
 
         return FilteringDecoder(engine, plan, self.prefilter)
 
@@ -184,7 +184,9 @@ def first_record_settings(options: ScanOptions) -> DecodeSettings:
 class KnownRecords:
     """The facts about the records decoded so far that apply to later ones."""
 
-    names: dict[FeatureName, None] = field(default_factory=dict)  # the names outside the plan that they had, as keys
+    names: dict[FeatureColumns.Name, None] = field(
+        default_factory=dict
+    )  # the names outside the plan that they had, as keys
     sequence: bool = False  # whether one was a SequenceExample
 
     def add(self, chunk: DecodedChunk) -> None:

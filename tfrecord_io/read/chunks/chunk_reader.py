@@ -15,18 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tfrecord_io.base import LIMITS, ScanOptions, Selection, cached_property
-from tfrecord_io.bytes import (
-    CODECS,
-    Fact,
-    Fault,
-    FaultCode,
-    FeatureColumns,
-    FrameHeader,
-    Layout,
-    Plan,
-    Text,
-    get_engine,
-)
+from tfrecord_io.bytes import CODECS, Fault, FaultCode, FeatureColumns, FrameHeader, Layout, Plan, Text, get_engine
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.chunk import (
@@ -418,7 +407,7 @@ class ChunkReader:
             return None
         (path, number, _), *more = files
         chunk = decoder.take(DecodedChunk(path, number, first_record=0, rows=0, columns={}, more_files=more))
-        if settings.plan.splits and FeatureColumns.facts_of(chunk.columns)[:, Fact.HAS_OTHERS].any():
+        if settings.plan.splits and FeatureColumns.facts_of(chunk.columns)[:, FeatureColumns.Fact.HAS_OTHERS].any():
             self._joins_small = False  # a contradiction
             return None
         walker.pass_files(len(files), size)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from tfrecord_io.base import LIMITS, MIB, WorkerPool, cpu_count
-from tfrecord_io.bytes import Decoder, FeatureName, FileView, Kind, RecordType
+from tfrecord_io.bytes import Decoder, FeatureColumns, FileView, Kind, RecordType
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.segments import FileWindows, Part, Segment, Segments
@@ -75,7 +75,7 @@ class SegmentDecoders:
         self.keep_rows = keep_rows  # the rows are appended to batches from the decoders
         self._empty: deque[tuple[DecodeSettings, Decoder]] = deque()  # with memory to use again
 
-    def take(self, settings: DecodeSettings, names: Sequence[FeatureName]) -> Decoder:
+    def take(self, settings: DecodeSettings, names: Sequence[FeatureColumns.Name]) -> Decoder:
         """A decoder for a segment; a new one knows the names, which records before the segment had."""
         while self._empty:
             try:
@@ -104,7 +104,12 @@ class DecodedPart(Part):
     decoder: Decoder  # from `begin` on; none once it was given back or released
 
     def __init__(
-        self, path: str, number: int, settings: DecodeSettings, decoders: SegmentDecoders, names: Sequence[FeatureName]
+        self,
+        path: str,
+        number: int,
+        settings: DecodeSettings,
+        decoders: SegmentDecoders,
+        names: Sequence[FeatureColumns.Name],
     ) -> None:
         self.settings, self._names = settings, names
         # Without columns if the rows are held by the `decoder`, to be appended to a batch.

@@ -15,7 +15,7 @@ from tfrecord_io.bytes import (
     Checks,
     ColumnBuffers,
     Engine,
-    FeatureName,
+    FeatureColumns,
     FileView,
     Kind,
     Layout,
@@ -31,7 +31,7 @@ class PayloadDecoder:
     kept: Array | None = None
     counts = RecordCounts()
     integer_bytes = 0
-    new_names: ClassVar[list[FeatureName]] = []
+    new_names: ClassVar[list[FeatureColumns.Name]] = []
 
     def __init__(self, engine: Engine, column: str, *, check_crc: bool, max_record_bytes: int, max_bytes: int) -> None:
         self._engine, self._column = engine, column

@@ -306,12 +306,14 @@ def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
     Not: an error of the storage, a contradiction between schemas, too little room for intact records, or a file that is
     no TFRecord file at all.
     """
-    from tfrecord_io.bytes import ZEROS, Fault
+    from tfrecord_io.bytes import Fault, ForeignFile
 
     if isinstance(error, TFRecordError) and error.of_memory:
         return False
     if isinstance(error, CorruptRecordError):
-        return not Fault.is_other_format(error) or error.got == ZEROS  # a hole at the start of a file is damage
+        return (
+            not Fault.is_other_format(error) or error.got == ForeignFile.ZEROS
+        )  # a hole at the start of a file is damage
     return isinstance(error, CompressionError | DecodeError | FeatureNotFoundError)
 
 

@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
 
 from tfrecord_io.base import LIMITS, Closing, WorkerPool, cpu_count
-from tfrecord_io.bytes import PAGE, Checks, FileView, FrameHeader, get_engine
+from tfrecord_io.bytes import Checks, FileView, FrameHeader, get_engine
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
 from tfrecord_io.store import Block, Bytes, OpenPlainFile
 
@@ -68,7 +68,7 @@ class FileWindows:
     @contextmanager
     def buffer(self) -> Iterator[Bytes]:
         """A buffer of one thread."""
-        size = max(min(self._buffer_bytes, self.size), _SEARCH_BYTES) + PAGE + Block.SPARE
+        size = max(min(self._buffer_bytes, self.size), _SEARCH_BYTES) + Block.PAGE + Block.SPARE
         buffer = None
         with suppress(IndexError):
             buffer = _kept.pop()
@@ -106,7 +106,7 @@ class FileWindows:
 
     def read(self, buffer: Bytes, begin: int, end: int) -> Bytes:
         """All bytes of [begin, end), in the buffer if it is large enough."""
-        at = begin % PAGE  # the system copies slowly to memory whose offset in a page nearly is that in the file
+        at = begin % Block.PAGE  # the system copies slowly to memory whose offset in a page nearly is that in the file
         if at + end - begin + Block.SPARE > len(buffer):
             buffer = Block.memory(at + end - begin + Block.SPARE)
         data = buffer[at : at + end - begin]

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from tfrecord_io.base import LIMITS, StorageOptions, and_more, cpu_count, ordered, printable, warn
-from tfrecord_io.bytes import IMAGES, looks_like
+from tfrecord_io.bytes import ForeignFile
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.store.paths.directory import Directory
@@ -67,7 +67,7 @@ def check_class_names(class_names: Sequence[str]) -> None:
 class Folder:
     """The files below a folder in natural order, hidden files left out: those of the wanted kind, and the others."""
 
-    IMAGE_SUFFIXES: ClassVar = tuple(suffix for suffixes in IMAGES.values() for suffix in suffixes)
+    IMAGE_SUFFIXES: ClassVar = tuple(suffix for suffixes in ForeignFile.IMAGES.values() for suffix in suffixes)
 
     path: str  # as the caller wrote it
     fs: FileSystem
@@ -189,7 +189,7 @@ class Folder:
 def _is_image(fs: FileSystem, entry: Entry) -> bool:
     """True if a file begins as a supported image; False also if the file cannot be opened."""
     try:
-        return bool(entry.size) and looks_like(Source.of_entry(fs, entry).read(0)) in _READ_IMAGES
+        return bool(entry.size) and ForeignFile.looks_like(Source.of_entry(fs, entry).read(0)) in _READ_IMAGES
     except OSError:
         return False
 

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tfrecord_io.base import StorageOptions, and_more, listed, printable, secret_url, warn
-from tfrecord_io.bytes import CODECS, FORMATS, Format, looks_like
+from tfrecord_io.bytes import CODECS, FORMATS, ForeignFile, Format
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import locate
@@ -165,7 +165,7 @@ def _left_out(
     names = []
     for entry in islice(unread, MOST_CHECKED):
         head = _head(Source.of_entry(fs, entry))
-        kind = None if head is None else looks_like(head)
+        kind = None if head is None else ForeignFile.looks_like(head)
         is_data = any(kind in format.looks for format in formats)
         if is_text and is_data and head is not None:
             is_data = like[entry.name] if is_table is None else is_table(head)

@@ -21,6 +21,7 @@ _LEAST_MAPPED = 1 << 20
 class Block:
     """A piece of a file."""
 
+    PAGE: ClassVar = 4096  # bytes, of memory and files; the kernel's FileWindows have the same
     SPARE: ClassVar = 64  # readable bytes after each block, whose values are not used: kernels load whole vectors
 
     data: Bytes  # a view of a buffer with at least `SPARE` more readable bytes after it

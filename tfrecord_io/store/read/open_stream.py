@@ -18,9 +18,12 @@ def detect_codec(
     head = _read_head(raw, path, size)
     may_be_damaged = recover and not FrameHeader(head).is_intact
     if may_be_damaged and asks:
-        from tfrecord_io.bytes import ZEROS, looks_like
+        from tfrecord_io.bytes import ForeignFile
 
-        may_be_damaged = looks_like(head) in (None, ZEROS)  # a hole at the start of a file is damage
+        may_be_damaged = ForeignFile.looks_like(head) in (
+            None,
+            ForeignFile.ZEROS,
+        )  # a hole at the start of a file is damage
     if compression == CODECS.INFER:
         codec = CODECS.infer(head, path)
         return (CODECS.of_path(path) if codec is None and may_be_damaged else codec), head
@@ -49,9 +52,9 @@ def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) 
     elif sniffed is not None:
         content = f"{sniffed.name} data"
     elif codec is not None:
-        from tfrecord_io.bytes import looks_like
+        from tfrecord_io.bytes import ForeignFile
 
-        content = looks_like(head) or "something else"
+        content = ForeignFile.looks_like(head) or "something else"
     else:
         content = None
     if content is not None:

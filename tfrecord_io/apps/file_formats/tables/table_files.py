@@ -24,7 +24,7 @@ from tfrecord_io.base import (
     printable,
     undo_after,
 )
-from tfrecord_io.bytes import CODECS, DecompressedStream, Format, Stream
+from tfrecord_io.bytes import CODECS, Format, Stream
 from tfrecord_io.columns import Column, Projection, RowFault, Schema, empty_batch, selectable
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
 from tfrecord_io.read import CallSource, PartitionColumns, RowFilter, options_from_call
@@ -279,7 +279,7 @@ class _MeteredFile(RawFile):
     def readinto(self, buffer: Any, /) -> int | None:
         count = super().readinto(buffer)
         stream = self._stream
-        used = stream.raw_offset if isinstance(stream, DecompressedStream) else stream.offset
+        used = stream.raw_offset
         if count == 0 and len(buffer) and self._bytes is not None:
             used = self._bytes
         self._meter.advance(max(0, used - self._counted))

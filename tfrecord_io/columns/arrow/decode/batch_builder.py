@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import Expansion, printable
-from tfrecord_io.bytes import SHAPE_SOURCE_KEY, Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.casts import category_encode, integer_range, unify_table
 from tfrecord_io.columns.arrow.decode.decode_plan import field_layout, field_leaves, reads_companions
 from tfrecord_io.columns.arrow.decode.lists import Restore, empties_to_nulls, feature_list_array
@@ -241,7 +241,7 @@ class BatchBuilder:
 def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
     checks: Companions | None = None
     restore: Maker
-    if SHAPE_SOURCE_KEY in field.metadata:
+    if ShapeSource.entry_of(field.metadata) is not None:
         checks = _stated_shapes(field)
     elif reads_companions(field):
         from tfrecord_io.columns.arrow.decode.companion_checks import Companions

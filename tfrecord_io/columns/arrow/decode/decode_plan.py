@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import SHAPE_SOURCE_KEY, Kind, Layout, PlanColumn, ShapeSource, Text
+from tfrecord_io.bytes import Kind, Layout, PlanColumn, ShapeSource, Text
 from tfrecord_io.columns.arrow.casts import other_kinds
 from tfrecord_io.columns.schema.column_features import (
     EXTENSION_ENCODING_KEY,
@@ -165,7 +165,7 @@ def _read_twice(feature: str) -> SchemaError:
 
 def reads_companions(field: Field) -> bool:
     """True if the companions are read too: of raw bytes, and where only they state unknown dimensions."""
-    if SHAPE_SOURCE_KEY in field.metadata:
+    if ShapeSource.entry_of(field.metadata) is not None:
         return False
     if field.is_common or is_composed(field.encoding) or has_struct(field.type):
         return False

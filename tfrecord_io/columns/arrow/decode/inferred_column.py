@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Fact, FeatureColumns, Kind, Layout, ShapeSource
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import split_by_kind
 from tfrecord_io.columns.arrow.decode.companion_checks import Companions, product
 from tfrecord_io.columns.arrow.decode.lists import is_nothing
@@ -163,8 +163,15 @@ def _rows_of_kind(column: ColumnBuffers) -> tuple[Kind, Array]:
 
 def _observations(facts: Array, record_of: Callable[[int], RecordRef]) -> list[Observation]:
     """Observe columns by their facts, without feature lists; columns that show the same share an observation."""
-    rows_of = Fact.FIRST_ROW, Fact.LIST_ROW, Fact.BINARY_ROW, Fact.VALUE_ROW
-    shown = facts.take((Fact.KIND, Fact.LAYOUT, Fact.TEXT, *rows_of), axis=1)
+    rows_of = (
+        FeatureColumns.Fact.FIRST_ROW,
+        FeatureColumns.Fact.LIST_ROW,
+        FeatureColumns.Fact.BINARY_ROW,
+        FeatureColumns.Fact.VALUE_ROW,
+    )
+    shown = facts.take(
+        (FeatureColumns.Fact.KIND, FeatureColumns.Fact.LAYOUT, FeatureColumns.Fact.TEXT, *rows_of), axis=1
+    )
     shown[_is_nothing(facts)] = Kind.NONE, Layout.NULL, True, -1, -1, -1, -1
     keys = shown.view(f"V{shown.itemsize * shown.shape[1]}").ravel().tolist()
     observations: dict[bytes, Observation] = {}
@@ -195,19 +202,21 @@ def _facts_of_seen(observations: Sequence[Observation | None]) -> Array:
 
 
 def _is_nothing(facts: Array) -> Array:
-    is_nothing: Array = (facts[:, Fact.LAYOUT] == Layout.NULL) | (facts[:, Fact.NULL_COUNT] == facts[:, Fact.ROWS])
+    is_nothing: Array = (facts[:, FeatureColumns.Fact.LAYOUT] == Layout.NULL) | (
+        facts[:, FeatureColumns.Fact.NULL_COUNT] == facts[:, FeatureColumns.Fact.ROWS]
+    )
     return is_nothing
 
 
 def _facts_of_shown(facts: Array) -> Array:
     """Facts of the columns shown; there is more to feature lists and those with values of several kinds."""
     shown = np.empty((len(facts), _IS_MORE + 1), np.int64)
-    shown[:, _KIND : _TEXT + 1] = facts[:, Fact.KIND : Fact.TEXT + 1]
+    shown[:, _KIND : _TEXT + 1] = facts[:, FeatureColumns.Fact.KIND : FeatureColumns.Fact.TEXT + 1]
     shown[:, _TEXT] |= shown[:, _KIND] != Kind.BYTES
-    shown[:, _LISTED : _BINARY + 1] = facts[:, Fact.LIST_ROW : Fact.BINARY_ROW + 1] >= 0
-    shown[:, _VALUED] = facts[:, Fact.VALUE_ROW] >= 0
+    shown[:, _LISTED : _BINARY + 1] = facts[:, FeatureColumns.Fact.LIST_ROW : FeatureColumns.Fact.BINARY_ROW + 1] >= 0
+    shown[:, _VALUED] = facts[:, FeatureColumns.Fact.VALUE_ROW] >= 0
     shown[:, _PRESENT] = ~_is_nothing(facts)
-    shown[:, _IS_MORE] = facts[:, Fact.IS_LIST] | facts[:, Fact.HAS_OTHERS]
+    shown[:, _IS_MORE] = facts[:, FeatureColumns.Fact.IS_LIST] | facts[:, FeatureColumns.Fact.HAS_OTHERS]
     return shown
 
 

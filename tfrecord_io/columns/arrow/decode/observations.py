@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions
-from tfrecord_io.bytes import Array, ColumnBuffers, FeatureName, Kind, Layout, ShapeSource
+from tfrecord_io.bytes import Array, ColumnBuffers, FeatureColumns, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.decode.inferred_column import FoldedTensor, candidates, count_kinds, fold
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST, RAW
 from tfrecord_io.columns.schema.column_selection import Projection
@@ -81,7 +81,9 @@ class Observations(dict[str, Observation]):
         return {name: tensor for name, tensor in tensors.items() if tensor is not None}
 
     def evidence(
-        self, batches: Iterable[Mapping[str, ColumnBuffers]], contested: Mapping[FeatureName, Sequence[KindCount]]
+        self,
+        batches: Iterable[Mapping[str, ColumnBuffers]],
+        contested: Mapping[FeatureColumns.Name, Sequence[KindCount]],
     ) -> dict[str, Evidence]:
         """The evidence for each feature in the batches whose observations these are."""
         counts: dict[str, tuple[int, int | None, int | None]] = dict.fromkeys(self, (0, None, None))

@@ -136,10 +136,10 @@ class TensorColumn:
 
 def kind_of_bytes(content: bytes) -> tuple[str | None, str | None]:
     """Name the format of bytes that are not the values of a tensor, and how to read them; None if unknown."""
-    from tfrecord_io.bytes import ZEROS, ParsedTensor, looks_like
+    from tfrecord_io.bytes import ForeignFile, ParsedTensor
 
-    kind = looks_like(content) if len(content) >= _LEAST_BYTES else None
-    if kind is not None and kind != ZEROS:
+    kind = ForeignFile.looks_like(content) if len(content) >= _LEAST_BYTES else None
+    if kind is not None and kind != ForeignFile.ZEROS:
         if kind.endswith(" image"):
             return kind, "declare the column as tfr.image()"
         is_npy = content.startswith(b"\x93NUMPY")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, MIB, MessageType, Task, WriteOptions
-from tfrecord_io.bytes import ArrowReader, Encoder, Engine, FrameHeader, Layout, PlainForm, PlainValue, get_engine
+from tfrecord_io.bytes import ArrowReader, Encoder, Engine, FrameHeader, Layout, PlainForm, get_engine
 from tfrecord_io.columns.arrow.buffers import value_bytes
 from tfrecord_io.columns.arrow.casts import has_all
 from tfrecord_io.columns.arrow.encode.encode_columns import dictionaries, encode_columns
@@ -35,11 +35,11 @@ _KEPT_BYTES = 4 * MIB  # memory of larger pieces is not kept for the next one
 P = TypeVar("P")
 Prepare = Callable[[Any, int, int], P]
 """Makes a piece of frames, their number and the row of the first one."""
-_BYTES = {
-    pa.lib.Type_BINARY: (PlainValue.BYTES, False),
-    pa.lib.Type_LARGE_BINARY: (PlainValue.BYTES, True),
-    pa.lib.Type_STRING: (PlainValue.TEXT, False),
-    pa.lib.Type_LARGE_STRING: (PlainValue.TEXT, True),
+_BYTES = {  # whether they are text, and whether their offsets have 64 bits
+    pa.lib.Type_BINARY: (False, False),
+    pa.lib.Type_LARGE_BINARY: (False, True),
+    pa.lib.Type_STRING: (True, False),
+    pa.lib.Type_LARGE_STRING: (True, True),
 }
 
 
@@ -219,15 +219,15 @@ def plain_forms(plan: WritePlan) -> list[PlainForm | None]:
 
 def _form(feature: str, type_: pa.DataType) -> PlainForm | None:
     if type_.id in _BYTES:
-        value, large = _BYTES[type_.id]
-        return PlainForm(feature, value, large=large)
+        is_text, large = _BYTES[type_.id]
+        return PlainForm.of_bytes(feature, is_text=is_text, large=large)
     if t.is_float32(type_):
-        return PlainForm(feature, PlainValue.FLOAT, bits=32)
+        return PlainForm.of_floats(feature)
     if t.is_boolean(type_):
-        return PlainForm(feature, PlainValue.BOOL, bits=1)
+        return PlainForm.of_bools(feature)
     is_number = t.is_integer(type_) and not t.is_uint64(type_)
     if is_number or t.is_timestamp(type_) or t.is_duration(type_) or t.is_date32(type_):
-        return PlainForm(feature, PlainValue.INT, bits=type_.bit_width, signed=not t.is_unsigned_integer(type_))
+        return PlainForm.of_integers(feature, type_.bit_width, signed=not t.is_unsigned_integer(type_))
     return None
 
 

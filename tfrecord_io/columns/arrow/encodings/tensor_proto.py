@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.base import LIMITS, Expansion
-from tfrecord_io.bytes import Array, Dtype, ParsedTensor, serialize_tensor
+from tfrecord_io.bytes import Array, Dtype, ParsedTensor
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import (
     DecodedCells,
     TensorEncoding,
@@ -40,11 +40,11 @@ class TensorProtos(TensorEncoding):
 
     def encode(self, cells: TensorValues) -> tuple[Array, Array]:
         if cells.element.dtype.kind in "SU":
-            return self.join([serialize_tensor(cell) for cell in tensors_to_cells(cells)])
+            return self.join([ParsedTensor.serialize(cell) for cell in tensors_to_cells(cells)])
         return prepend_headers(cells, lambda shape: ParsedTensor.prefix(cells.element.name, shape))
 
     def encode_text(self, cells: Sequence[Any]) -> tuple[Array, Array]:
-        return self.join([serialize_tensor(cell) for cell in cells])
+        return self.join([ParsedTensor.serialize(cell) for cell in cells])
 
     def decode(self, values: Array, offsets: Array, element: Dtype, shape: Shape) -> DecodedCells:
         if element.dtype.kind in "SU":

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import cached_property, printable
-from tfrecord_io.bytes import FieldForm, is_closed, is_packed
+from tfrecord_io.bytes import FieldForm
 from tfrecord_io.errors import SchemaError
 
 VARINT, FIXED64, LEN, GROUP, GROUP_END, FIXED32 = range(6)  # wire types
@@ -282,3 +282,27 @@ def _is_repeated(one: Any) -> bool:
 def is_required(one: Any) -> bool:
     """True if a message must have a field, given by its descriptor."""
     return bool(one.is_required if hasattr(one, "is_required") else one.label == one.LABEL_REQUIRED)
+
+
+def is_closed(enum: Any) -> bool:
+    """True if an enum, by its descriptor, has the values of its definition alone: other numbers are unknown fields."""
+    return bool(enum.is_closed) if hasattr(enum, "is_closed") else _is_proto2(enum.file)  # before protobuf 4.22
+
+
+def is_packed(field: Any) -> bool:
+    """True if the numbers of a repeated field, by its descriptor, are written as one value."""
+    if hasattr(field, "is_packed"):
+        return bool(field.is_packed)
+    from google.protobuf.descriptor import FieldDescriptor
+
+    options = field.GetOptions()  # before protobuf 5.29
+    is_number = field.cpp_type not in (FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_MESSAGE)
+    return bool(options.packed) if options.HasField("packed") else is_number and not _is_proto2(field.file)
+
+
+def _is_proto2(file: Any) -> bool:
+    from google.protobuf import descriptor_pb2
+
+    message = descriptor_pb2.FileDescriptorProto()
+    file.CopyToProto(message)
+    return message.syntax in ("", "proto2")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes import Array, drop_unknown_fields
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.buffers import bitmap_buffer
 from tfrecord_io.columns.arrow.messages.message_tree import TIMES
 from tfrecord_io.columns.arrow.row_fault import RowFault
@@ -110,3 +110,10 @@ def _class(name: str) -> Any:
     from google.protobuf import struct_pb2
 
     return getattr(struct_pb2, name.rpartition(".")[2])
+
+
+def drop_unknown_fields(message: Any) -> tuple[int, int]:
+    """Drop the unknown fields of a message; returns its size in bytes before and after."""
+    size = message.ByteSize()
+    message.DiscardUnknownFields()
+    return size, len(message.SerializePartialToString())  # ByteSize() of protobuf in pure Python stays as it was

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import SHAPE_SOURCE_KEY, ShapeSource
+from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns.schema import field_makers as makers
 from tfrecord_io.columns.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, shape_of
 from tfrecord_io.columns.schema.field import (
@@ -93,7 +93,7 @@ def _call(f: Field) -> _Call:
             return _Call(makers.sequence, (image,), keywords)
         metadata = f.metadata if is_any_tensor(f.value) else {}
         step = Field("", f.value, encoding=f.encoding, shape=f.shape, metadata=metadata)
-        if SHAPE_SOURCE_KEY in f.metadata:
+        if ShapeSource.entry_of(f.metadata) is not None:
             return _Call(makers.sequence, (_call(replace(step, metadata=f.metadata)),), keywords)
         return _Call(makers.sequence, (_plain_name(step) or _call(step),), keywords)
     if (raw := RawImageForm.from_metadata(f.metadata, f.column)) is not None:

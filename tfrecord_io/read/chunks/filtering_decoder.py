@@ -9,7 +9,7 @@ ways:
 
 `DecodingChoice` chooses the way that takes less time.
 
-Tests: tests/bytes/engine/test_filtering_decoder.py and tests/bytes/engine/test_filtering_decoder_decoding_choice.py.
+Tests: tests/read/chunks/test_filtering_decoder.py and tests/read/chunks/test_filtering_decoder_decoding_choice.py.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrecord_io.base import Expansion
-from tfrecord_io.bytes.engine.contract import (
-    PAGE,
+from tfrecord_io.bytes import (
     Array,
     Checks,
     ColumnBuffers,
@@ -31,14 +30,15 @@ from tfrecord_io.bytes.engine.contract import (
     EngineDecoder,
     Fault,
     FaultCode,
-    FeatureName,
+    FeatureColumns,
     FileView,
+    FrameHeader,
     Plan,
     Progress,
     RecordCounts,
+    RecordType,
 )
-from tfrecord_io.bytes.format.feature_types import RecordType
-from tfrecord_io.bytes.format.framing import FrameHeader
+from tfrecord_io.store import Block
 
 _MOST_BYTES = 2**31 - 1
 _LEAST_BYTES = 1 << 18  # of data that is worth a second step
@@ -129,7 +129,7 @@ class FilteringDecoder:
         self._filter = engine.decoder(filter_plan)
         self._main = engine.decoder(plan._replace(max_expansion=None))
         self._stopped: Decoder | None = None  # before a record with an embedded schema
-        self._names: dict[FeatureName, None] = {}
+        self._names: dict[FeatureColumns.Name, None] = {}
         self.rows = 0  # this and the next three are of the rows since the columns were taken
         self.value_bytes = 0
         self._kept: list[Array | range] = []  # numbers of rows
@@ -147,7 +147,7 @@ class FilteringDecoder:
         return np.concatenate([np.arange(r.start, r.stop) if isinstance(r, range) else r for r in self._kept])
 
     @property
-    def new_names(self) -> list[FeatureName]:
+    def new_names(self) -> list[FeatureColumns.Name]:
         return list(self._names)
 
     @property
@@ -162,7 +162,7 @@ class FilteringDecoder:
     def sequence(self) -> bool:
         return self._main.sequence or self._filter.sequence
 
-    def know(self, names: Iterable[FeatureName]) -> None:
+    def know(self, names: Iterable[FeatureColumns.Name]) -> None:
         new_names = list(names)
         self._main.know(new_names)
         self._filter.know(new_names)
@@ -290,7 +290,9 @@ class FilteringDecoder:
             )
             return Progress(0, consumed)
 
-        step = self._decode_in_two_steps(feed, file.memory, at % PAGE) if in_two_steps else self._decode_whole(feed)
+        step = (
+            self._decode_in_two_steps(feed, file.memory, at % Block.PAGE) if in_two_steps else self._decode_whole(feed)
+        )
         return step.consumed
 
     def _next_length(self, block: Array, at: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tfrecord_io.bytes.engine.filtering_decoder import DecodingChoice
+from tfrecord_io.read.chunks.filtering_decoder import DecodingChoice
 
 MIB = 1 << 20
 

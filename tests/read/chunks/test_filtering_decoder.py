@@ -17,10 +17,10 @@ from records import blobs, example, field, floats, framed, int64s
 from reference_engine import ENGINE as REFERENCE
 from rounds import rounds
 from tfrecord_io.bytes.engine.contract import ColumnBuffers, Engine, Fault, FaultCode, Kind, Layout, Plan, PlanColumn
-from tfrecord_io.bytes.engine.filtering_decoder import DecodingChoice, FilteringDecoder, Prefilter
 from tfrecord_io.bytes.engine.native import ENGINE as NATIVE
 from tfrecord_io.bytes.format.feature_types import RecordType, Text
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder
+from tfrecord_io.read.chunks.filtering_decoder import DecodingChoice, FilteringDecoder, Prefilter
 
 COLUMNS = (
     PlanColumn("n", Kind.INT64, Layout.SCALAR),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.bytes.format.wire_fields import fields_of
+from tfrecord_io.plugins.browse.wire_fields import fields_of
 
 
 @given(st.dictionaries(st.text(max_size=5), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=5), max_size=5))

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import descriptor_pb2
 
 from random_messages import message_type
-from tfrecord_io.bytes.format.protobuf import is_closed, is_packed
+from tfrecord_io.columns.arrow.messages.message_tree import is_closed, is_packed
 
 
 class Older:
