@@ -231,3 +231,23 @@ def test_lists_of_images_show_the_first(tmp_path: Path) -> None:
     table = pa.table({"frames": pa.array([[encoded(), encoded()], [encoded()], []], pa.list_(pa.binary()))})
     samples = galleries(tmp_path, table)["frames"].samples
     assert [sample.note.rpartition(", ")[2] for sample in samples] == ["the first of 2", "the first of 1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "companions", "shape", "note"),
+    [
+        ("x", {}, (6, 20, 20), "20 × 20, uint8, the first of 6"),
+        ("x", {"channels": 6}, (6, 20, 20), "20 × 20, uint8, channel 1 of 6"),
+        ("x", {"channels": 5}, (6, 20, 20), "20 × 20, uint8, the first of 6"),
+        ("x", {"x/channels": 7}, (20, 30, 7), "20 × 30, uint8, channel 1 of 7"),
+        ("bands", {}, (6, 20, 30), "20 × 30, uint8, channel 1 of 6"),
+        ("image/encoded", {}, (100, 221, 7), "100 × 221, uint8, channel 1 of 7"),
+    ],
+)
+def test_channels_are_no_frames_where_a_companion_or_the_name_says_so(
+    name: str, companions: dict[str, int], shape: tuple[int, ...], note: str, tmp_path: Path
+) -> None:
+    tensors = np.arange(2 * np.prod(shape)).reshape(2, *shape).astype("uint8")
+    columns = {name: tensors, **{key: [value] * 2 for key, value in companions.items()}}
+    samples = galleries(tmp_path, columns)[name].samples
+    assert [sample.note for sample in samples] == [note] * 2

@@ -88,7 +88,7 @@ def galleries(rows: Sequence[Row], fields: Sequence[pa.Field]) -> Iterator[Galle
     """The images and the sounds of each feature that has some."""
     for column in fields:
         raw = RawImages.from_field(column)
-        values = [(row, *_first(row.get(column.name), raw)) for row in rows]
+        values = [(row, *_first(row, column.name, raw)) for row in rows]
         present = [(row, value, note) for row, value, note in values if value is not None]
         kind = _kind(column, [value for _, value, _ in present]) if raw is None else "image" if present else None
         if kind is not None:
@@ -106,7 +106,7 @@ def media_of(
 ) -> tuple[str, MediaSample] | None:
     """ "image" or "audio", and what the value of a column shows; None if it is neither."""
     raw = RawImages.from_field(column)
-    value, note = _first(row.get(column.name), raw)
+    value, note = _first(row, column.name, raw)
     kind = None if value is None else "image" if raw is not None else _kind(column, [value])
     return (
         None
@@ -131,8 +131,9 @@ def _sample(
     return _image(row, column.name, value=value, note=note, orient=form.orient, box_forms=box_forms, raw=raw, side=side)
 
 
-def _first(value: Any, raw: RawImages | None = None) -> tuple[Any, str]:
-    """A value, or the first of a list of bytes or of pictures, and a text that names its place."""
+def _first(row: Row, name: str, raw: RawImages | None = None) -> tuple[Any, str]:
+    """A value, or the first of a list of bytes, of pictures or of channels, and a text that names its place."""
+    value = row.get(name)
     if raw is not None:
         if value is None or not raw.in_lists:
             return value, ""
@@ -140,10 +141,30 @@ def _first(value: Any, raw: RawImages | None = None) -> tuple[Any, str]:
     if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
         items = [item for item in value if item is not None]
         return (items[0], f"the first of {len(value):,}") if items else (None, "")
-    is_bytes = isinstance(value, np.ndarray) and value.dtype == np.uint8 and len(value) > 0
-    if is_bytes and not is_picture(value.shape) and is_picture(value.shape[1:]):
-        return value[0], f"the first of {len(value):,}"
-    return value, ""
+    if not isinstance(value, np.ndarray) or value.dtype != np.uint8 or not len(value) or is_picture(value.shape):
+        return value, ""
+    axis = _channel_axis(row, name, value.shape)
+    if axis is not None and is_picture((channel := value.take(0, axis)).shape):
+        return channel, f"channel 1 of {value.shape[axis]}"
+    return (value[0], f"the first of {len(value):,}") if is_picture(value.shape[1:]) else (value, "")
+
+
+def _channel_axis(row: Row, name: str, shape: tuple[int, ...]) -> int | None:
+    """The axis that a companion states to be the channels of one picture, or its name says; None of frames.
+
+    >>> _channel_axis({"channels": 6}, "x", (6, 20, 20)), _channel_axis({}, "bands", (20, 30, 6))
+    (0, 2)
+    >>> _channel_axis({}, "x", (6, 20, 20))  # frames
+    """
+    if len(shape) != 3:
+        return None
+    folder = name.rpartition("/")[0]
+    keys = (f"{name}/channels", f"{name}_channels", f"{folder}/channels", "channels", "bands", "depth")
+    stated = [row.get(key) for key in keys]
+    axes = [axis for axis in (2, 0) if any(type(value) is int and value == shape[axis] for value in stated)]
+    is_named = any(word in name.lower() for word in ("channel", "band", "image/encoded"))
+    axes += [axis for axis in (2, 0) if is_named and shape[axis] == min(shape)]
+    return axes[0] if axes else None
 
 
 def _kind(column: pa.Field, values: Sequence[Any]) -> str | None:

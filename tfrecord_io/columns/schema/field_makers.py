@@ -161,8 +161,9 @@ def image(
     ----------
     shape : sequence of int or None, or Field, optional
         (height, width, channels) of the decoded image; None where it varies. Images of another shape are a DecodeError;
-        with `resize` it is not checked. Or what `tensor` returns: raw pixels of uint8 or uint16 and 1, 3 or 4 channels,
-        whose size is stated there. They stay as they are, unless `resize` is given; `mode`, `orient`, `draft` and
+        with `resize` it is not checked. Batches have one array of images where this or `resize` states their size. Or
+        what `tensor` returns: raw pixels of uint8 or uint16 and 1, 3 or 4 channels, whose size is stated there. They
+        stay as they are, unless `resize` is given; `mode`, `orient`, `draft` and
         `default` are for encoded images.
     mode : {"RGB", "L", "RGBA", "index", "unchanged"}, optional
         What pixels are converted to: colours, grey, colours and opacity; of 16 bits the upper 8 are used, as by
