@@ -6,27 +6,21 @@ Other rooms import these names, and no module of this package.
 from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
+    "ArrayBuffers": "arrow.buffers",  # The buffers of an Arrow array as NumPy arrays
     "arrow_file": "arrow.buffers",  # A copy of `data`, in memory of Arrow, as a file for its parsers
     "BatchStream": "arrow.buffers",  # Base class of streams of record batches, which can be read once
     "empty_batch": "arrow.buffers",  # A batch without rows
     "int64_array": "arrow.buffers",  # An int64 array over `values`, without the import of pandas by ``pa.array``
     "list_array": "arrow.buffers",  # An array of list or large_list that cuts `values` into rows
-    "list_lengths": "arrow.buffers",  # Number of values of each list, of any layout, 0 where it is null
-    "number_view": "arrow.buffers",  # The numbers of an integer, float, bool or temporal array
-    "offset_view": "arrow.buffers",  # The offsets of a list or binary array, one more than it has slots
     "offsets_of": "arrow.buffers",  # Offsets from 0 on of runs of these lengths
     "runs_within": "arrow.buffers",  # Ranges of consecutive rows whose `sizes` are at most `most` in all
     "selectable": "arrow.buffers",  # Prepare rows for ``take`` and ``filter``
-    "typed_view": "arrow.buffers",  # Items [begin, begin + count) of a buffer of `dtype`
-    "valid_mask": "arrow.buffers",  # One bool for each slot, None where there are no nulls
     "value_bytes": "arrow.buffers",  # The bytes of an array's values
-    "variable_width": "arrow.buffers",  # An array of (large_)binary or (large_)string over `values`
     "plain_layout": "arrow.casts",  # The array without views and run-ends, for which Arrow (26.0) has few functions
     "BatchBuilder": "arrow.decode.batch_builder",  # Makes record batches of one schema
     "plan_columns": "arrow.decode.decode_plan",  # Compile a declared schema
     "reads_companions": "arrow.decode.decode_plan",  # True if the companions are read too
     "SeenColumns": "arrow.decode.inferred_column",  # Evidence of the columns of chunks, added in the order of reading
-    "widen": "arrow.decode.lists",  # Turn rows into a column of `kind` and `layout`
     "Observations": "arrow.decode.observations",  # What records show of each feature, by name
     "close_shapes": "arrow.decode.resolve_shapes",  # Give types to the columns whose shapes the records state
     "Rounding": "arrow.encode.encode_plan",  # Counts, over all batches of a write
@@ -51,10 +45,10 @@ _HOMES = {
     "ColumnAccumulator": "arrow.output.column_statistics",  # Accumulates the arrays of a column and returns its
     "ColumnSummary": "arrow.output.column_statistics",  # One column of a description
     "RecordDicts": "arrow.output.python_rows",  # Makes dicts of records, by the plan of the decoder
+    "listed_values": "arrow.output.to_numpy",  # The values of the lists of a decoded column, the length of each
     "Dense": "arrow.output.to_numpy",  # Rows of one shape
     "leaf_arrays": "arrow.output.to_numpy",  # The arrays of `leaf_fields`
     "leaf_fields": "arrow.output.to_numpy",  # The columns that arrays are made of
-    "memory_errors": "arrow.output.to_numpy",  # Raise MemoryError where pyarrow fails to make an object of a value
     "Ragged": "arrow.output.to_numpy",  # Rows of values, one after another
     "to_pandas": "arrow.output.to_pandas",  # The DataFrame of a table
     "PythonRows": "arrow.output.to_python",  # The rows of a table as Python values, or as JSON

@@ -1,26 +1,20 @@
 # Written by docs/reference/stub.py.
 
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers as ArrayBuffers
 from tfrecord_io.columns.arrow.buffers import BatchStream as BatchStream
 from tfrecord_io.columns.arrow.buffers import arrow_file as arrow_file
 from tfrecord_io.columns.arrow.buffers import empty_batch as empty_batch
 from tfrecord_io.columns.arrow.buffers import int64_array as int64_array
 from tfrecord_io.columns.arrow.buffers import list_array as list_array
-from tfrecord_io.columns.arrow.buffers import list_lengths as list_lengths
-from tfrecord_io.columns.arrow.buffers import number_view as number_view
-from tfrecord_io.columns.arrow.buffers import offset_view as offset_view
 from tfrecord_io.columns.arrow.buffers import offsets_of as offsets_of
 from tfrecord_io.columns.arrow.buffers import runs_within as runs_within
 from tfrecord_io.columns.arrow.buffers import selectable as selectable
-from tfrecord_io.columns.arrow.buffers import typed_view as typed_view
-from tfrecord_io.columns.arrow.buffers import valid_mask as valid_mask
 from tfrecord_io.columns.arrow.buffers import value_bytes as value_bytes
-from tfrecord_io.columns.arrow.buffers import variable_width as variable_width
 from tfrecord_io.columns.arrow.casts import plain_layout as plain_layout
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder as BatchBuilder
 from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns as plan_columns
 from tfrecord_io.columns.arrow.decode.decode_plan import reads_companions as reads_companions
 from tfrecord_io.columns.arrow.decode.inferred_column import SeenColumns as SeenColumns
-from tfrecord_io.columns.arrow.decode.lists import widen as widen
 from tfrecord_io.columns.arrow.decode.observations import Observations as Observations
 from tfrecord_io.columns.arrow.decode.resolve_shapes import close_shapes as close_shapes
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding as Rounding
@@ -49,7 +43,7 @@ from tfrecord_io.columns.arrow.output.to_numpy import Dense as Dense
 from tfrecord_io.columns.arrow.output.to_numpy import Ragged as Ragged
 from tfrecord_io.columns.arrow.output.to_numpy import leaf_arrays as leaf_arrays
 from tfrecord_io.columns.arrow.output.to_numpy import leaf_fields as leaf_fields
-from tfrecord_io.columns.arrow.output.to_numpy import memory_errors as memory_errors
+from tfrecord_io.columns.arrow.output.to_numpy import listed_values as listed_values
 from tfrecord_io.columns.arrow.output.to_pandas import to_pandas as to_pandas
 from tfrecord_io.columns.arrow.output.to_python import PythonRows as PythonRows
 from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
@@ -87,6 +81,7 @@ from tfrecord_io.columns.schema.types import UnsupportedType as UnsupportedType
 from tfrecord_io.columns.schema.types import uncommon_columns as uncommon_columns
 
 __all__ = [
+    "ArrayBuffers",
     "BatchBuilder",
     "BatchSource",
     "BatchStream",
@@ -146,10 +141,7 @@ __all__ = [
     "leaf_arrays",
     "leaf_fields",
     "list_array",
-    "list_lengths",
-    "memory_errors",
-    "number_view",
-    "offset_view",
+    "listed_values",
     "offsets_of",
     "open_input",
     "pillow",
@@ -166,10 +158,6 @@ __all__ = [
     "table_of_rows",
     "to_pandas",
     "type_literals",
-    "typed_view",
     "uncommon_columns",
-    "valid_mask",
     "value_bytes",
-    "variable_width",
-    "widen",
 ]

@@ -14,6 +14,7 @@ from pyarrow import types as t
 from tfrecord_io.base import LIMITS, ReadOptions, check_keywords, counted
 from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns import (
+    ArrayBuffers,
     Column,
     ImageForm,
     Projection,
@@ -21,7 +22,6 @@ from tfrecord_io.columns import (
     RowFault,
     empty_batch,
     int64_array,
-    list_lengths,
     open_input,
     runs_within,
     selectable,
@@ -199,7 +199,7 @@ def _lengths(column: pa.Array) -> Array:
         return np.where(shapes.is_valid().to_numpy(zero_copy_only=False), steps, 0).astype(np.int64)
     if not Column(column.type).is_list:
         return np.zeros(len(column), np.int64)  # `_step_values` refuses it
-    return list_lengths(column)
+    return ArrayBuffers(column).lengths
 
 
 def _explode_batch(batch: pa.RecordBatch, names: list[str], keep_empty: bool, *, begin: int = 0) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, counted, logger, printable
 from tfrecord_io.bytes import Array, FrameHeader
-from tfrecord_io.columns import EmbeddedSchema, NamePattern, number_view
+from tfrecord_io.columns import ArrayBuffers, EmbeddedSchema, NamePattern
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
@@ -261,7 +261,7 @@ def _contradictions(scan: Scan, row_filter: RowFilter, named: Sequence[Result]) 
                 for number, record, count in reader.origins.runs(row, row + len(batch)):
                     file, _, match = asked[number]
                     run, row, batch = batch.slice(0, count), row + count, batch.slice(count)
-                    passes = [number_view(part.mask(run)) for part in match.parts]
+                    passes = [ArrayBuffers(part.mask(run)).numbers for part in match.parts]
                     records = cast(Array, file.records)[record : record + count][~np.all(passes, axis=0)]
                     if np.isin(records, match.records).any():
                         wrong[match] = "a record that it names does not meet the filter"

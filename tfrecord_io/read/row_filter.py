@@ -15,11 +15,11 @@ import pyarrow as pa
 from tfrecord_io.base import Condition, Expansion, Operator, condition_of, name_advice
 from tfrecord_io.bytes import Array, ColumnBuffers
 from tfrecord_io.columns import (
+    ArrayBuffers,
     Projection,
     RowFault,
     cast_comparable_columns,
     evaluate_simple,
-    number_view,
     selectable,
     type_literals,
 )
@@ -106,7 +106,7 @@ class RowFilter:
 
     def rows(self, batch: pa.RecordBatch, values: Array) -> Array:
         """Select from `values`, one for each row of a batch, where the row fulfils the condition."""
-        return values[number_view(self.mask(batch))]
+        return values[ArrayBuffers(self.mask(batch)).numbers]
 
     def may_pass(
         self,
@@ -134,7 +134,7 @@ class RowFilter:
 
     def _mask_up_to_refused(self, batch: pa.RecordBatch) -> Array:
         def values(part: pa.RecordBatch) -> Array:
-            return number_view(self.mask(part))
+            return ArrayBuffers(self.mask(part)).numbers
 
         def is_refused(begin: int, end: int) -> bool:
             try:
@@ -158,7 +158,7 @@ class RowFilter:
         if self.is_hint:
             return batch.select(names), np.arange(len(batch))
         mask = self.mask(batch)
-        kept = np.flatnonzero(number_view(mask))[:most]
+        kept = np.flatnonzero(ArrayBuffers(mask).numbers)[:most]
         batch = batch.select(names)
         if len(kept) == len(batch):
             return batch, kept

@@ -20,7 +20,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import Expansion, printable
 from tfrecord_io.bytes import Array, Dtype, ForeignFile
-from tfrecord_io.columns import list_lengths
+from tfrecord_io.columns import ArrayBuffers
 from tfrecord_io.errors import DecodeError
 
 _MOST_SIZES = 12  # integer features that are tried as sizes
@@ -208,7 +208,7 @@ class _Sizes:
                 if values.min() >= 1:
                     scalars[field.name] = values
             elif t.is_list(field.type) and t.is_int64(field.type.value_type) and _last_word(field.name) in _SHAPE_WORDS:
-                lengths = list_lengths(column)
+                lengths = ArrayBuffers(column).lengths
                 if lengths.min() == lengths.max() and 1 <= lengths[0] <= 6:
                     shapes[field.name] = np.asarray(column.flatten()).reshape(len(column), -1)
         return cls(scalars, shapes)
@@ -218,7 +218,7 @@ class _Sizes:
         present = np.asarray(column.is_valid())
         if not present.any():
             return None
-        lengths = _byte_lengths(column) if is_bytes else list_lengths(column)
+        lengths = _byte_lengths(column) if is_bytes else ArrayBuffers(column).lengths
         lengths = np.asarray(lengths)[present].astype(np.int64)
         if not lengths.min():
             return None

@@ -16,7 +16,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, Limits, ReadOptions, WriteOptions, check_keywords
 from tfrecord_io.bytes import Array, FrameHeader, PlainStream, RecordCounts, get_engine
-from tfrecord_io.columns import offset_view, typed_view, valid_mask
+from tfrecord_io.columns import ArrayBuffers
 from tfrecord_io.errors import DecodeError, TFRecordError
 from tfrecord_io.read import CallSource
 from tfrecord_io.store import OpenPlainFile, Source
@@ -193,8 +193,8 @@ class RecordColumn(OpenPlainFile):
         self._chunks: list[_Chunk] = []
         row = 0
         for array in filter(len, arrays):
-            offsets = offset_view(array)
-            bounds, valid = offsets.astype(np.int64), valid_mask(array)
+            offsets = ArrayBuffers(array).offsets
+            bounds, valid = offsets.astype(np.int64), ArrayBuffers(array).valid
             lengths = np.diff(bounds)
             if valid is not None:
                 lengths[~valid] = 0
@@ -204,8 +204,7 @@ class RecordColumn(OpenPlainFile):
                 got, expected = int(lengths[longest]), LIMITS.MAX_RECORD_BYTES
                 raise DecodeError(reason, record=row + longest, expected=expected, got=got)
             ends = self.size + np.cumsum(lengths + FrameHeader.FRAME_BYTES)
-            values = array.buffers()[2]
-            data = typed_view(values, _BYTES, 0, 0 if values is None else values.size)
+            data = ArrayBuffers(array).content
             self._chunks.append(_Chunk(data, bounds[:-1], lengths, ends))
             self.size = int(ends[-1])
             row += len(array)

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from tfrecord_io.apps.tf_compat.tf_features import KINDS
 from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, Plan, PlanColumn, RecordType, Text, get_engine
-from tfrecord_io.columns import memory_errors, runs_within, variable_width, widen
+from tfrecord_io.columns import listed_values, runs_within
 from tfrecord_io.errors import DecodeError, TFRecordError
 
 _CHUNK_BYTES = 1 << 30  # of payloads, so that no column overflows its 32-bit offsets
@@ -126,33 +125,15 @@ def _concat_steps(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> Ste
         offsets = chunk.offsets if chunk.is_list else None  # None: no record has the feature list
         counts.append(np.zeros(chunk.rows, np.int64) if offsets is None else np.diff(offsets).astype(np.int64))
         present.append(np.zeros(chunk.rows, bool) if offsets is None else chunk.mask)
-    steps = [
-        chunk.steps if chunk.steps is not None else ColumnBuffers.nulls(name, 0, kind, Layout.LIST) for chunk in chunks
-    ]
+    steps = [chunk.steps for chunk in chunks]
     return StepValues(_concat_values(name, steps, kind), np.concatenate(counts), np.concatenate(present))
 
 
-def _concat_values(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> FeatureValues:
+def _concat_values(name: str, chunks: Sequence[ColumnBuffers | None], kind: Kind) -> FeatureValues:
     parts = [_values(chunk, kind) for chunk in chunks]
     return FeatureValues(name, *(parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))))
 
 
-def _values(part: ColumnBuffers, kind: Kind) -> tuple[Array, Array, Array]:
-    column = widen(part, kind, Layout.LIST)
-    assert column.values is not None
-    assert column.offsets is not None
-    counts = np.diff(column.offsets).astype(np.int64)
-    present = column.mask
-    if kind is not Kind.BYTES:
-        return column.values.view(_NUMBERS[kind]), counts, present
-    assert column.value_offsets is not None
-    texts = variable_width(
-        pa.binary(),
-        len(column.value_offsets) - 1,
-        nulls=0,
-        validity=None,
-        offsets=column.value_offsets,
-        values=column.values,
-    )
-    with memory_errors():
-        return texts.to_numpy(zero_copy_only=False), counts, present
+def _values(part: ColumnBuffers | None, kind: Kind) -> tuple[Array, Array, Array]:
+    values, counts, present = listed_values(part, kind)
+    return values if kind is Kind.BYTES else values.view(_NUMBERS[kind]), counts, present

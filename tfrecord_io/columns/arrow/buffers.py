@@ -104,22 +104,57 @@ def arrow_file(data: bytes | memoryview) -> pa.BufferReader:
 # ---- Arrow to NumPy
 
 
-def valid_mask(array: pa.Array) -> Array | None:
-    """One bool for each slot, None where there are no nulls. Not for run-ends and unions."""
-    if array.null_count == 0:
-        return None
-    if t.is_null(array.type):
-        return np.zeros(len(array), np.bool_)
-    return _bits(array.buffers()[0], array.offset, len(array))
+class ArrayBuffers:
+    """The buffers of an Arrow array as NumPy arrays: views, where that is possible.
 
+    >>> buffers = ArrayBuffers(pa.array([[1, 2], None, [3]]))
+    >>> buffers.lengths, buffers.valid
+    (array([2, 0, 1]), array([ True, False,  True]))
+    """
 
-def number_view(array: pa.Array) -> Array:
-    """The numbers of an integer, float, bool or temporal array; null slots hold anything. A view, except of bools."""
-    type_ = array.type
-    if t.is_boolean(type_):
-        return _bits(array.buffers()[1], array.offset, len(array))
-    dtype = np.dtype(f"i{type_.bit_width // 8}" if t.is_temporal(type_) else type_.to_pandas_dtype())
-    return typed_view(array.buffers()[1], dtype, array.offset, len(array))
+    __slots__ = ("array",)
+
+    def __init__(self, array: pa.Array) -> None:
+        self.array = array
+
+    @property
+    def valid(self) -> Array | None:
+        """One bool for each slot, None where there are no nulls. Not for run-ends and unions."""
+        array = self.array
+        if array.null_count == 0:
+            return None
+        if t.is_null(array.type):
+            return np.zeros(len(array), np.bool_)
+        return _bits(array.buffers()[0], array.offset, len(array))
+
+    @property
+    def numbers(self) -> Array:
+        """The numbers of integers, floats, bools or times; null slots hold anything. A view, except of bools."""
+        array, type_ = self.array, self.array.type
+        if t.is_boolean(type_):
+            return _bits(array.buffers()[1], array.offset, len(array))
+        dtype = np.dtype(f"i{type_.bit_width // 8}" if t.is_temporal(type_) else type_.to_pandas_dtype())
+        return typed_view(array.buffers()[1], dtype, array.offset, len(array))
+
+    @property
+    def offsets(self) -> Array:
+        """The offsets of a list or binary array, one more than it has slots. A view."""
+        array = self.array
+        dtype = offset_dtype(array.type)
+        if len(array) == 0:  # Arrow allows such an array to have no offsets at all
+            return np.zeros(1, dtype)
+        return typed_view(array.buffers()[1], dtype, array.offset, len(array) + 1)
+
+    @property
+    def content(self) -> Array:
+        """The bytes that the offsets of text or binary point into; those of other slots of the buffer, too."""
+        data = self.array.buffers()[-1]
+        return np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+    @property
+    def lengths(self) -> Array:
+        """Number of values of each list, of any layout, 0 where it is null."""
+        return np.asarray(self.array.value_lengths().fill_null(0)).astype(np.int64)
 
 
 def offset_dtype(type_: pa.DataType) -> np.dtype:
@@ -131,30 +166,16 @@ def offset_dtype(type_: pa.DataType) -> np.dtype:
     return np.dtype(np.int64 if has_wide_offsets(type_) else np.int32)
 
 
-def offset_view(array: pa.Array) -> Array:
-    """The offsets of a list or binary array, one more than it has slots. A view."""
-    dtype = offset_dtype(array.type)
-    if len(array) == 0:  # Arrow allows such an array to have no offsets at all
-        return np.zeros(1, dtype)
-    return typed_view(array.buffers()[1], dtype, array.offset, len(array) + 1)
-
-
-def list_lengths(array: pa.Array) -> Array:
-    """Number of values of each list, of any layout, 0 where it is null."""
-    return np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
-
-
 def bytes_values(array: pa.Array) -> tuple[Array, Array]:
     """Values and value offsets, from 0, of text, binary and decimals."""
     if t.is_decimal(array.type):
         array = array.cast(pa.string())
-    data = array.buffers()[-1]
-    whole = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    whole = ArrayBuffers(array).content
     if t.is_fixed_size_binary(array.type):
         width = array.type.byte_width
         offsets = np.arange(len(array) + 1, dtype=np.int64) * width
         return whole[array.offset * width :][: offsets[-1]], offsets
-    offsets = offset_view(array)
+    offsets = ArrayBuffers(array).offsets
     begin, end = offsets[0], offsets[-1]
     return whole[begin:end], offsets - begin if begin else offsets
 

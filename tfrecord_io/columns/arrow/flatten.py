@@ -19,15 +19,13 @@ from pyarrow import types as t
 from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout
 from tfrecord_io.columns.arrow.buffers import (
+    ArrayBuffers,
     bitmap_of,
-    number_view,
     offset_dtype,
-    offset_view,
     offsets_of,
     scatter,
     selectable,
     typed_view,
-    valid_mask,
 )
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.types import is_list_like, is_list_view
@@ -144,13 +142,13 @@ def _unwrap(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
 
 def runs_of(array: pa.RunEndEncodedArray) -> Array:
     """The run of each slot: its position in ``array.values``."""
-    ends = np.clip(number_view(array.run_ends), array.offset, array.offset + len(array))
+    ends = np.clip(ArrayBuffers(array.run_ends).numbers, array.offset, array.offset + len(array))
     return np.repeat(np.arange(len(ends)), np.diff(ends, prepend=array.offset))
 
 
 def _apply_nulls(array: pa.Array, rows: Rows) -> Rows:
     """The rows with an array's own nulls; inside a list a null is an error."""
-    valid = valid_mask(array)
+    valid = ArrayBuffers(array).valid
     if valid is None:
         return rows
     if rows.index is not None:
@@ -167,7 +165,7 @@ def cut_lists(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
     rows = _apply_nulls(array, rows)
     is_plain = t.is_list(array.type) or t.is_large_list(array.type)
     if rows.valid is None and rows.index is None and is_plain:  # the common case, with fewer passes
-        offsets = offset_view(array).astype(np.int64, copy=False)
+        offsets = ArrayBuffers(array).offsets.astype(np.int64, copy=False)
         begin = int(offsets[0])
         values = array.values.slice(begin, int(offsets[-1]) - begin)
         return values, replace(rows, offsets=offsets - begin if begin else offsets)
@@ -196,7 +194,7 @@ def _extents(array: pa.Array) -> tuple[Array, Array]:
         width = offset_dtype(array.type)
         starts, lengths = (typed_view(buffer, width, begin, count) for buffer in buffers[1:3])
         return starts.astype(np.int64), lengths.astype(np.int64)
-    offsets = offset_view(array).astype(np.int64, copy=False)
+    offsets = ArrayBuffers(array).offsets.astype(np.int64, copy=False)
     return offsets[:-1], np.diff(offsets)
 
 
@@ -211,9 +209,9 @@ def _plain(array: pa.Array, rows: Rows) -> pa.Array:
     if rows.index is not None:
         indices = indices.take(pa.array(rows.index))
     if rows.valid is not None and rows.offsets is None:  # below a null parent an index may be any number
-        valid = valid_mask(indices)
+        valid = ArrayBuffers(indices).valid
         unused = ~(rows.valid if valid is None else valid & rows.valid)
-        indices = pa.array(number_view(indices), mask=unused)
+        indices = pa.array(ArrayBuffers(indices).numbers, mask=unused)
     return large(array.dictionary).take(indices)
 
 

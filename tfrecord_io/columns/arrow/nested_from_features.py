@@ -15,15 +15,13 @@ from pyarrow import types as t
 from tfrecord_io.base import counted
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.buffers import (
+    ArrayBuffers,
     bitmap_buffer,
     bitmap_of,
     bytes_values,
     fixed_width,
-    number_view,
     offset_dtype,
-    offset_view,
     offsets_of,
-    valid_mask,
 )
 from tfrecord_io.columns.arrow.nested_to_features import INTERVAL_DTYPE, Slots, any_of, nested_columns
 from tfrecord_io.columns.arrow.row_fault import RowFault
@@ -85,7 +83,7 @@ class _Parts:
     def _values(self, node: Node, slots: Slots) -> Made:
         if slots.rows is None:
             array = self._next()[1]
-            return array, valid_mask(array)
+            return array, ArrayBuffers(array).valid
         if t.is_null(node.type):
             self._next()
             return pa.nulls(slots.count, node.type), np.zeros(slots.count, np.bool_)
@@ -99,12 +97,12 @@ class _Parts:
         type_, (item,) = node.type, node.children
         if slots.rows is None:
             stored, column = self._stored[self._at + item.counter], self._arrays[self._at + item.counter]
-            lengths, valid, feature = _lengths(column), valid_mask(column), stored.name
+            lengths, valid, feature = _lengths(column), ArrayBuffers(column).valid, stored.name
             offsets = offsets_of(lengths)
             inner = Slots(int(offsets[-1]), offsets, feature)
         else:
             feature = self._stored[self._at].name
-            lengths = number_view(self._items(slots))
+            lengths = ArrayBuffers(self._items(slots)).numbers
             self._refuse(
                 (lengths < 0) | (lengths > _LONGEST),
                 lengths,
@@ -157,7 +155,7 @@ class _Parts:
             self._at, rows = features.stop, len(self._arrays[self._at])
             return pa.nulls(rows, node.type), np.zeros(rows, np.bool_)
         column = self._arrays[typed[0]]
-        valid = any_of([valid_mask(self._arrays[at]) for at in typed], len(column))
+        valid = any_of([ArrayBuffers(self._arrays[at]).valid for at in typed], len(column))
         offsets = _offsets(column)
         counted = Slots(len(_flat(column)), offsets, self._stored[typed[0]].name)
         structs, _ = self.make(node.children[0], counted)
@@ -168,7 +166,7 @@ class _Parts:
     def _struct_mask(self, node: Node, slots: Slots) -> Array | None:
         """Where a struct is valid; outside of a list where it is though it has no other features."""
         if slots.rows is None:
-            return valid_mask(self._next()[1])
+            return ArrayBuffers(self._next()[1]).valid
         if not node.children:
             self._items(slots)
         return self._valid(slots) if len(node.fields) > (not node.children) else None
@@ -177,7 +175,7 @@ class _Parts:
         type_, (struct,) = node.type, node.children
         present, feature = self._struct_mask(struct, slots), struct.children[0].fields[0].name
         numbers, has_code = self.make(struct.children[0], slots)
-        codes = number_view(numbers).astype(np.int8)
+        codes = ArrayBuffers(numbers).numbers.astype(np.int8)
         for states in (has_code, slots.alive):  # elsewhere a slot has any code
             codes = codes if states is None else np.where(states, codes, type_.type_codes[0]).astype(np.int8)
         self._refuse(
@@ -222,7 +220,7 @@ class _Parts:
             return None
         assert slots.rows is not None
         counts = _lengths(column)
-        positions = number_view(column.flatten())
+        positions = ArrayBuffers(column.flatten()).numbers
         rows = np.repeat(np.arange(len(counts)), counts)
         bad = (positions < 0) | (positions >= np.diff(slots.rows)[rows])
         if bad.any():
@@ -247,8 +245,8 @@ def _lengths(column: pa.Array) -> Array:
 def _offsets(column: pa.Array) -> Array:
     """Where the values of each row begin, from 0 on, and the end; null rows have none."""
     if not t.is_fixed_size_list(column.type):
-        return offset_view(column)
-    valid = valid_mask(column)
+        return ArrayBuffers(column).offsets
+    valid = ArrayBuffers(column).valid
     return offsets_of((np.ones(len(column), np.int64) if valid is None else valid) * column.type.list_size)
 
 
@@ -270,9 +268,9 @@ def _map(type_: pa.DataType, lists: pa.Array) -> pa.Array:
 
 
 def _interval(type_: pa.DataType, parts: pa.Array) -> pa.Array:
-    whole, valid = np.zeros(len(parts), INTERVAL_DTYPE), valid_mask(parts)
+    whole, valid = np.zeros(len(parts), INTERVAL_DTYPE), ArrayBuffers(parts).valid
     for at, name in enumerate(INTERVAL_DTYPE.names or ()):
-        whole[name] = number_view(parts.field(at))
+        whole[name] = ArrayBuffers(parts.field(at)).numbers
     return fixed_width(
         type_, len(parts), nulls=parts.null_count, validity=None if valid is None else bitmap_of(valid), values=whole
     )
@@ -282,7 +280,7 @@ def _dictionary(type_: pa.DataType, values: pa.Array) -> pa.Array:
     """The categories that occur, in the order of their first rows."""
     indices, categories = _distinct(values)
     if len(categories) > (limit := np.iinfo(type_.index_type.to_pandas_dtype()).max + 1):
-        row = int(np.argmax(number_view(indices) == limit))
+        row = int(np.argmax(ArrayBuffers(indices).numbers == limit))
         reason = f"it is the {limit + 1}th different value, more than {type_.index_type} has numbers for"
         raise RowFault(row, reason, expected=limit, got=len(categories))
     return pa.DictionaryArray.from_arrays(indices.cast(type_.index_type), categories, ordered=type_.ordered)
@@ -300,10 +298,10 @@ def _distinct(values: pa.Array) -> tuple[pa.Array, pa.Array]:
         return encoded.indices, categories if categories.type == type_ else categories.cast(type_)
     tree = nested_tree(set_encoding(pa.field("", type_), NESTED))
     keys = [key for column in nested_columns(values, tree) for key in _keys(column)]
-    codes = number_view(
+    codes = ArrayBuffers(
         pc.binary_join_element_wise(*keys, pa.scalar(b"", pa.large_binary())).dictionary_encode().indices
-    )
-    valid = None if t.is_union(type_) else valid_mask(values)
+    ).numbers
+    valid = None if t.is_union(type_) else ArrayBuffers(values).valid
     _, first, codes = np.unique(codes if valid is None else codes[valid], return_index=True, return_inverse=True)
     at = first if valid is None else np.flatnonzero(valid)[first]
     indices = np.zeros(len(values), np.int32)
@@ -313,7 +311,7 @@ def _distinct(values: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def _keys(column: pa.Array) -> list[pa.Array]:
     """Bytes for each row, which together differ where the rows do."""
-    rows, valid = len(column), valid_mask(column)
+    rows, valid = len(column), ArrayBuffers(column).valid
     present = np.ones(rows, np.uint8) if valid is None else valid.astype(np.uint8)
     keys = [_cells(present, np.arange(rows + 1))]
     if t.is_null(column.type):
@@ -329,7 +327,7 @@ def _keys(column: pa.Array) -> list[pa.Array]:
     if not t.is_primitive(values.type):  # text, bytes, decimals
         data, ends = bytes_values(values)
         return [*keys, _cells(np.diff(ends), offsets), _cells(data, ends[offsets])]
-    return [*keys, _cells(number_view(values), offsets)]
+    return [*keys, _cells(ArrayBuffers(values).numbers, offsets)]
 
 
 def _cells(values: Array, offsets: Array) -> pa.Array:

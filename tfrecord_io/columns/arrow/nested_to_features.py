@@ -14,14 +14,13 @@ from pyarrow import types as t
 
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.buffers import (
+    ArrayBuffers,
     bitmap_of,
     fixed_width,
     int64_array,
     list_array,
-    number_view,
     offsets_of,
     typed_view,
-    valid_mask,
 )
 from tfrecord_io.columns.arrow.flatten import Rows, cut_lists, large, runs_of
 from tfrecord_io.columns.schema.column_features import INTERVAL, Lists, Node, Represented, Struct, representation_of
@@ -59,7 +58,7 @@ class _Items:
     def mask(self) -> Array | None:
         """False where a slot is null."""
         array = self.array
-        valid = None if t.is_union(array.type) else valid_mask(array)
+        valid = None if t.is_union(array.type) else ArrayBuffers(array).valid
         valid = valid[self.index] if valid is not None and self.index is not None else valid
         return _both(self.valid, valid)
 
@@ -149,7 +148,7 @@ def _store_struct(
         counts = [] if children else [_per_row(int64_array(np.zeros(slots.count, np.int64)), slots)]
         nulls = [_null_positions(valid, slots)] if len(node.fields) > len(counts) else []
         return [*counts, *nulls, *columns]
-    written = any_of([valid_mask(column) for column in columns], slots.count)
+    written = any_of([ArrayBuffers(column).valid for column in columns], slots.count)
     if written is None:
         return [pa.nulls(slots.count, pa.int64()), *columns]
     hidden = ~written if inside.alive is None else ~written & inside.alive
@@ -188,7 +187,7 @@ def _store_union(node: Node, items: _Items, slots: Slots) -> list[pa.Array]:
 def _open_dictionary(items: _Items, slots: Slots) -> _Items:
     array = items.array
     valid = _both(items.mask(), slots.alive)  # where nothing is written, an index may be any number
-    codes = number_view(array.indices).astype(np.int64)
+    codes = ArrayBuffers(array.indices).numbers.astype(np.int64)
     codes = codes if items.index is None else codes[items.index]
     if not len(array.dictionary):
         return _Items(pa.nulls(1, array.type.value_type), np.zeros(slots.count, np.int64), items.mask())

@@ -23,15 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array, Dtype
-from tfrecord_io.columns.arrow.buffers import (
-    bitmap_of,
-    fixed_width,
-    list_array,
-    number_view,
-    offset_view,
-    offsets_of,
-    scatter,
-)
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bitmap_of, fixed_width, list_array, offsets_of, scatter
 from tfrecord_io.columns.arrow.plain_values import array_of_numbers
 from tfrecord_io.columns.schema.column_features import fixed_part
 from tfrecord_io.columns.schema.tensor_types import (
@@ -275,7 +267,7 @@ def _width(element: Dtype) -> int:
 def _bytes_of(values: pa.Array, width: int) -> Array:
     """The bytes of a fixed-width array's slots; of bools, which Arrow packs, one each."""
     if pa.types.is_boolean(values.type):
-        return number_view(values).view(np.uint8)
+        return ArrayBuffers(values).numbers.view(np.uint8)
     buffer = values.buffers()[1]
     if buffer is None or not len(values):
         return np.empty(0, np.uint8)
@@ -325,7 +317,7 @@ def _variable_tensors(storage: pa.Array, element: Dtype, type_: pa.DataType, val
         row = int(rows[missing.argmax()])
         raise EncodeError("a tensor without values or without a shape", record=row, hint="make the whole row null")
     shapes = np.asarray(axes).astype(np.int64).reshape(len(sizes), ndim)
-    begins = offset_view(lists).astype(np.int64)
+    begins = ArrayBuffers(lists).offsets.astype(np.int64)
     values = lists.values.slice(int(begins[0]), int(begins[-1] - begins[0]))
     begins -= begins[0]
     if values.null_count:

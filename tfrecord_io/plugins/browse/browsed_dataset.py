@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from tfrecord_io.plugins.browse.core_names import (
     Array,
+    ArrayBuffers,
     CallSource,
     Column,
     Damage,
@@ -34,7 +35,6 @@ from tfrecord_io.plugins.browse.core_names import (
     ShardName,
     TFRecordError,
     byte_size,
-    number_view,
 )
 
 LARGE = 32 << 20  # bytes of a record that is decoded on its own page only
@@ -415,7 +415,7 @@ def _value(column: pa.Array, at: int, field: pa.Field) -> Any:
     if Column(items.type).is_text or Column(items.type).is_bytes:
         return np.fromiter(items.to_pylist(), object, len(items))
     if (pa.types.is_integer(items.type) or pa.types.is_floating(items.type)) and not items.null_count:
-        return number_view(items).copy()
+        return ArrayBuffers(items).numbers.copy()
     return Column(field).cell(column, at)
 
 

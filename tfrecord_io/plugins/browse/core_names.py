@@ -32,9 +32,9 @@ from tfrecord_io.base import short as short
 from tfrecord_io.bytes import Array as Array
 from tfrecord_io.bytes import FrameHeader as FrameHeader
 from tfrecord_io.bytes import crc32c as crc32c
+from tfrecord_io.columns import ArrayBuffers as ArrayBuffers
 from tfrecord_io.columns import Column as Column
 from tfrecord_io.columns import EmbeddedSchema as EmbeddedSchema
-from tfrecord_io.columns import number_view as number_view
 from tfrecord_io.errors import TFRecordError as TFRecordError
 from tfrecord_io.plugins.browse.wire_fields import fields_of as fields_of
 from tfrecord_io.read import CallSource as CallSource

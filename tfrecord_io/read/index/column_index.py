@@ -34,7 +34,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, MIB, Expansion
 from tfrecord_io.bytes import FrameHeader, crc32c
-from tfrecord_io.columns import Column, Projection, int64_array, number_view
+from tfrecord_io.columns import ArrayBuffers, Column, Projection, int64_array
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.read.index.column_chunk import ChunkShape, is_variable, pack_chunk, stored_type, unpack_chunk
 from tfrecord_io.read.index.record_index import Fingerprint, RecordIndex
@@ -213,7 +213,7 @@ class ColumnIndex:
     def records(self) -> RecordIndex:
         """The offsets of the records."""
         chunks = self._read([(0, pa.int64())])[0]
-        parts = [number_view(chunk) for chunk in chunks]
+        parts = [ArrayBuffers(chunk).numbers for chunk in chunks]
         are_sizes = all(chunk.null_count == 0 for chunk in chunks) and all(
             (part >= FrameHeader.FRAME_BYTES).all() for part in parts
         )

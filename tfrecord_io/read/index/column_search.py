@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, ordered
 from tfrecord_io.bytes import Array, FrameHeader
-from tfrecord_io.columns import int64_array, number_view
+from tfrecord_io.columns import ArrayBuffers, int64_array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, ColumnIndex
 from tfrecord_io.read.index.find_index import open_columns, unless_stale, warn_of_stale
@@ -229,7 +229,7 @@ class ColumnSearch:
             batch = pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, *constants.schema.names])
             for part in parts:
                 try:
-                    mask = number_view(part.mask(batch))
+                    mask = ArrayBuffers(part.mask(batch)).numbers
                 except SchemaError:  # it cannot be applied to some row, which may not have to be read
                     parts = [remaining for remaining in parts if remaining is not part]
                     continue

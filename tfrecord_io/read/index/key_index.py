@@ -12,7 +12,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import ordered, printable
 from tfrecord_io.bytes import Array, get_engine
-from tfrecord_io.columns import Column, number_view, valid_mask
+from tfrecord_io.columns import ArrayBuffers, Column
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.read.index.column_search import column_indexes
@@ -125,10 +125,10 @@ def _key_bytes(chunks: Sequence[pa.Array], type_: pa.DataType) -> tuple[Array, A
     narrow = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     key_type = type_ if is_wide else narrow.get(type_, type_)
     keys = pa.concat_arrays([pa.nulls(0, key_type), *(chunk.cast(key_type) for chunk in chunks)])
-    valid = valid_mask(keys)
+    valid = ArrayBuffers(keys).valid
     if t.is_integer(type_):
         numbers = keys.fill_null(0) if keys.null_count else keys
-        return number_view(numbers).view(np.uint8), None, valid
+        return ArrayBuffers(numbers).numbers.view(np.uint8), None, valid
     _, offsets, data = keys.buffers()
     ends = np.frombuffer(offsets, np.int64 if is_wide else np.int32)[keys.offset : keys.offset + rows + 1]
     return np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8), ends, valid

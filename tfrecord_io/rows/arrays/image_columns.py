@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import ScanOptions
-from tfrecord_io.columns import Dense, Ragged, RowFault, list_lengths, offsets_of
+from tfrecord_io.columns import ArrayBuffers, Dense, Ragged, RowFault, offsets_of
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import Reader, RowFaultPolicy
 from tfrecord_io.rows.arrays.array_options import ColumnLayout
@@ -100,7 +100,7 @@ class ImageColumns:
             images = array.values.slice(array.offset * size, len(array) * size)
             offsets = np.arange(len(array) + 1) * size
         else:
-            images, offsets = array.flatten(), offsets_of(list_lengths(array))
+            images, offsets = array.flatten(), offsets_of(ArrayBuffers(array).lengths)
         with RowFault.of_lists(offsets):
             inner = self._pixels(images, replace(decoder, in_lists=False))
         if is_fixed:

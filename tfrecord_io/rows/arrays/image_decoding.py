@@ -16,7 +16,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import Expansion, ordered
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Column, Dense, ImageForm, PixelReader, Ragged, RawImages, RowFault, list_lengths, pillow
+from tfrecord_io.columns import ArrayBuffers, Column, Dense, ImageForm, PixelReader, Ragged, RawImages, RowFault, pillow
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.rows.arrays.array_options import ColumnLayout
 from tfrecord_io.rows.arrays.shared_images import Groups, decode_shared, encoded_bytes
@@ -84,7 +84,7 @@ class ImageDecoder:
         if self.size is None:
             return
         counts = np.concatenate(
-            [list_lengths(array) if self.in_lists else np.ones(len(array), np.int64) for array in arrays]
+            [ArrayBuffers(array).lengths if self.in_lists else np.ones(len(array), np.int64) for array in arrays]
         )
         image_bytes = math.prod(self.size) * self.dtype.itemsize
         fitting = expansion.room // image_bytes
@@ -140,7 +140,7 @@ class ImageDecoder:
         return Ragged.from_present(_flat(decoded, self.dtype), shapes.prod(axis=1), valid, shapes)
 
     def _lists(self, array: pa.Array, threads: int, layout: ColumnLayout) -> Dense | Ragged:
-        counts, encoded = list_lengths(array), array.flatten()
+        counts, encoded = ArrayBuffers(array).lengths, array.flatten()
         if layout.max_length is not None and not t.is_fixed_size_list(array.type):
             kept = Ragged.from_present(np.arange(len(encoded)), counts, None)
             kept = kept.truncate(layout.max_length, from_left=layout.from_left)

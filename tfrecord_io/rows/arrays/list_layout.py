@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Column, int64_array, list_lengths, offsets_of, selectable
+from tfrecord_io.columns import ArrayBuffers, Column, int64_array, offsets_of, selectable
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.rows.arrays.array_options import ColumnLayout
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation
@@ -19,7 +19,7 @@ def cut_lists(lists: pa.Array, layout: ColumnLayout, field: pa.Field) -> tuple[p
     """Truncate lists, and pad them if the layout has a length; with the number of values of each list."""
     import pyarrow.compute as pc
 
-    full_lengths = list_lengths(lists)
+    full_lengths = ArrayBuffers(lists).lengths
     lengths = full_lengths if layout.max_length is None else np.minimum(full_lengths, layout.max_length)
     begins = np.cumsum(full_lengths) - (lengths if layout.from_left else full_lengths)
     values, missing = selectable(lists.flatten()), lists.is_null()

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array, first_fit
-from tfrecord_io.columns import leaf_arrays, leaf_fields, list_lengths
+from tfrecord_io.columns import ArrayBuffers, leaf_arrays, leaf_fields
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import BatchForm
 
@@ -154,7 +154,7 @@ def list_lengths_of(rows: pa.RecordBatch, options: IterOptions) -> Array:
     arrays = leaf_arrays(rows)
     lengths = np.zeros((len(rows), len(names)), np.int64)
     for at, name in enumerate(names):
-        of_column, max_length = list_lengths(arrays[fields[name]]), options.layout_of(name).max_length
+        of_column, max_length = ArrayBuffers(arrays[fields[name]]).lengths, options.layout_of(name).max_length
         lengths[:, at] = of_column if max_length is None else np.minimum(of_column, max_length)
     return lengths
 

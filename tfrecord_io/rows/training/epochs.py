@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.bytes import Array, Runs
-from tfrecord_io.columns import Column, RowFault, int64_array, offset_view, offsets_of, selectable, typed_view
+from tfrecord_io.columns import ArrayBuffers, Column, RowFault, int64_array, offsets_of, selectable
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import ReadReport
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
@@ -369,16 +369,16 @@ def _items(array: pa.Array) -> Runs | None:
     if array.null_count:
         return None
     if array.type in _BYTES:
-        offsets = offset_view(array)
+        offsets = ArrayBuffers(array).offsets
         if offsets[-1] - offsets[0] < _SHORT_BYTES * len(array):  # a copy of each run costs more than its bytes
             return None
-        return Runs(typed_view(array.buffers()[2], np.dtype(np.uint8), 0, int(offsets[-1])), offsets)
+        return Runs(ArrayBuffers(array).content, offsets)
     is_fixed = t.is_fixed_size_list(array.type)
     dtype = Column(array.type.value_type).number_dtype if is_fixed or t.is_large_list(array.type) else None
     if dtype is None or array.values.null_count:
         return None
     rows = np.arange(array.offset, array.offset + len(array) + 1)
-    offsets = rows * array.type.list_size if is_fixed else offset_view(array)
+    offsets = rows * array.type.list_size if is_fixed else ArrayBuffers(array).offsets
     return Runs(Column(array.type.value_type).numbers(array.values), offsets)
 
 
@@ -397,7 +397,7 @@ def _widen_array(array: pa.Array, type_: pa.DataType) -> pa.Array:
     if t.is_dictionary(array.type):
         return array.dictionary_decode().cast(type_)
     if t.is_list(array.type) and not array.null_count:  # a cast copies the values
-        offsets, values = offset_view(array).astype(np.int64), array.values
+        offsets, values = ArrayBuffers(array).offsets.astype(np.int64), array.values
         if values.type != type_.value_type:
             begin, end = int(offsets[0]), int(offsets[-1])
             values, offsets = _widen_array(values.slice(begin, end - begin), type_.value_type), offsets - begin

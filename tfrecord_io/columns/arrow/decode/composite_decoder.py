@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns.arrow.buffers import bitmap_of, bytes_values, list_lengths, offsets_of, scatter
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bitmap_of, bytes_values, offsets_of, scatter
 from tfrecord_io.columns.arrow.casts import number_array
 from tfrecord_io.columns.arrow.decode.lists import wrap
 from tfrecord_io.columns.arrow.row_fault import RowFault, faults_of_lists, faults_of_present
@@ -141,7 +141,7 @@ def _flat(array: pa.Array) -> tuple[pa.Array, Array]:
     """All values, and how many each row has; a null has none, a single value is one."""
     if not is_list_like(array.type):
         return array, np.ones(len(array), np.int64)
-    return array.flatten(), list_lengths(array)
+    return array.flatten(), ArrayBuffers(array).lengths
 
 
 def _axes(a: Composite, counts: Array, shapes: Array | None) -> list[_Level]:

@@ -29,7 +29,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout
-from tfrecord_io.columns.arrow.buffers import offsets_of, scatter, valid_mask, variable_width
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers, offsets_of, scatter, variable_width
 from tfrecord_io.columns.arrow.casts import Encode, category_encode, checked_cast, number_array, other_kinds
 from tfrecord_io.columns.arrow.decode.lists import Restore, from_kinds, is_nothing, leaf_restore, slots, widen, wrap
 from tfrecord_io.columns.arrow.encodings.list_and_wire import check_counts
@@ -66,7 +66,7 @@ def _restore_by_kind(raw: Restore, numbers: Restore, column: ColumnBuffers) -> p
 def _restore_counted(restore: Restore, shape: Shape, column: ColumnBuffers) -> pa.Array:
     """The array of rows; one whose number of values does not fit the shape is refused."""
     array = restore(column)
-    counts, mask = np.diff(np.asarray(array.offsets)), valid_mask(array)
+    counts, mask = np.diff(np.asarray(array.offsets)), ArrayBuffers(array).valid
     with faults_of_present(mask):
         check_counts(counts if mask is None else counts[mask], shape)
     return array

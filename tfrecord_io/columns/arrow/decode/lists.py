@@ -18,10 +18,10 @@ from pyarrow import types as t
 
 from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout
 from tfrecord_io.columns.arrow.buffers import (
+    ArrayBuffers,
     bitmap_of,
     fixed_width,
     list_array,
-    number_view,
     offsets_of,
     scatter,
     split_by_kind,
@@ -132,7 +132,8 @@ def _spread(values: pa.Array, mask: Array, size: int) -> pa.Array:
     """The values with slots for those of null rows, which a list of fixed size has too: zeros, else nulls."""
     type_ = values.type
     if is_number(type_):
-        numbers = scatter(number_view(values).reshape(-1, size), mask).reshape(-1) if size else number_view(values)
+        numbers = ArrayBuffers(values).numbers
+        numbers = scatter(numbers.reshape(-1, size), mask).reshape(-1) if size else numbers
         return fixed_width(
             type_, len(numbers), nulls=0, validity=None, values=bitmap_of(numbers) if t.is_boolean(type_) else numbers
         )

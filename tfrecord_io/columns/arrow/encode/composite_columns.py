@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns.arrow.buffers import bitmap_of, int64_array, list_array, list_lengths, offsets_of
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bitmap_of, int64_array, list_array, offsets_of
 from tfrecord_io.columns.schema.composite import VALUES, Composite, composite_of
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, Field
 from tfrecord_io.errors import EncodeError
@@ -44,12 +44,12 @@ def component_columns(composite: Composite, array: pa.Array, column: str, row_ba
 
     A null row is null in each of them. EncodeError, with the row counted from `row_base`, for a null inside a row.
     """
-    mask, counts = np.asarray(array.is_valid()), list_lengths(array)
+    mask, counts = np.asarray(array.is_valid()), ArrayBuffers(array).lengths
     items, per_row = array.flatten(), counts
     lengths: list[pa.Array] = []
     for name in composite.lengths:
         _refuse_nulls(composite, items, per_row=per_row, part="a list inside", column=column, row_base=row_base)
-        of_each = list_lengths(items)
+        of_each = ArrayBuffers(items).lengths
         if name is not None:
             lengths.append(_rows(int64_array(of_each), per_row, mask))
         per_row = np.diff(offsets_of(of_each)[offsets_of(per_row)])

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, ShapeSource
-from tfrecord_io.columns.arrow.buffers import bytes_values, fixed_width, is_same_memory, valid_mask
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bytes_values, fixed_width, is_same_memory
 from tfrecord_io.columns.arrow.casts import collide_as_float32
 from tfrecord_io.columns.arrow.encode.encode_plan import (
     WritePlan,
@@ -55,7 +55,7 @@ def encode_columns(
             continue
         tree = plan.trees[number]
         if tree is None and plain_kind(array.type) is not None and parts[0].encoding == LIST:  # nothing to flatten
-            rows = Rows(name, row_base, len(array), valid_mask(array))
+            rows = Rows(name, row_base, len(array), ArrayBuffers(array).valid)
             columns.append(_encode_values(parts[0], rows, array, plan))
             continue
         for leaf, (rows, values) in zip(parts, _write_column(array, tree, name, row_base), strict=True):

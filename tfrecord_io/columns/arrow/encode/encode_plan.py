@@ -15,7 +15,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import and_more, counted, printable, warn
 from tfrecord_io.bytes import Array, Dtype, ShapeSource
-from tfrecord_io.columns.arrow.buffers import number_view, offsets_of
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers, offsets_of
 from tfrecord_io.columns.arrow.casts import DAY
 from tfrecord_io.columns.arrow.flatten import Rows
 from tfrecord_io.columns.arrow.row_fault import first_failing
@@ -319,7 +319,7 @@ def _refuse_stated(column: pa.Field, leaf: Leaf, owners: Mapping[str, str], feat
 
 def int64_values(array: pa.Array, rows: Rows) -> Array:
     """Integers, bools and temporal values; the slots of null rows hold anything."""
-    numbers = number_view(array)
+    numbers = ArrayBuffers(array).numbers
     if t.is_time(array.type):
         bad = (numbers < 0) | (numbers >= DAY[array.type.unit])
         _refuse(
@@ -343,7 +343,7 @@ def int64_values(array: pa.Array, rows: Rows) -> Array:
 
 def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: Rounding) -> Array:
     """Floats, float64 rounded to nearest; NaN stays NaN."""
-    exact = number_view(array)
+    exact = ArrayBuffers(array).numbers
     if exact.dtype != np.float64:
         return exact.astype(np.float32, copy=False)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -416,7 +416,7 @@ def refuse_invalid_categories(values: pa.Array, feature: str) -> None:
 def number_cells(rows: Rows, values: pa.Array) -> TensorValues:
     """The cells of a plain column as tensors: single numbers have no dimension, lists of them one."""
     element = Dtype.of_arrow(values.type)
-    numbers = number_view(values)
+    numbers = ArrayBuffers(values).numbers
     data = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<")).view(np.uint8)
     if rows.offsets is None:
         if rows.valid is not None:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array, Dtype
-from tfrecord_io.columns.arrow.buffers import bitmap_of, list_array, offsets_of, scatter, valid_mask
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bitmap_of, list_array, offsets_of, scatter
 from tfrecord_io.columns.arrow.casts import number_array
 from tfrecord_io.columns.arrow.encode.encode_plan import number_cells
 from tfrecord_io.columns.arrow.flatten import Rows, flatten
@@ -99,7 +99,7 @@ def _stack_lists(array: pa.Array, axes: Shape) -> TensorValues:
     """
     import pyarrow.compute as pc
 
-    valid = valid_mask(array)
+    valid = ArrayBuffers(array).valid
     values = array if valid is None else array.drop_null()
     owners, shapes = np.arange(len(values)), list[Array]()
     while is_list_like(values.type):

@@ -17,7 +17,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, MessageType, printable
 from tfrecord_io.bytes import Array, Engine, Frames, varint
-from tfrecord_io.columns.arrow.buffers import bitmap_buffer, number_view, offset_view, offsets_of, scatter, valid_mask
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bitmap_buffer, offsets_of, scatter
 from tfrecord_io.columns.arrow.messages.message_tree import (
     FIXED32,
     FIXED64,
@@ -143,14 +143,16 @@ class Conformer:
             at = column.type.get_field_index(child.name)
             part = pa.nulls(len(column)) if at < 0 else column.field(at)
             children.append(self.column(part, child.type, members[child.name]))
-        return pa.Array.from_buffers(type_, len(column), [bitmap_buffer(valid_mask(column))], -1, children=children)
+        return pa.Array.from_buffers(
+            type_, len(column), [bitmap_buffer(ArrayBuffers(column).valid)], -1, children=children
+        )
 
     def _lists(self, column: pa.Array, type_: pa.DataType, field: MessageField) -> pa.Array:
         if not any(is_list(column.type) for is_list in _LISTS):
             raise _other_type(column.type, type_, field)
         if t.is_fixed_size_list(column.type):
             column = column.cast(pa.list_(column.type.value_type))
-        offsets = offset_view(column)
+        offsets = ArrayBuffers(column).offsets
         items = column.values.slice(offsets[0], offsets[-1] - offsets[0])
         offsets = (offsets - offsets[0]).astype(np.int32)
         with faults_of_lists(offsets):
@@ -162,7 +164,7 @@ class Conformer:
                 parts = zip((items.field(0), items.field(1)), field.node.fields, strict=True)
                 entries = [self.column(part, member.type, member) for part, member in parts]
                 values = pa.StructArray.from_arrays(entries, fields=[type_.key_field, type_.item_field])
-        buffers = [bitmap_buffer(valid_mask(column)), pa.py_buffer(offsets)]
+        buffers = [bitmap_buffer(ArrayBuffers(column).valid), pa.py_buffer(offsets)]
         return pa.Array.from_buffers(type_, len(column), buffers, -1, children=[values])
 
 
@@ -280,7 +282,7 @@ def _check_oneofs(pairs: Sequence[tuple[MessageField, pa.Array]], rows: int) -> 
         members = [(field, column) for field, column in pairs if field.oneof == oneof]
         counts = np.zeros(rows, np.int64)
         for _, column in members:
-            mask = valid_mask(column)
+            mask = ArrayBuffers(column).valid
             counts += 1 if mask is None else mask
         if np.any(counts > 1):
             row = int((counts > 1).argmax())
@@ -300,12 +302,12 @@ class _Field:
         """The parts that a column has of each row."""
         field = self._field
         if not field.repeated:
-            return self._values(column, valid_mask(column), skips_default=not field.presence)
-        offsets = offset_view(column).astype(np.int64)
-        mask = valid_mask(column)
+            return self._values(column, ArrayBuffers(column).valid, skips_default=not field.presence)
+        offsets = ArrayBuffers(column).offsets.astype(np.int64)
+        mask = ArrayBuffers(column).valid
         if mask is not None and np.any(np.diff(offsets)[~mask]):  # hidden under nulls
             column = column.take(pa.array(np.arange(len(column)), mask=~mask))
-            offsets = offset_view(column).astype(np.int64)
+            offsets = ArrayBuffers(column).offsets.astype(np.int64)
         items = column.values.slice(offsets[0], offsets[-1] - offsets[0])
         offsets -= offsets[0]
         with faults_of_lists(offsets):
@@ -335,7 +337,7 @@ class _Field:
         if field.scalar is None:
             return self._messages(column, mask)
         if field.scalar.dtype is None:
-            offsets = offset_view(column).astype(np.int64)
+            offsets = ArrayBuffers(column).offsets.astype(np.int64)
             lengths = np.diff(offsets)
             if skips_default:
                 mask = lengths > 0 if mask is None else mask & (lengths > 0)
@@ -408,7 +410,7 @@ def _children(node: MessageNode, column: pa.Array) -> list[tuple[MessageField, p
             column = column.fill_null(pa.scalar(empty).cast(column.type))
         parts = [column]
     else:
-        mask = valid_mask(column)  # below a null there may be anything
+        mask = ArrayBuffers(column).valid  # below a null there may be anything
         at = None if mask is None else pa.array(np.arange(len(column)), mask=~mask)
         children = [column.field(number) for number in range(len(node.fields))]
         parts = children if at is None else [child.take(at) for child in children]
@@ -416,7 +418,7 @@ def _children(node: MessageNode, column: pa.Array) -> list[tuple[MessageField, p
 
 
 def _refuse_nulls(items: pa.Array, field: MessageField, what: str) -> None:
-    mask = valid_mask(items)
+    mask = ArrayBuffers(items).valid
     if mask is not None:
         row = int((~mask).argmax())
         reason = f"{what} is null, which messages do not have"
@@ -430,8 +432,8 @@ def _bits(column: pa.Array, field: MessageField) -> Array:
     if field.enum is not None:
         numbers = enum_numbers(column, field)
     else:
-        numbers = number_view(column)
-        mask = valid_mask(column)
+        numbers = ArrayBuffers(column).numbers
+        mask = ArrayBuffers(column).valid
         if mask is not None:
             numbers = np.where(mask, numbers, numbers.dtype.type(0))
     if scalar.zigzag:

@@ -22,15 +22,12 @@ from pyarrow import types as t
 from tfrecord_io.base import LIMITS, cpu_count, ordered
 from tfrecord_io.bytes import Array, BytesSlots, ColumnBuffers, Dtype, Kind, Layout, Runs
 from tfrecord_io.columns.arrow.buffers import (
-    list_lengths,
-    number_view,
+    ArrayBuffers,
     numpy_dtype,
-    offset_view,
     offsets_of,
     scatter,
     struct_fields,
     typed_view,
-    valid_mask,
     variable_width,
     writable,
 )
@@ -339,23 +336,23 @@ def to_rows(array: pa.Array, field: pa.Field, *, missing: bool = False) -> Rows:
     """
     type_ = field.type
     if is_fixed_shape_tensor(type_):
-        return Dense(column_to_ndarray(array, field), valid_mask(array))
+        return Dense(column_to_ndarray(array, field), ArrayBuffers(array).valid)
     if is_variable_shape_tensor(type_):
         tensors = column_to_tensors(array, field)
         return Ragged.from_present(tensors_to_values(tensors), tensors.counts, tensors.valid, tensors.shape_matrix)
     if is_bool8(type_):
-        return Dense(np.asarray(array.storage.fill_null(0)) != 0, valid_mask(array.storage))
+        return Dense(np.asarray(array.storage.fill_null(0)) != 0, ArrayBuffers(array.storage).valid)
     if isinstance(type_, pa.BaseExtensionType):
         return to_rows(array.storage, pa.field(field.name, type_.storage_type))
     if t.is_fixed_size_list(type_):
-        size, valid = type_.list_size, valid_mask(array)
+        size, valid = type_.list_size, ArrayBuffers(array).valid
         values = _items(array.values.slice(array.offset * size, len(array) * size), _value_field(field))
         values = values.reshape(len(array), *(declared_shape(field) or (size,)), *values.shape[1:])
         return Dense(_blank(values, valid), valid)
     if is_list_like(type_):
         if (rows := _number_lists(array, field)) is not None:
             return rows
-        counts, valid = list_lengths(array), valid_mask(array)
+        counts, valid = ArrayBuffers(array).lengths, ArrayBuffers(array).valid
         values = _items(array.flatten(), _value_field(field))
         present, shape = counts if valid is None else counts[valid], declared_shape(field)
         return Ragged.from_present(values, present, valid, None if shape is None else shapes_of_counts(present, shape))
@@ -369,7 +366,7 @@ def _number_lists(array: pa.Array, field: pa.Field) -> Ragged | None:
     dtype = number_dtype(array.type.value_type)
     if dtype is None or array.null_count or array.values.null_count:
         return None
-    offsets = offset_view(array)
+    offsets = ArrayBuffers(array).offsets
     begin, end = offsets[[0, -1]].tolist()
     return Ragged(number_items(array.values, dtype)[begin:end], offsets.astype(np.int64) - begin)
 
@@ -423,7 +420,7 @@ def rows_of_equal_tensors(arrays: list[pa.Array], field: pa.Field) -> list[Rows]
         return None
     rows: list[Rows] = []
     for array, part in zip(arrays, tensors, strict=True):
-        counts, valid = list_lengths(array), valid_mask(array)
+        counts, valid = ArrayBuffers(array).lengths, ArrayBuffers(array).valid
         values = tensors_to_values(part).reshape(len(part), *shapes[0].tolist())
         rows.append(Ragged.from_present(values, counts if valid is None else counts[valid], valid))
     return rows
@@ -437,7 +434,7 @@ def missing_step(array: pa.Array, field: pa.Field) -> int | None:
     nothing = to_rows(values.slice(0, 0), _value_field(field))
     if not values.null_count or isinstance(nothing, Ragged) or nothing.values.dtype.kind in "OT":
         return None
-    ends = np.cumsum(list_lengths(array))
+    ends = np.cumsum(ArrayBuffers(array).lengths)
     return int(ends.searchsorted(int(np.asarray(values.is_null()).argmax()), side="right"))
 
 
@@ -460,22 +457,22 @@ def _scalars(array: pa.Array, missing: bool) -> Dense:
     if t.is_string(type_) or t.is_large_string(type_):
         return Dense(_slots(array).text(missing=missing))
     if t.is_boolean(type_):
-        return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), valid_mask(array))
+        return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), ArrayBuffers(array).valid)
     dtype = numpy_dtype(type_)
     if is_bytes(type_):
         return Dense.of_bytes([array])
     if dtype is None:  # decimals and others
         return Dense(np.fromiter(python_values(array), object, len(array)))
-    valid, values = valid_mask(array), number_view(array)
+    valid, values = ArrayBuffers(array).valid, ArrayBuffers(array).numbers
     values = values.view(dtype) if values.dtype.itemsize == dtype.itemsize else values.astype(dtype)
     return Dense(_blank(values, valid), valid)
 
 
 def _slots(array: pa.Array) -> BytesSlots:
-    offsets = offset_view(array)
+    offsets = ArrayBuffers(array).offsets
     data = array.buffers()[2]
     content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return BytesSlots(content, offsets, valid_mask(array))
+    return BytesSlots(content, offsets, ArrayBuffers(array).valid)
 
 
 def _join_texts(parts: list[Array]) -> Array:
@@ -516,7 +513,7 @@ def _leaves(field: pa.Field, array: pa.Array) -> Iterator[tuple[pa.Field, pa.Arr
         for child, values in zip(type_, struct_fields(array), strict=True):
             yield from _leaves(child.with_name(f"{field.name}/{child.name}"), values)
     elif is_list_like(type_) and not is_any_tensor(type_) and t.is_struct(type_.value_type):
-        offsets = pa.array(offsets_of(list_lengths(array)), pa.int32())
+        offsets = pa.array(offsets_of(ArrayBuffers(array).lengths), pa.int32())
         missing = array.is_null() if array.null_count else None
         for child, values in zip(type_.value_type, struct_fields(array.flatten()), strict=True):
             lists = child.with_type(pa.list_(child)).with_name(f"{field.name}/{child.name}")

@@ -21,7 +21,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import cpu_count, printable, warn
 from tfrecord_io.bytes import Array, NumberColumn
-from tfrecord_io.columns.arrow.buffers import list_lengths, offsets_of, replace_columns, struct_fields
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers, offsets_of, replace_columns, struct_fields
 from tfrecord_io.columns.arrow.casts import one_dictionary
 from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, memory_error, memory_errors, number_dtype, to_rows
 from tfrecord_io.columns.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
@@ -485,7 +485,7 @@ def _exact_values(array: pa.Array) -> list[Any]:
 
 def _exact_lists(array: pa.Array) -> list[Array]:
     """The rows of lists, missing ones empty: of integers as integers where none of the row is missing, else objects."""
-    values, offsets = array.flatten(), offsets_of(list_lengths(array))
+    values, offsets = array.flatten(), offsets_of(ArrayBuffers(array).lengths)
     if not _is_changed_inside(values, False):
         return list(pa.LargeListArray.from_arrays(pa.array(offsets), values).to_pandas())
     objects = np.fromiter(_exact_values(values), object, len(values))

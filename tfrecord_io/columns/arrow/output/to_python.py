@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.columns.arrow.buffers import number_view, numpy_dtype
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers, numpy_dtype
 from tfrecord_io.columns.arrow.tensor_values import column_to_nested_cells, is_list_of_tensors
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.types import is_bool8, is_bytes, is_list_like, is_text, types_within
@@ -121,7 +121,7 @@ def _items(values: pa.Array) -> Any:
     if plain and not isinstance(values.type, pa.BaseExtensionType):
         with suppress(*NO_PYTHON_FORM):
             return np.array(values.to_numpy(zero_copy_only=False))
-        numbers, dtype = number_view(values), numpy_dtype(values.type)
+        numbers, dtype = ArrayBuffers(values).numbers, numpy_dtype(values.type)
         return numbers.astype(np.int64).astype(dtype)
     if is_text(values.type) or is_bytes(values.type):
         return values.to_numpy(zero_copy_only=False)
