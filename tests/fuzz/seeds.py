@@ -27,7 +27,8 @@ import tfrecord_io as tfr
 from reference_engine import ENGINE
 from tfrecord_io.columns.schema.embedded import embedded_schema, field_bytes, pack
 from tfrecord_io.read.index.record_index import RecordIndex
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, format_manifest
+from tfrecord_io.store.paths.manifest import Manifest, format_manifest
+from tfrecord_io.store.read.source import ManifestFile
 from wire_forms import INTS, KINDS, NAMES, WireForms, delimited, varint
 
 FOLDER = TESTS / "data/fuzz"

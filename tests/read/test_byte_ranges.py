@@ -34,7 +34,7 @@ from tfrecord_io.store.paths.packed_sources import PackedSources
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.prefetch import SourcePrefetcher
 from tfrecord_io.store.read.random_access_file import RandomAccessFile
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store.read.source import Source, Sources
 
 small = st.binary(max_size=40) | st.integers(0, 300).map(bytes)
 nested = st.lists(small, max_size=90).map(lambda payloads: framed(*payloads))  # a whole TFRecord file as a payload
@@ -102,7 +102,7 @@ def test_pieces_that_are_read_without_an_error_are_the_file(
     got: list[bytes] = []
     try:
         with mock.patch.multiple(boundaries, _CHAIN_BYTES=(chain, chain), _CHAIN_RECORDS=least):
-            for run in split_sources([source], n):  # each by itself, as in other processes
+            for run in split_sources(Sources([source]), n):  # each by itself, as in other processes
                 for piece in align_sources(pickle.loads(pickle.dumps(PackedSources.pack(run))).unpack()):
                     got += read(piece)
     except tfr.TFRecordError:
@@ -246,15 +246,15 @@ def test_compressed_files_are_not_split(tmp_path: Path) -> None:
     for name, compression in (("a.tfrecord.gz", "infer"), ("a.tfrecord", "gzip")):
         (tmp_path / name).write_bytes(content)
         source = source_of(tmp_path / name)
-        assert split_sources([source], 3, compression=compression) == [(source,)]
-    ranges = split_sources([source], 3)
+        assert split_sources(Sources([source]), 3, compression=compression) == [[source]]
+    ranges = split_sources(Sources([source]), 3)
     assert [run[0].span for run in ranges] == [(0, len(content) // 3), *[run[0].span for run in ranges[1:]]]
     assert [align_sources(run) for run in ranges] == [(source,), (), ()]
 
 
 def test_a_file_that_was_changed_since_it_was_split(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 50)
-    ranges = split_sources([source_of(path)], 2)
+    ranges = split_sources(Sources([source_of(path)]), 2)
     path.write_bytes(path.read_bytes()[:-23])
     with pytest.raises(tfr.errors.CorruptRecordError, match="has 1127 bytes, but had 1150 when it was split"):
         align_sources(ranges[1])
@@ -262,7 +262,7 @@ def test_a_file_that_was_changed_since_it_was_split(tmp_path: Path) -> None:
 
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=12), st.integers(1, 40), st.sampled_from(["infer", "gzip"]))
 def test_runs_have_all_bytes_once_and_in_order(sizes: list[int], n: int, compression: str) -> None:
-    sources = [Source(f"{at}.tfrecord", size, True) for at, size in enumerate(sizes)]
+    sources = Sources(Source(f"{at}.tfrecord", size, True) for at, size in enumerate(sizes))
     runs = split_sources(sources, n, compression=compression)
     assert 1 <= len(runs) <= n
     parts = [part for run in runs for part in run]
@@ -279,11 +279,11 @@ def test_runs_have_all_bytes_once_and_in_order(sizes: list[int], n: int, compres
         near = min(0.1 * max(piece, source.size), 0.25 * piece)
         assert all(near < at < source.size - near for at in bounds[1:-1])  # none near an edge
     if compression == "gzip" or n == 1:
-        assert parts == sources
+        assert sources == parts
 
 
 def test_many_files_are_split_at_their_edges() -> None:
-    sources = [Source(f"{at}.tfrecord", 100 + at % 7, True) for at in range(10_000)]
+    sources = Sources(Source(f"{at}.tfrecord", 100 + at % 7, True) for at in range(10_000))
     runs = split_sources(sources, 400)
     assert len(runs) == 400
     assert all(part.span is None for run in runs for part in run)

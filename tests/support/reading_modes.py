@@ -20,7 +20,7 @@ from tfrecord_io.read.chunks import chunk_reader, segments
 from tfrecord_io.read.chunks.filtering_decoder import DecodingChoice
 from tfrecord_io.read.index import column_index
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store.read.source import Source, Sources
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def blocks_of(size: int) -> Iterator[None]:
 
 def pieces_of(source: Source, n: int) -> list[Source]:
     """Split a file into `n` pieces, and keep those in which a record begins."""
-    return [part for run in split_sources([source], n) for part in align_sources(run)]
+    return [part for run in split_sources(Sources([source]), n) for part in align_sources(run)]
 
 
 @contextmanager

@@ -133,7 +133,7 @@ class _Shown(ScanHolder, Report):  # type: ignore[misc]  # the only slot of Repo
 
     def _summary(self) -> Summary:
         scan = self._held
-        amounts = [counted(len(scan.files), "file")]
+        amounts = [counted(scan.file_count, "file")]
         if scan.is_read_once:
             return Summary(f"{type(self).__name__} of {amounts[0]}, read once", lines=scan.described_rows())
         amounts += [] if scan.bytes is None else [byte_size(scan.bytes)]

@@ -12,22 +12,22 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import chain, pairwise
+
+import numpy as np
 
 from tfrecord_io.base import LIMITS, ordered
 from tfrecord_io.bytes import CODECS, get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.find_boundaries import find_boundaries
-from tfrecord_io.store import RandomAccessFile, Source
+from tfrecord_io.store import RandomAccessFile, Source, Sources
 
 _NEAR = 0.1  # of a piece or a file, whichever is larger: a boundary so near to the edge of the file is that edge,
 _MOST_MOVED = 0.25  # of a piece, at most
 _THREADS = 4  # that wait for a bucket
 
 
-def split_sources(
-    sources: Sequence[Source], n: int, *, compression: str | None = CODECS.INFER
-) -> list[tuple[Source, ...]]:
+def split_sources(sources: Sources, n: int, *, compression: str | None = CODECS.INFER) -> list[Sources]:
     """Distribute files over at most `n` runs of about the same number of bytes, in order.
 
     A plain file, or a piece of one that begins and ends with records, is split where a run ends inside it, but not near
@@ -43,27 +43,35 @@ def split_sources(
     >>> [source.span for run in runs for source in align_sources(run)]
     [(0, 1020), (1020, 2010), (2010, 3000)]
     """
-    sizes = [source.size or 0 for source in sources]
-    if None in [source.size for source in sources] or not sum(sizes):
-        sizes = [1] * len(sources)
-    edges = [0, *accumulate(sizes)]
-    total = edges[-1]
+    sizes = sources.sizes
+    if sizes is None or not sizes.any():
+        sizes = np.ones(len(sources), np.int64)
+    edges = np.concatenate([[0], np.cumsum(sizes)])
+    total = int(edges[-1])
     n = min(n, max(total, 1))
     bounds: list[int] = []
     for number in range(1, n if total else 1):
         position = total * number // n
-        at = bisect_right(edges, position) - 1
-        nearest = min(edges[at], edges[at + 1], key=lambda edge: abs(position - edge))
-        near = min(_NEAR * max(total / n, sizes[at]), _MOST_MOVED * total / n)
+        at = int(edges.searchsorted(position, side="right")) - 1
+        nearest = min(edges[at : at + 2].tolist(), key=lambda edge: abs(position - edge))
+        near = min(_NEAR * max(total / n, int(sizes[at])), _MOST_MOVED * total / n)
         is_whole = abs(position - nearest) <= near or not _is_splittable(sources[at], compression)
         bounds.append(nearest if is_whole else position)
-    runs: list[list[Source]] = [[] for _ in range(n)]
-    for source, (begin, end) in zip(sources, pairwise(edges), strict=True):
+    of_files = np.searchsorted(bounds, edges[:-1], side="right")  # the run that each file begins in
+    is_cut = np.searchsorted(bounds, edges[1:], side="left") > of_files
+    runs: list[list[Sources]] = [[] for _ in range(n)]
+    # Files in a row of one run, and a file that is cut, begin a stretch.
+    begins = np.flatnonzero(is_cut | np.append(True, is_cut[:-1] | (np.diff(of_files) > 0)))
+    for first, last in pairwise([*begins.tolist(), len(sources)]):
+        if not is_cut[first]:
+            runs[of_files[first]].append(sources[first:last])
+            continue
+        begin, end = edges[first : first + 2].tolist()
         cuts = sorted(set(bounds[bisect_right(bounds, begin) : bisect_left(bounds, end)]))
         for part_begin, part_end in pairwise([begin, *cuts, end]):
-            part = source.byte_range(part_begin - begin, part_end - begin) if cuts else source
-            runs[bisect_right(bounds, part_begin)].append(part)
-    return [tuple(run) for run in runs if run]
+            part = sources[first].byte_range(part_begin - begin, part_end - begin)
+            runs[bisect_right(bounds, part_begin)].append(Sources([part]))
+    return [run[0] if len(run) == 1 else Sources(chain.from_iterable(run)) for run in runs if run]
 
 
 def _is_splittable(source: Source, compression: str | None) -> bool:

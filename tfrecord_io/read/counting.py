@@ -78,7 +78,7 @@ def count(
     )
     reads_all = bool(check_crc)
     if isinstance(source, str | os.PathLike):
-        sources: Sequence[Source] = find_sources(source, options)
+        sources = find_sources(source, options)
     else:
         from tfrecord_io.read.scan import Scan
         from tfrecord_io.read.scan_rows import ScanRows  # a path needs nothing that decodes records
@@ -90,6 +90,8 @@ def count(
             if index is None and not reads_all and options.damage.is_strict:
                 return ScanRows(found).count()
         sources = resolve_sources(found, options) if isinstance(found, Scan) else found.sources
+    if sources.are_of_manifest and not reads_all and index is None and (stated := sources.stated_records) is not None:
+        return stated
     recovery = Recovery.of(options.on_error, sources)
     record_counts = KnownCounts(options)
     if index is not None and (reads_all or not record_counts.may_be_plain):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import FrameOptions, StorageOptions, counted, did_you_mean, hide_secrets, printable
 from tfrecord_io.bytes import CODECS
-from tfrecord_io.store import FileName, FileSystem, Kind, Source, locate, resolve_inputs
+from tfrecord_io.store import FileName, FileSystem, Kind, Source, Sources, locate, resolve_inputs
 
 if TYPE_CHECKING:
     from tfrecord_io.base import CopyOptions, Split
@@ -36,7 +36,7 @@ def resolve_sources(
     *,
     as_they_are: bool = False,
     **how: Any,
-) -> list[Source]:
+) -> Sources:
     """Find the files of a read, by its options or another `storage`; `how` are keywords of `resolve_inputs`.
 
     Files of a dataset, alone or in a list, have only the records that are rows of the dataset, and the schema that the
@@ -51,7 +51,7 @@ def resolve_sources(
 
     path, options = resolve_selection(path, options)
     if isinstance(path, Scan):
-        return _dataset_sources([path], options, as_they_are)
+        return Sources(_dataset_sources([path], options, as_they_are))
     return find_sources(path, options, storage, as_they_are=as_they_are, **how)
 
 
@@ -62,8 +62,10 @@ def find_sources(
     *,
     as_they_are: bool = False,
     **how: Any,
-) -> list[Source]:
+) -> Sources:
     """Find the files of a path, of a file object, or of a list of those and datasets; see `resolve_sources`."""
+    if isinstance(path, Sources):  # found before
+        return path
     split: Any = options.split
     storage = storage or options.storage
     is_list = isinstance(path, list | tuple)
@@ -78,10 +80,10 @@ def find_sources(
         except FileNotFoundError:
             _refuse_other_format(path, storage)
             raise
-        return list(map(_open_content, sources))
+        return sources if sources.are_of_manifest else Sources(map(_open_content, sources))
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"split={split!r} takes the path of one dataset, not {type(path).__name__}")
-    return _split_sources(path, split, storage, options.allow_missing_shards)
+    return Sources(_split_sources(path, split, storage, options.allow_missing_shards))
 
 
 def _has_datasets(parts: Sequence[Any]) -> bool:

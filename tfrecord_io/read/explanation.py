@@ -19,7 +19,7 @@ from tfrecord_io.read.index.picked_records import PickedSource
 from tfrecord_io.read.index_search import reason_not_to_search, search_indexes
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store import SourcePrefetcher
+from tfrecord_io.store import SourcePrefetcher, Sources
 
 _OF_INDEX = "column index"
 _OF_OFFSET = "offset, by the column index"
@@ -143,7 +143,7 @@ def explain_scan(scan: Scan) -> Explanation:
 def _left_out_by_folders(scan: Scan, needed: Scan) -> Iterator[FilePlan]:
     """The pruned files, each with the first part of the condition that leaves it out."""
     kept = set(map(id, needed.sources))
-    left_out = [source for source in scan.sources if id(source) not in kept]
+    left_out = Sources(source for source in scan.sources if id(source) not in kept)
     if scan.row_filter is None or not left_out:
         return
     reasons: dict[Any, str] = {}

@@ -18,7 +18,7 @@ from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embed
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.source_resolution import Files
-from tfrecord_io.store import SourcePrefetcher, metadata_of, total
+from tfrecord_io.store import SourcePrefetcher, total
 from tfrecord_io.typing import FilesLike, StorageLike
 
 
@@ -101,7 +101,7 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
     options = options_from_call(ReadOptions, read_metadata, source, storage_options=storage_options, threads=1)
     options = options.for_inspection()
     found = Files.from_source(source, options)
-    sources = list(found.sources)
+    sources = found.sources
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
     files, contents = [], dict[bytes, str]()
@@ -121,5 +121,5 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
     size = total(file.bytes for file in files)
     records = 0 if size == 0 else total(None if source.shard is None else source.shard.records for source in sources)
     return Metadata(
-        tuple(files), size, records=records, schema=schema, schema_source=schema_source, metadata=metadata_of(sources)
+        tuple(files), size, records=records, schema=schema, schema_source=schema_source, metadata=sources.metadata
     )

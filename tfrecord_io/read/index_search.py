@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -109,7 +108,7 @@ def reason_not_to_search(scan: AnyScan, row_filter: RowFilter | None) -> str:
         return "the categories of a column are those of all records"
     if options.compression not in (None, "infer"):
         return "the files are compressed"
-    if not all(map(attrgetter("can_be_read_again"), scan.sources)):
+    if not scan.sources.can_be_read_again:
         return "the files can be read once only"
     if row_filter is None and _wanted_columns(scan) is None:
         return "no filter is given, and no columns are named"
@@ -220,7 +219,7 @@ def _select_matches(scan: AnyScan, matches: Sequence[Result]) -> tuple[AnyScan |
         matches[0] = replace(match, records=match.records[match.records >= left])
     files = picked_sources(sources, matches)
     read = [file.source for file in files if file.source is not None]
-    if read == list(scan.sources) and not any(file.values is not None for file in files):
+    if scan.sources == read and not any(file.values is not None for file in files):
         return None, named
     is_whole = bool(files) and files[0].source is sources[0]
     narrowed = scan.with_sources(read, offset=left if is_whole else 0)

@@ -5,7 +5,6 @@ Tests: tests/apps/test_lazy_dataset.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -17,7 +16,7 @@ from tfrecord_io.read.narrow_scan import apply_filter, skip_rows
 from tfrecord_io.read.scan import Origin, Scan
 from tfrecord_io.read.source_resolution import Files, plan_sources
 from tfrecord_io.read.sources import absolute_paths
-from tfrecord_io.store import Source, is_elsewhere, working_directory
+from tfrecord_io.store import Sources, is_elsewhere
 
 if TYPE_CHECKING:
     from tfrecord_io.read.explanation import Explanation
@@ -36,7 +35,7 @@ def _absolute(slot: Any, scan: LazyScan) -> Any:
         if origin is not None:
             path = absolute_paths(origin.path, origin.options.storage, directory)
             _ORIGIN.__set__(scan, origin._replace(path=path))
-        _SOURCES.__set__(scan, tuple(source.absolute(directory) for source in sources))
+        _SOURCES.__set__(scan, sources.absolute(directory))
         object.__setattr__(scan, "directory", None)
     return slot.__get__(scan)
 
@@ -47,11 +46,11 @@ class LazyScan(Scan):
     __slots__ = ()
 
     @classmethod
-    def from_sources(cls, path: Any, options: ReadOptions, sources: Iterable[Source]) -> Self:
+    def from_sources(cls, path: Any, options: ReadOptions, sources: Sources) -> Self:
         """A dataset of files that were looked up, without its schema yet."""
-        scan, sources = object.__new__(cls), tuple(sources)
+        scan = object.__new__(cls)
         origin = Origin(path, options.of_scan, options.selection)
-        attributes = {"directory": working_directory(sources), "sources": sources, "origin": origin}
+        attributes = {"directory": sources.working_directory, "sources": sources, "origin": origin}
         for name, value in attributes.items():
             object.__setattr__(scan, name, value)
         return scan
@@ -60,7 +59,7 @@ class LazyScan(Scan):
     def from_scan(cls, scan: Scan) -> Self:
         """A dataset from a scan, so with its schema."""
         values = {field.name: getattr(scan, field.name) for field in fields(Scan)}
-        return cls(**{**values, "directory": scan.directory or working_directory(scan.sources)})
+        return cls(**{**values, "directory": scan.directory or scan.sources.working_directory})
 
     def filtered(self, filters: Any) -> Self:
         return apply_filter(self, filters)
@@ -84,7 +83,7 @@ class LazyScan(Scan):
 
         if self._has_open_types:  # the read is planned again, by all rows
             options = self.stated.changed(**changes)
-            files = Files(tuple(find_sources(list(self.sources), options)), options)
+            files = Files(find_sources(self.sources, options), options)
             return files.open(whole=True, with_index=with_index)
         scan = self.with_options(**changes) if changes else self
         return ScanRows(scan).open(whole=True, with_index=with_index, warns=True)

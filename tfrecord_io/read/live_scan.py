@@ -5,7 +5,6 @@ Tests: tests/apps/test_lazy_dataset.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -15,12 +14,12 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.narrow_scan import apply_filter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.source_resolution import plan_sources
-from tfrecord_io.store import Source
+from tfrecord_io.store import Source, Sources
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 
 
-def refresh_scan(scan: AnyScan, sources: Sequence[Source] | None = None) -> AnyScan:
+def refresh_scan(scan: AnyScan, sources: Sources | None = None) -> AnyScan:
     """Look up the current files for the same columns and rows; or take `sources`, if they were looked up.
 
     ValueError if it is a part of what was opened, FeatureNotFoundError if a column that is selected does not exist any

@@ -17,7 +17,7 @@ from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Origin, Scan, ScanHolder
 from tfrecord_io.read.source_resolution import Files, resolve_source
 from tfrecord_io.read.sources import add_folder_types, resolve_selection
-from tfrecord_io.store import Source
+from tfrecord_io.store import Sources
 
 if TYPE_CHECKING:
     from tfrecord_io.base import CopyOptions
@@ -101,9 +101,7 @@ class CallSource:
         """See `tfrecord_io.read.sources.add_folder_types`."""
         return add_folder_types(self.given, options)
 
-    def files(
-        self, options: FrameOptions | CopyOptions, storage: StorageOptions | None = None, **how: Any
-    ) -> list[Source]:
+    def files(self, options: FrameOptions | CopyOptions, storage: StorageOptions | None = None, **how: Any) -> Sources:
         """The files; see `tfrecord_io.read.dataset_splits.resolve_sources`."""
         return resolve_sources(self.given, options, storage, **how)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns import (
     Column,
     EmbeddedSchema,
@@ -22,7 +23,7 @@ from tfrecord_io.columns import (
     int64_array,
 )
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.store import ColumnFolder, Source
+from tfrecord_io.store import ColumnFolder, Source, Sources
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -42,6 +43,7 @@ class PartitionColumns(NamedTuple):
     @classmethod
     def from_folders(cls, sources: Sequence[Source], *, stated: bool = True) -> Self:
         """The partition columns of the directories that contain the files, of the types `stated` by a manifest."""
+        sources = Sources.of(sources)
         types = _stated_types(sources) if stated else None
         if types is not None:
             return cls(tuple(types))
@@ -68,9 +70,7 @@ class PartitionColumns(NamedTuple):
         """
         names = self.names
         declared = {f.column: f.to_arrow() for f in schema if f.column in names and f.feature == f.column}
-        for source in sources:
-            for name, field in declared.items():
-                _value(field, dict(source.partitions).get(name), source)
+        PartitionColumns(tuple(declared.values())).values_in(Sources.of(sources))
         fields = tuple(declared.get(field.name, field) for field in self.fields)
         features = schema.select(name for name in schema.names if name not in declared)
         return self._replace(fields=fields, declared_order=tuple(schema.names)), features
@@ -138,6 +138,24 @@ class PartitionColumns(NamedTuple):
             batch = batch.add_column(index, schema.field(index), added[name])
         return batch
 
+    def values_in(self, sources: Sources) -> tuple[pa.RecordBatch, Array]:
+        """The values of these columns in each different folder, as a row, and the number of each file's row.
+
+        SchemaError if a directory name is not a value of a column's type, or not UTF-8.
+        """
+        try:
+            texts, numbers = sources.folders(self.names)
+            arrays = [_cast(field, texts[field.name]) for field in self.fields]
+        except (pa.ArrowException, UnicodeEncodeError, SchemaError):  # the first file with such a folder is to be named
+            texts, numbers = {}, np.arange(len(sources))
+            arrays = [
+                pa.concat_arrays([_value(field, dict(source.partitions).get(field.name), source) for source in sources])
+                for field in self.fields
+            ]
+        if not arrays:
+            return pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([]), np.zeros(len(sources), np.int64)
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(self.fields)), numbers
+
     def row_of(self, source: Source, schema: pa.Schema, path_column: str | None) -> pa.RecordBatch:
         """A row with what all rows of a file have of `schema`."""
         return self.rows_of([source], schema, path_column)
@@ -146,6 +164,19 @@ class PartitionColumns(NamedTuple):
         """As `row_of`, for each of several files."""
         nothing = pa.RecordBatch.from_arrays([pa.nulls(len(sources))], ["x"]).select([])
         return self.add_to(nothing, sources, schema, path_column)
+
+
+def _cast(field: pa.Field, texts: pa.StringArray) -> pa.Array:
+    """Texts as values of a column; SchemaError without a text where the column must have a value."""
+    values = texts.cast(field.type)
+    if not texts.null_count:
+        return values
+    declared = Field.from_arrow(field)
+    if declared.default is not None:
+        return values.fill_null(declared.default_array().cast(field.type)[0])
+    if not field.nullable:
+        raise SchemaError("a file is in no such directory", feature=field.name)
+    return values
 
 
 def _stated_content(source: Source) -> bytes | None:
@@ -160,11 +191,11 @@ def _unpack_schema(content: bytes | None) -> pa.Schema | None:
     return None
 
 
-def _stated_types(sources: Sequence[Source]) -> pa.Schema | None:
+def _stated_types(sources: Sources) -> pa.Schema | None:
     """The types of the partition columns, if one manifest states them for all files."""
-    contents = set(map(_stated_content, sources))
+    contents = {None if manifest is None else manifest.partition_schema for manifest in sources.manifests}
     types = _unpack_schema(contents.pop()) if len(contents) == 1 else None
-    names = [name for name, _ in sources[0].partitions] if types is not None else []
+    names = sources.partition_names if types is not None else []
     return types if types is not None and names and types.names == names else None
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import Any
 
 from tfrecord_io.base import ScanOptions, Selection, cached_property
@@ -19,7 +18,7 @@ from tfrecord_io.columns import EmbeddedSchema, KindCount, NamePattern, Observat
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, schemas_are_stated, unite_embedded
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.scan import ResolvedSchema, Scan
-from tfrecord_io.store import Source
+from tfrecord_io.store import Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class PlanRequest:
 
     Attributes
     ----------
-    all_sources, sources : tuple of Source
+    all_sources, sources : Sources
         All files, and those that can have rows which pass the filter.
     options : ScanOptions
         With the ``schema_overrides=`` of features only: those of partition columns are applied.
@@ -65,7 +64,7 @@ class PlanRequest:
 
     def __init__(
         self,
-        sources: tuple[Source, ...],
+        sources: Sources,
         options: ScanOptions,
         selection: Selection,
         *,
@@ -84,7 +83,7 @@ class PlanRequest:
             self.sources = self._possible_sources()
             self.selection = self._selection_without_filter()
 
-    def _possible_sources(self) -> tuple[Source, ...]:
+    def _possible_sources(self) -> Sources:
         """The files that can have rows which pass the filter, by their partition columns."""
         from tfrecord_io.read.row_filter import RowFilter
 
@@ -183,11 +182,9 @@ class PlanRequest:
         return Overrides(overrides).apply(schema, of_records=True)
 
 
-def _apply_overrides_to_partitions(
-    sources: tuple[Source, ...], options: ScanOptions
-) -> tuple[PartitionColumns, ScanOptions]:
+def _apply_overrides_to_partitions(sources: Sources, options: ScanOptions) -> tuple[PartitionColumns, ScanOptions]:
     """The partition columns, with the types of ``schema_overrides=``, and the options with the other overrides."""
-    if not any(map(attrgetter("partitions"), sources)):
+    if not sources.have_partitions:
         return PartitionColumns(), options
     partitions, overrides = PartitionColumns.from_folders(sources).override_types(options.schema_overrides, sources)
     return partitions, options.changed(schema_overrides=overrides or None)

@@ -36,7 +36,7 @@ from tfrecord_io.read.plan_request import Assumptions, PlanRequest, UnitedSchema
 from tfrecord_io.read.reader import Planned, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns, find_sidecar_schema, warn_of_feature_lists, warn_of_schema
 from tfrecord_io.read.scan import ResolvedSchema, Scan
-from tfrecord_io.store import Source
+from tfrecord_io.store import Source, Sources
 
 if TYPE_CHECKING:
     from tfrecord_io.bytes import ColumnBuffers
@@ -75,7 +75,7 @@ def plan_scan(
 
     def plan(selection: Selection, narrow: tuple[ScanOptions, Selection] | None = None) -> Planned:
         request = PlanRequest(
-            tuple(sources),
+            Sources.of(sources),
             options,
             selection,
             whole=whole,

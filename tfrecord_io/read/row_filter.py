@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from tfrecord_io.columns import (
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.store import Source
+from tfrecord_io.store import Source, Sources
 
 if TYPE_CHECKING:
     from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder
@@ -167,16 +166,19 @@ class RowFilter:
         last = int(kept[-1]) + 1 if len(kept) else 0
         return selectable(batch.slice(0, last)).filter(mask.slice(0, last)), kept
 
-    def possible(self, sources: Sequence[Source], partitions: PartitionColumns) -> tuple[Source, ...]:
+    def possible(self, sources: Sources, partitions: PartitionColumns) -> Sources:
         """The files that can have rows which fulfil the condition, by the values in their directory names."""
-        if not set(partitions.names) & set(self.columns):
-            return tuple(sources)
-        folders = {source.partitions: source for source in sources}  # a file of each
-        possible = self._possible_folders([*folders.values()], partitions)
-        return tuple(source for source in sources if source.partitions in possible)
+        if not set(partitions.names) & set(self.columns) or not sources:
+            return sources
+        folders, numbers = partitions.values_in(sources)
+        is_possible = np.zeros(len(folders), bool)
+        is_possible[self._possible_folders(folders, np.arange(len(folders)))] = True
+        return sources if is_possible.all() else sources.take(np.flatnonzero(is_possible[numbers]))
 
-    def _possible_folders(self, sources: Sequence[Source], partitions: PartitionColumns) -> set[Any]:
-        """The values of the partition columns that leave the condition open, in all folders.
+    def _possible_folders(self, folders: pa.RecordBatch, numbers: Array) -> list[int]:
+        """The folders that leave the condition open; of each, a row has the values of the partition columns.
+
+        Their numbers among `numbers`, which has one for each row.
 
         Parts that need no other column are evaluated once for all folders; pyarrow simplifies the rest for each folder.
         """
@@ -184,18 +186,17 @@ class RowFilter:
         import pyarrow.dataset as ds
         from pyarrow.fs import LocalFileSystem
 
-        types = pa.schema(partitions.fields)
-        folders = partitions.rows_of(sources, types, None)
+        types, every, all_numbers = folders.schema, folders, numbers
         by_folder = self.restrict_to(types.names)
         # pyarrow has no function for a condition on the values of lists.
         parts = [part for part in self.condition.conjuncts if _CONTAINS not in part.functions]
         try:
             if by_folder is not None:
                 mask = replace(by_folder, condition=type_literals(by_folder.condition, types)).mask(folders)
-                sources, folders = [*compress(sources, mask.to_pylist())], folders.filter(mask)
+                numbers, folders = numbers[mask.to_numpy(zero_copy_only=False)], folders.filter(mask)
                 parts = [part for part in parts if not part.columns or not set(part.columns).issubset(types.names)]
             if not parts:
-                return {source.partitions for source in sources}
+                return list(numbers.tolist())
             fields, format_, files = list(map(pc.field, folders.schema.names)), ds.IpcFileFormat(), LocalFileSystem()
             fragments = []  # of no file: the path is the number of a folder
             for number, row in enumerate(zip(*folders.columns, strict=True)):
@@ -207,11 +208,14 @@ class RowFilter:
             schema = pa.schema([types.field(name) if name in types.names else (name, pa.null()) for name in names])
             condition = Condition.all_of([type_literals(part, types) for part in parts]).expression
             open_ = ds.FileSystemDataset(fragments, schema, format_, files).get_fragments(condition)
-            return {sources[int(fragment.path)].partitions for fragment in open_}
+            return [int(numbers[int(fragment.path)]) for fragment in open_]
         except (pa.ArrowException, SchemaError):  # such as null instead of a feature, whose type is not known
-            if len(sources) == 1:
-                return {sources[0].partitions}
-            return set().union(*(self._possible_folders([source], partitions) for source in sources))
+            if len(every) == 1:
+                return list(all_numbers.tolist())
+            one_by_one = (
+                self._possible_folders(every.slice(at, 1), all_numbers[at : at + 1]) for at in range(len(every))
+            )
+            return [number for found in one_by_one for number in found]
 
     @classmethod
     def files_in_folders(cls, filters: Any, sources: Sequence[Source]) -> set[str]:
@@ -226,7 +230,7 @@ class RowFilter:
             return set()
         columns = PartitionColumns.from_folders(sources)
         condition = cls.for_schema(filters, pa.schema(columns.fields))
-        return {source.path for source in condition.possible(sources, columns)}
+        return set(condition.possible(Sources.of(sources), columns).paths)
 
     @staticmethod
     def add_columns(columns: Sequence[str] | str, filter_columns: Sequence[str]) -> tuple[str, ...] | None:

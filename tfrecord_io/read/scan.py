@@ -36,7 +36,7 @@ from tfrecord_io.read.chunks.embedded_schemas import (
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
-from tfrecord_io.store import Source, total
+from tfrecord_io.store import Source, Sources
 
 if TYPE_CHECKING:
     from tfrecord_io.columns import MessageBatchBuilder, Observation
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tfrecord_io.store import Directory, PackedSources
 
 MOST_PIECES = 1_000_000  # each is a task of its own
+_MOST_PACKED = 256  # files of a large dataset that are pickled one by one: more are found by its manifest
 # Options that change neither which columns are decoded nor how.
 _OF_BATCHES = {"threads", "batch_size", "batch_bytes", "progress"}
 
@@ -135,7 +136,7 @@ class Scan:
 
     PIECE_BYTES: ClassVar = 128 * MIB  # of a piece of a dataset
 
-    sources: tuple[Source, ...]
+    sources: Sources
     options: ScanOptions
     selection: Selection  # its `columns` can be selected and filtered by; its filters are `row_filter`
     resolved: ResolvedSchema
@@ -191,7 +192,9 @@ class Scan:
     @property
     def is_read_once(self) -> bool:
         """True if the first call that reads the scan finds its schema: a file object, or a pipe, is among its files."""
-        return not self.has_schema and any(s.is_file_object or s.pipe is not None for s in self.sources)
+        if self.has_schema or self.sources.are_of_manifest:
+            return False
+        return any(source.is_file_object or source.pipe is not None for source in self.sources)
 
     @property
     def stated(self) -> ScanOptions:
@@ -259,21 +262,26 @@ class Scan:
     @property
     def files(self) -> list[str]:
         """The paths of the files, in the order of reading."""
-        paths = [source.path for source in self.sources]
+        paths = self.sources.paths
         return paths if self.is_read_once else list(dict.fromkeys(paths))  # file objects may share a name
+
+    @property
+    def file_count(self) -> int:
+        """The number of different files."""
+        return len(self.sources) if self.sources.are_of_manifest else len(self.files)
 
     @property
     def bytes(self) -> int | None:
         """The size of the files, compressed if they are, or of the parts that are read; None if unknown."""
-        return total(source.size for source in self.sources)
+        return self.sources.bytes
 
     @property
     def rows(self) -> int | None:
         """The number of rows, where a manifest states it; else None, and `count_rows` finds it."""
         if self.row_filter is not None:
             return None
-        if all(source.shard is not None and source.span is None for source in self.sources):
-            return self.rows_within(sum(s.shard.records for s in self.sources if s.shard is not None))
+        if (records := self.sources.stated_records) is not None:
+            return self.rows_within(records)
         return 0 if self.bytes == 0 else None
 
     def rows_within(self, records: int) -> int:
@@ -321,7 +329,7 @@ class Scan:
 
     def files_and_columns(self) -> str:
         """The files, and the columns that can be selected with their types, for display."""
-        if not self.sources:
+        if not len(self.sources):
             return "no files"
         more = and_more(len(self.sources) - 1, "file")
         return f"{printable(self.sources[0].path)}{more}: {_first_columns(self.compiled.schema, self.shown_type)}"
@@ -338,11 +346,11 @@ class Scan:
 
     def describe(self) -> str:
         """Files, columns and the filter in a line, for display."""
-        files = self.files
-        more = f" and {counted(len(files) - 1, 'more file')}" if len(files) > 1 else ""
+        count = self.file_count
+        more = f" and {counted(count - 1, 'more file')}" if count > 1 else ""
         columns = "which is read once" if self.is_read_once else counted(len(self.schema), "column")
         shown = ", ".join([columns, *self.described_rows()])
-        return f"{printable(files[0]) if files else 'no files'}{more}: {shown}"
+        return f"{printable(self.sources[0].path) if count else 'no files'}{more}: {shown}"
 
     def described_rows(self) -> list[str]:
         """The condition, `offset` and `limit` of the rows, for display."""
@@ -375,7 +383,7 @@ class Scan:
     def with_sources(self, sources: Iterable[Source], **changes: Any) -> Self:
         """A scan of other files, and with another `offset` or `limit`."""
         selection = replace(self.selection, **changes) if changes else self.selection
-        return replace(self, sources=tuple(sources), selection=selection, sidecar=None, picked=None, origin=None)
+        return replace(self, sources=Sources.of(sources), selection=selection, sidecar=None, picked=None, origin=None)
 
     def select(self, columns: Sequence[str] | str) -> Self:
         """Only some of the columns.
@@ -529,7 +537,7 @@ class Scan:
         max_bytes = check_integer("max_bytes", max_bytes, 1)
         scan, options = self.prune_files(), self.options
         if n is None:
-            wanted = len(scan.files) if scan.bytes is None else -(-scan.bytes // max_bytes)
+            wanted = scan.file_count if scan.bytes is None else -(-scan.bytes // max_bytes)
             n = min(max(1, wanted), MOST_PIECES)
         if self.selection.is_range:
             raise ValueError("a read with offset= or limit= cannot be split into pieces")
@@ -556,7 +564,7 @@ class Scan:
 
         CorruptRecordError if a file was changed since it was split.
         """
-        if all(source.file_bytes is None for source in self.sources):
+        if self.sources.are_of_manifest or all(source.file_bytes is None for source in self.sources):
             return self
         from tfrecord_io.read.byte_ranges import align_sources
 
@@ -564,7 +572,7 @@ class Scan:
 
     def absolute(self) -> Self:
         """Make paths absolute, for a process with another working directory."""
-        return self.with_sources(source.absolute() for source in self.sources)
+        return self.with_sources(self.sources.absolute())
 
     # What the columns of the filter need --------------------------------------------------------------------------
 
@@ -630,7 +638,9 @@ class Scan:
         from tfrecord_io.store import PackedSources
 
         state = {name: getattr(self, name) for name in _PICKLED}
-        return _unpickle, (type(self), PackedSources.pack(self.sources), *state.values())
+        is_reference = self.sources.are_of_manifest and len(self.sources) > _MOST_PACKED
+        sources = self.sources if is_reference else PackedSources.pack(self.sources)
+        return _unpickle, (type(self), sources, *state.values())
 
     def __dask_tokenize__(self) -> object:
         """A name for Dask's tasks on this scan: its pickled form, which Dask would otherwise take apart."""
@@ -674,8 +684,8 @@ class EarlyFilter:
 _PICKLED = [f.name for f in fields(Scan) if f.name not in ("sources", "picked", "left_out", "compiled")]
 
 
-def _unpickle(kind: type[Scan], sources: PackedSources, *state: Any) -> Scan:
-    return kind(sources.unpack(), *state)
+def _unpickle(kind: type[Scan], sources: PackedSources | Sources, *state: Any) -> Scan:
+    return kind(sources if isinstance(sources, Sources) else Sources(sources.unpack()), *state)
 
 
 def _decode_settings(

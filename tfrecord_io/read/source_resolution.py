@@ -21,7 +21,7 @@ from tfrecord_io.read.reader import Planned, Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.read.sources import add_folder_types, record_sources, resolve_selection
-from tfrecord_io.store import Source
+from tfrecord_io.store import Sources
 
 AnyFrameOptions = TypeVar("AnyFrameOptions", bound=FrameOptions)
 
@@ -30,7 +30,7 @@ AnyFrameOptions = TypeVar("AnyFrameOptions", bound=FrameOptions)
 class Files(Generic[AnyFrameOptions]):
     """Files that were looked up, and how to read them; their schema is not decided yet."""
 
-    sources: tuple[Source, ...]
+    sources: Sources
     options: AnyFrameOptions
     selection: Selection = Selection.ALL  # of the call, or of the dataset that is read anew
 
@@ -49,9 +49,9 @@ class Files(Generic[AnyFrameOptions]):
         of_files = add_folder_types(scan, options).of_scan
         selection = selection_of(scan)
         # The rest of a file is read by the schema at its begin.
-        if not as_records and all(source.begins_file for source in scan.sources):
+        if not as_records and (scan.sources.are_of_manifest or all(source.begins_file for source in scan.sources)):
             return Files(scan.sources, of_files, selection)
-        return Files(tuple(record_sources(scan, as_they_are=as_records)), of_files, Selection(selection.columns))
+        return Files(Sources(record_sources(scan, as_they_are=as_records)), of_files, Selection(selection.columns))
 
     def plan(self: Files[ScanOptions]) -> Scan:
         """The scan of all columns and rows of the files, under one schema."""
@@ -123,12 +123,12 @@ def resolve_source(source: Any, options: Any, *, whole: bool = False, keeps_filt
     if not isinstance(source, str | os.PathLike):  # which is no dataset
         found, options = resolve_selection(source, options, whole=whole, keeps_filter=keeps_filter)
     if not isinstance(options, ReadOptions):
-        return found if isinstance(found, Scan) else Files(tuple(find_sources(found, options)), options)
+        return found if isinstance(found, Scan) else Files(find_sources(found, options), options)
     if isinstance(found, Scan):
         from tfrecord_io.read.narrow_scan import apply_selection
 
         return apply_selection(found, options)
-    return Files(tuple(find_sources(found, options)), options.of_scan, options.selection)
+    return Files(find_sources(found, options), options.of_scan, options.selection)
 
 
 def selection_of(scan: Scan) -> Selection:
@@ -140,9 +140,9 @@ def selection_of(scan: Scan) -> Selection:
     return replace(scan.selection, columns=columns, filters=filters)
 
 
-def plan_sources(sources: Sequence[Source], options: ScanOptions, selection: Selection) -> Scan:
+def plan_sources(sources: Sources, options: ScanOptions, selection: Selection) -> Scan:
     """The scan of all columns and rows of files that were looked up, under one schema."""
-    for source in sources:
+    for source in () if sources.are_of_manifest else sources:
         if source.is_file_object or source.pipe is not None:
             reason = "a file object, or a pipe, is read once, by a call such as tfr.read_table(dataset)"
             advice = "pass the path of a file for what is read any number of times"

@@ -28,7 +28,7 @@ _HOMES = {
     "Listing": "paths.listing",  # What a directory has, or what matches a pattern
     "find_sidecars": "paths.manifest",  # For each file, its existing sidecar with the first of these suffixes
     "Manifest": "paths.manifest",  # The content of a manifest
-    "ManifestFile": "paths.manifest",  # One shard
+    "ManifestFile": "read.source",  # One shard
     "PackedSources": "paths.packed_sources",  # Sources without the state of this process
     "find_files": "paths.plain_files",  # Find the files that a path means
     "PathMatch": "paths.plain_files",  # The files that a path means
@@ -37,6 +37,7 @@ _HOMES = {
     "OtherSuffix": "paths.resolve_output",  # The suffix of a name that is not TFRecord's
     "Output": "paths.resolve_output",  # Where a writer writes
     "name_fault": "paths.safe_names",  # A clause about why a name is unsafe below a folder
+    "Sources": "read.source",  # The files of a read, in order: as a sequence, and as a whole
     "Block": "read.block_reader",  # A piece of a file
     "BlockReader": "read.block_reader",  # Cuts a stream into blocks
     "Bytes": "read.block_reader",  # Any buffer of bytes
@@ -46,7 +47,6 @@ _HOMES = {
     "RandomAccessFile": "read.random_access_file",  # A file to read at any offset, from several threads at a time
     "ReadAhead": "read.read_ahead",  # Cuts a stream into blocks as `tfrecord_io.store.read.block_reader.BlockReader`
     "is_elsewhere": "read.source",  # True if the working directory has changed, or was removed
-    "metadata_of": "read.source",  # The metadata of the datasets of these files
     "OpenPlainFile": "read.source",  # A descriptor of a plain file, read at any offset by several threads
     "Origin": "read.source",  # Where a record comes from
     "RecordRef": "read.source",  # A record of a dataset, as messages name it

@@ -21,7 +21,6 @@ from tfrecord_io.store.paths.folder import check_class_names as check_class_name
 from tfrecord_io.store.paths.folder import read_files as read_files
 from tfrecord_io.store.paths.listing import Listing as Listing
 from tfrecord_io.store.paths.manifest import Manifest as Manifest
-from tfrecord_io.store.paths.manifest import ManifestFile as ManifestFile
 from tfrecord_io.store.paths.manifest import find_sidecars as find_sidecars
 from tfrecord_io.store.paths.packed_sources import PackedSources as PackedSources
 from tfrecord_io.store.paths.plain_files import PathMatch as PathMatch
@@ -39,13 +38,14 @@ from tfrecord_io.store.read.prefetch import SourcePrefetcher as SourcePrefetcher
 from tfrecord_io.store.read.random_access_file import LocalRandomAccessFile as LocalRandomAccessFile
 from tfrecord_io.store.read.random_access_file import RandomAccessFile as RandomAccessFile
 from tfrecord_io.store.read.read_ahead import ReadAhead as ReadAhead
+from tfrecord_io.store.read.source import ManifestFile as ManifestFile
 from tfrecord_io.store.read.source import OpenPlainFile as OpenPlainFile
 from tfrecord_io.store.read.source import Origin as Origin
 from tfrecord_io.store.read.source import RecordRef as RecordRef
 from tfrecord_io.store.read.source import Source as Source
+from tfrecord_io.store.read.source import Sources as Sources
 from tfrecord_io.store.read.source import SummedFile as SummedFile
 from tfrecord_io.store.read.source import is_elsewhere as is_elsewhere
-from tfrecord_io.store.read.source import metadata_of as metadata_of
 from tfrecord_io.store.read.source import total as total
 from tfrecord_io.store.read.source import working_directory as working_directory
 from tfrecord_io.store.system import named_temporary_folder as named_temporary_folder
@@ -105,6 +105,7 @@ __all__ = [
     "ShardSpec",
     "Source",
     "SourcePrefetcher",
+    "Sources",
     "SummedFile",
     "WrittenShard",
     "change_of",
@@ -116,7 +117,6 @@ __all__ = [
     "is_elsewhere",
     "is_url",
     "locate",
-    "metadata_of",
     "name_fault",
     "named_temporary_folder",
     "open_output",

@@ -23,6 +23,7 @@ from tfrecord_io.store import (
     ShardName,
     ShardSpec,
     Source,
+    Sources,
     locate,
     resolve_inputs,
     total,
@@ -113,7 +114,7 @@ def _adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     stem = _stem(names)
     counts, checksums = _count_and_sum(sources, options)
     types = pa.schema(PartitionColumns.from_folders(sources).fields)
-    schema, shown = Files(tuple(sources), options).schema_for_manifest(counts)
+    schema, shown = Files(Sources.of(sources), options).schema_for_manifest(counts)
     codecs = {None if (codec := CODECS.of_path(path)) is None else codec.name for path in names}
     manifest = Manifest(
         stem,
@@ -194,7 +195,7 @@ def _stem(names: Sequence[str]) -> str:
 
 def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[list[int], list[tuple[int, int]]]:
     """Count the records of each file, and compute its size and CRC-32C."""
-    counts = Files(tuple(sources), options).count_records()
+    counts = Files(Sources.of(sources), options).count_records()
     checksums = []
     with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
         calls = (partial(source.checksum, crc32c) for source in sources)

@@ -27,7 +27,7 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read import BlockWalker, CallSource, Files, PartitionColumns
-from tfrecord_io.store import ColumnFolder, Source, SourcePrefetcher, metadata_of, total
+from tfrecord_io.store import ColumnFolder, Source, SourcePrefetcher, Sources, total
 from tfrecord_io.typing import InputPath
 from tfrecord_io.write.writer import write
 
@@ -61,8 +61,8 @@ class CopiedRecords:
         for source in CallSource(src).files(options, options.source) if folders is None else ():
             folder = ColumnFolder.spelling_in(source.path, source.partitions) if options.partitions == "folders" else ""
             self.folders.setdefault(folder, []).append(source)
-        self.sources = [source for of_folder in self.folders.values() for source in of_folder]
-        self.options = replace(options, source_metadata=metadata_of(self.sources))
+        self.sources = Sources(source for of_folder in self.folders.values() for source in of_folder)
+        self.options = replace(options, source_metadata=self.sources.metadata)
         if options.partitions == "folders":
             _warn_of_lost_types(self.sources, typed.schema_overrides)
         self._folder_of = {id(source): folder for folder, of_folder in self.folders.items() for source in of_folder}
@@ -86,7 +86,7 @@ class CopiedRecords:
 
     def count(self) -> int:
         """Count the records, by the cheapest method that applies to each file."""
-        return sum(Files(tuple(self.sources), self.options.reading).count_records())
+        return sum(Files(self.sources, self.options.reading).count_records())
 
     def frames(self) -> Iterator[tuple[str, Frames]]:
         """Yield all records, with the folders that they are copied to; the data is valid until the next step.
@@ -271,7 +271,7 @@ def _override_types(embedded: EmbeddedSchema, overrides: Mapping[str, Any]) -> E
 
 def _check_described(embedded: EmbeddedSchema, sources: Sequence[Source], reading: ScanOptions) -> None:
     """Raise an error if the records cannot be read by the schema that is to be embedded."""
-    files = Files(tuple(sources), ScanOptions(compression=reading.compression, limits=reading.limits))
+    files = Files(Sources.of(sources), ScanOptions(compression=reading.compression, limits=reading.limits))
     try:
         files.check_embedded(embedded)
     except (SchemaError, DecodeError) as error:

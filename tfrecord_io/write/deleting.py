@@ -53,6 +53,7 @@ from tfrecord_io.store import (
     Replacement,
     Source,
     SourcePrefetcher,
+    Sources,
     WrittenShard,
     find_sidecars,
     locate,
@@ -233,7 +234,7 @@ class _Deletion:
     def __init__(
         self,
         path: str,
-        sources: list[Source],
+        sources: Sources,
         options: ScanOptions,
         *,
         dataset: ReplaceableDataset | None,
@@ -255,7 +256,7 @@ class _Deletion:
         in_folders = PartitionColumns.from_folders(self._sources).names
         is_of_folders = self._dataset is not None and set(condition.columns) <= set(in_folders)
         options = self._options if is_of_folders else replace(self._options, sample="all")  # types of all rows
-        planned = Files(tuple(self._sources), options, Selection((), condition)).plan_scan(only_sample=True)
+        planned = Files(self._sources, options, Selection((), condition)).plan_scan(only_sample=True)
         scan = planned.close()
         assert scan.row_filter is not None
         possible = scan.row_filter.possible(self._sources, scan.partitions)

@@ -44,6 +44,7 @@ from tfrecord_io.store import (
     ShardName,
     ShardSpec,
     Source,
+    Sources,
     WrittenShard,
     change_of,
     locate,
@@ -525,7 +526,7 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedDataWarning)  # the report of the call has it
         try:
-            Files((source,), reading).check_embedded(embedded)
+            Files(Sources([source]), reading).check_embedded(embedded)
         except (SchemaError, DecodeError):
             return False
     return True

@@ -25,7 +25,7 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read import CallSource, SkippedRegion, SkippedRegions, options_from_call
-from tfrecord_io.store import Output, Source, open_output, resolve_inputs, total
+from tfrecord_io.store import Output, Sources, open_output, resolve_inputs, total
 from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
 
@@ -231,7 +231,7 @@ def salvage(
 class _FoundFiles(NamedTuple):
     """The files of damaged datasets, and what is wrong with these."""
 
-    sources: list[Source]
+    sources: Sources
     missing: tuple[str, ...]  # paths of shards that do not exist
     manifests: tuple[str, ...]  # what is wrong with manifests, so that they are not used
 
@@ -250,5 +250,5 @@ def _find_files(path: Any, storage: StorageOptions) -> _FoundFiles:
     nowhere = dict.fromkeys(links)
     if len(nowhere) < len(sources):  # else opening one is an error
         missing += nowhere
-        sources = [file for file in sources if file.path not in nowhere]
+        sources = Sources(file for file in sources if file.path not in nowhere)
     return _FoundFiles(sources, tuple(missing), tuple(dict.fromkeys(map(str, faults))))

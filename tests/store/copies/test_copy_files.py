@@ -15,7 +15,8 @@ import pytest
 import tfrecord_io as tfr
 from copy_stores import STORES, TABLE, Store, copied, data
 from tfrecord_io.store.copies.copied_dataset import plan
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.store.paths.manifest import Manifest
+from tfrecord_io.store.read.source import ManifestFile
 
 pytestmark = pytest.mark.matrix
 

@@ -17,7 +17,8 @@ from servers import Web
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.paths import manifest
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, Txn, format_manifest, parse_manifest
+from tfrecord_io.store.paths.manifest import Manifest, Txn, format_manifest, parse_manifest
+from tfrecord_io.store.read.source import ManifestFile
 
 PATH = "dir/_MANIFEST-train.json"
 NUMBERS = st.integers(0, 2**40)

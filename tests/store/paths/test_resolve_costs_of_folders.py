@@ -29,8 +29,9 @@ from tfrecord_io.store.filesystem import remote
 from tfrecord_io.store.filesystem.interface import Entry
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, format_manifest
+from tfrecord_io.store.paths.manifest import Manifest, format_manifest
 from tfrecord_io.store.paths.resolve import list_directory
+from tfrecord_io.store.read.source import ManifestFile
 from tfrecord_io.store.write.place import version_of
 
 ID = "0123456789abcdef"

@@ -13,8 +13,9 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.store.copies.copied_dataset import Copy, plan
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, Txn
+from tfrecord_io.store.paths.manifest import Manifest, Txn
 from tfrecord_io.store.paths.resolve_output import Output
+from tfrecord_io.store.read.source import ManifestFile
 from tfrecord_io.store.write.change import Append, Change, Overwrite, ReplaceFolders, Rules, Whole, change_of
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.publication import Publication, place_of

@@ -13,7 +13,8 @@ from counted_calls import calls
 from rounds import COMPLETE
 from servers import Bucket
 from tfrecord_io.store.paths.file_names import FileName, ShardName
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, format_manifest, parse_manifest
+from tfrecord_io.store.paths.manifest import Manifest, format_manifest, parse_manifest
+from tfrecord_io.store.read.source import ManifestFile
 
 FEW, MANY = (1000, 10_000) if COMPLETE else (400, 4000)
 

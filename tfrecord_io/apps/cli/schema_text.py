@@ -33,7 +33,7 @@ def resolve_schema(
     """
     strict = format in ("tfx", "feature_description")
     options = ReadOptions.from_keywords(keywords).for_inspection()
-    files = Files(tuple(CallSource(path).files(options)), options.of_scan, options.selection)
+    files = Files(CallSource(path).files(options), options.of_scan, options.selection)
     planned = files.plan_scan(whole=strict, with_evidence=strict, keeps_conflicts=True)
     suggestions: tuple[Suggestion, ...] = ()
     with Reader(planned) as reader:
@@ -73,7 +73,7 @@ def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Sche
     """
     options = ReadOptions.from_keywords(keywords)
     asked = options.for_inspection()
-    files = Files(tuple(CallSource(path).files(asked)), asked.of_scan)
+    files = Files(CallSource(path).files(asked), asked.of_scan)
     scan = files.plan_scan(only_sample=True, uses_saved=False).close()
     schema = Overrides(options.schema_overrides).apply(scan.features)
     of_files = {name: value for name, value in keywords.items() if name != "schema_overrides"}

@@ -46,8 +46,8 @@ from tfrecord_io.store import (
     OutputFile,
     ResumeJournal,
     Source,
+    Sources,
     locate,
-    metadata_of,
     path_text,
     storage_for,
     total,
@@ -431,9 +431,9 @@ def _write_tfrecord(
     """Write rows as TFRecord; with `settings`, file by file, to be resumed by a call with the same settings."""
     if settings is not None:
         files: TableSource | RecordFiles = RecordFiles(inputs.scan()) if inputs.format.records else inputs.plan_table()
-        if inputs.format.records:
+        if isinstance(files, RecordFiles):
             check_target(files.sources)
-            options = replace(options, source_metadata=metadata_of(files.sources))
+            options = replace(options, source_metadata=files.sources.metadata)
         return convert_by_file(
             *(files, target, inputs.renamed.schema(files.schema)),
             options=options,
@@ -444,7 +444,7 @@ def _write_tfrecord(
     with inputs.open_rows() as rows:
         if isinstance(rows, Reader):
             check_target(rows.scan.sources)
-            options = replace(options, source_metadata=metadata_of(rows.scan.sources))
+            options = replace(options, source_metadata=rows.scan.sources.metadata)
         return write(embed(inputs.renamed.rows(rows)), target, options)
 
 
@@ -520,7 +520,7 @@ class _Inputs:
         inputs, reading = self.records()
         options = ReadOptions.from_keywords(reading)
         files = CallSource(inputs).files(options)
-        return Files(tuple(files), options.of_scan, options.selection).plan_scan().close()
+        return Files(files, options.of_scan, options.selection).plan_scan().close()
 
     def plan_table(self) -> TableSource:
         """The files of a format that has a `plan`."""
@@ -662,7 +662,7 @@ class RecordFiles:
     scan: Scan
 
     @property
-    def sources(self) -> Sequence[Source]:
+    def sources(self) -> Sources:
         return self.scan.sources
 
     @property

@@ -23,7 +23,7 @@ from tfrecord_io.bytes import ForeignFile
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RowFault, pillow
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, MissingDependencyError, ReplacedError, TFRecordError
 from tfrecord_io.read import Files, Scan, ScanRows
-from tfrecord_io.store import Source
+from tfrecord_io.store import Source, Sources
 from tfrecord_io.typing import RecordTypeName
 
 _SAMPLE = 100  # records by whose values columns of images are found
@@ -154,7 +154,7 @@ class _ImageCheck:
         if not self.file.intact or any(problem.part == "storage" for problem in self.file.problems):
             return set()
         with self._errors_as_problems():
-            scan = Files((self.source,), options).plan_scan().close()
+            scan = Files(Sources([self.source]), options).plan_scan().close()
             columns = _image_columns(scan)
             self.scan = scan
             return columns

@@ -108,7 +108,7 @@ def each_key(
         on_error="raise", progress=False,
     )  # fmt: skip
     selection = Selection(tuple(columns))  # the files have no other rows
-    files = Files(tuple(copied.sources), options, selection)
+    files = Files(copied.sources, options, selection)
     with Reader(files.plan_scan(embedded=schema.united)) as batches:
         for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
             _check_key(field, columns, keyword, kinds)

@@ -43,6 +43,7 @@ from tfrecord_io.store import (
     PackedSources,
     RawFile,
     Source,
+    Sources,
     locate,
     resolve_inputs,
     sources_of_shards,
@@ -130,7 +131,7 @@ def _unpack(packed: PackedSources, begin: int, end: int | None, length: int | No
     return _Records(file, begin, end, length)
 
 
-def _sources(paths: Any, options: ReadOptions) -> list[Source]:
+def _sources(paths: Any, options: ReadOptions) -> Sources:
     """The files that paths mean; of a folder those whose names are of ArrayRecord files, if there are any."""
     if isinstance(paths, list):
         paths = [file for path in paths for file in _files_in_folder(path, options) or [path]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
 from tfrecord_io.read import Files, Reader, options_from_call
-from tfrecord_io.store import Source, find_files
+from tfrecord_io.store import Sources, find_files
 from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, StorageLike
 from tfrecord_io.write import WriteReport, write
 
@@ -357,10 +357,10 @@ def _damage_error(path: str, reason: str) -> DecodeError:
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)(?P<rest>(-of-\d+)?(\.[a-z_]+)*)$", re.IGNORECASE)
 
 
-def _sort_by_number(sources: Sequence[Source]) -> tuple[Source, ...]:
+def _sort_by_number(sources: Sources) -> Sources:
     """The files of one export by the numbers in their names; DecodeError if these do not give their order."""
     if len(sources) < 2:
-        return tuple(sources)
+        return sources
     name_matches = [_NUMBERED.match(source.path.rpartition("/")[2]) for source in sources]
     numbers = [int(match["number"]) for match in name_matches if match is not None]
     of_one = {(match["stem"], match["rest"]) for match in name_matches if match is not None}
@@ -369,7 +369,7 @@ def _sort_by_number(sources: Sequence[Source]) -> tuple[Source, ...]:
         names = [source.path.rpartition("/")[2] for source in sources]
         advice = "pass all files of one export by their names, image-00000.tfrecord.gz, image-00001.tfrecord.gz, …"
         raise DecodeError(reason, path=sources[0].path, expected="numbers from 0 on", got=names[:8], hint=advice)
-    return tuple(source for _, source in sorted(zip(numbers, sources, strict=True), key=lambda pair: pair[0]))
+    return sources.take(np.argsort(numbers))
 
 
 def _patches(

@@ -32,7 +32,7 @@ from tfrecord_io.read.chunks.chunk import (
 )
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.chunks.recovery import Recovery
-from tfrecord_io.store import OpenPlainFile, Source, SourcePrefetcher, total
+from tfrecord_io.store import OpenPlainFile, Source, SourcePrefetcher, Sources
 
 if TYPE_CHECKING:  # a read of a small file needs no segments
     from tfrecord_io.base import ProgressMeter, WorkerPool
@@ -74,11 +74,11 @@ class ChunkReader:
         self._sources = sources
         self._options, self._selection = options, selection
         self._ahead, self._whole = ahead, whole
-        self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=reads_on(selection))
+        self._prefetcher = prefetcher or SourcePrefetcher(sources, stream=reads_on(selection))
         if progress is None and options.progress:
             from tfrecord_io.base import ProgressMeter
 
-            progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
+            progress = ProgressMeter(options.progress, Sources.of(sources).bytes, "bytes")
         self.recovery = Recovery.of(options.on_error, sources)  # goes on behind damage, if that is allowed
         self._walker = BlockWalker(
             self._prefetcher,
@@ -99,7 +99,8 @@ class ChunkReader:
     @cached_property
     def _is_little(self) -> bool:
         """True if all files are local, not compressed by their names, and together not worth another thread."""
-        size = total(source.size if source.local else None for source in self._sources)
+        sources = Sources.of(self._sources)
+        size = sources.bytes if sources.are_local else None
         if size is None or not is_little(size):
             return False
         return all(CODECS.of_path(source.path) is None for source in self._sources)

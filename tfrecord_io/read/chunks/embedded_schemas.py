@@ -15,7 +15,7 @@ from tfrecord_io.base import LIMITS, ScanOptions, printable, warn
 from tfrecord_io.columns import Column, EmbeddedSchema, EmbeddedSchemaUnreadable, Schema, as_stored
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
-from tfrecord_io.store import Source, SourcePrefetcher
+from tfrecord_io.store import Source, SourcePrefetcher, Sources
 
 
 class SchemaRevision(NamedTuple):
@@ -191,6 +191,8 @@ def _has_other_index(schema: pa.Schema, other: pa.Schema) -> bool:
 
 def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
     """The schema in the manifest of a dataset without records, as no record carries it; None for other sources."""
+    if Sources.of(sources).stated_records:
+        return None
     shards = [source.shard for source in sources if source.shard is not None]
     if not shards or len(shards) < len(sources) or any(shard.records for shard in shards):
         return None
@@ -239,6 +241,8 @@ def first_contents(sources: Sequence[Source], options: ScanOptions) -> Iterator[
 
     Of remote files, the first bytes are requested side by side.
     """
+    if (stated := _one_of_stated(Sources.of(sources))) is not None:
+        sources = [stated]
     unknown = [source for source in sources if _stated_schema(source) is None and _has_first_record(source)]
     recover = options.damage.goes_on
     open_file = partial(RecordFile, compression=options.compression, block_bytes=LIMITS.head_bytes, recover=recover)
@@ -255,9 +259,15 @@ def first_contents(sources: Sequence[Source], options: ScanOptions) -> Iterator[
                 yield content, path
 
 
+def _one_of_stated(sources: Sources) -> Source | None:
+    """The first file, if the manifest of a large dataset states the schema of all of them."""
+    return sources[0] if sources.are_of_manifest and sources and _stated_schema(sources[0]) is not None else None
+
+
 def schemas_are_stated(sources: Sequence[Source]) -> bool:
     """True if the schema of all files is known without reading one."""
-    return None not in map(_stated_schema, sources)
+    some = Sources.of(sources)
+    return None not in map(_stated_schema, some[:1] if some.are_of_manifest else some)
 
 
 def _stated_schema(source: Source) -> tuple[bytes, str] | None:

@@ -9,7 +9,6 @@ import secrets
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pyarrow as pa
@@ -476,7 +475,7 @@ def iter_arrays(
     reads = found.options.changed(threads=options.thread_count, **limits)
     planned = replace(found, options=reads).plan_scan(only_sample=True)
     scan = LazyScan.from_scan(planned.close())  # its files are opened in each epoch
-    if any(map(attrgetter("is_file_object"), scan.sources)):
+    if not scan.sources.can_be_read_again and any(source.is_file_object for source in scan.sources):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
     damage = None if scan.schema.names else planned.error
     if not scan.schema.names and damage is None and planned.sampled != 0:  # a file without records is not an error

@@ -26,9 +26,10 @@ from tfrecord_io.base import for_cli
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.file_names import FileName, ShardName
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, ids_replaced
+from tfrecord_io.store.paths.manifest import Manifest, ids_replaced
 from tfrecord_io.store.paths.resolve import record_files
 from tfrecord_io.store.paths.resolve_output import Output
+from tfrecord_io.store.read.source import ManifestFile
 from tfrecord_io.store.write.atomic import open_named
 from tfrecord_io.store.write.change import Change, Rules
 from tfrecord_io.store.write.old_files import OldFiles

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from tfrecord_io.errors import SchemaError
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
@@ -80,6 +82,32 @@ class ColumnFolder(NamedTuple):
             raise SchemaError("two folders of its path name the same partition column", path=path, hint="move the file")
         return tuple(pairs)
 
+    @classmethod
+    def texts_in(cls, folders: Sequence[str], columns: Sequence[str]) -> dict[str, pa.StringArray]:
+        """The values of columns in each of these paths of folders, relative to the dataset; null where there is none.
+
+        >>> ColumnFolder.texts_in(["label=cat/day=1", "label=big%20cat"], ["day", "label"])["day"].to_pylist()
+        ['1', None]
+        """
+        import pyarrow.compute as pc
+
+        paths = pa.array(folders, pa.string())
+        first = folders[0].split("/") if folders else []
+        names = [folder.partition("=")[0] for folder in first]
+        pattern = "^" + "/".join(f"{re.escape(name)}=[^/%]*" for name in names) + "$"
+        is_plain = [cls.column_of(f"{name}=x") for name in names] == names and len({*names}) == len(names)
+        is_plain &= bool(pc.all(pc.match_substring_regex(paths, pattern), min_count=0).as_py())
+        if is_plain and not pc.any(pc.match_substring(paths, _MISSING), min_count=0).as_py():
+            parts = pc.split_pattern(paths, "/")
+            stated = {name: pc.list_element(parts, at) for at, name in enumerate(names)}
+            nothing = pa.nulls(len(folders), pa.string())
+            return {
+                name: pc.utf8_slice_codeunits(stated[name], len(name) + 1) if name in stated else nothing
+                for name in columns
+            }
+        values = [dict(cls.pairs_in(f"/{folder}/", "/")) for folder in folders]
+        return {name: pa.array([value.get(name) for value in values], pa.string()) for name in columns}
+
     @staticmethod
     def spelling_in(path: str, pairs: Sequence[tuple[str, str | None]]) -> str:
         """The folders in a path for these columns and values, in the path's spelling, with slashes.
@@ -129,6 +157,8 @@ def _parse(folder: str) -> tuple[str, str | None] | None:
     name, equals, value = folder.partition("=")
     if not name or not equals or folder.startswith("."):
         return None
+    if "%" not in folder:
+        return name, None if value == _MISSING else value
     from urllib.parse import unquote
 
     try:

@@ -207,6 +207,12 @@ class ShardName:
         middle = _GROWN_MIDDLE if self.id else _NUMBERED_MIDDLE if self.count is None else _COUNTED_MIDDLE
         return middle.fullmatch(name, len(self.base), len(name) - len(self.suffix)) is not None
 
+    @property
+    def pattern_of_similar(self) -> str:
+        """A regular expression, as RE2 and `re` take it, for the names of which `is_like` is true."""
+        middle = _GROWN_MIDDLE if self.id else _NUMBERED_MIDDLE if self.count is None else _COUNTED_MIDDLE
+        return f"^{re.escape(self.base)}{middle.pattern}{re.escape(self.suffix)}$"
+
     def pattern(self, index: str) -> str:
         """A glob for the family, without its suffix; `index` stands for the numbers of one without a count."""
         return f"{glob.escape(self.base)}-{index if self.count is None else f'*-of-{self.count_text}'}"
@@ -296,6 +302,7 @@ class FileName:
         *INDEX_SUFFIXES_OF_TOOLS,
         *(".json", ".txt", ".pbtxt", ".classes", ".md5"),
     )
+    MANIFEST_PREFIX: ClassVar = "_MANIFEST"  # of all manifests
     MANIFEST_PATTERN: ClassVar = "_MANIFEST*.json"
     SCHEMA_PREFIX: ClassVar = "_SCHEMA"  # of all saved schemas
 

@@ -43,8 +43,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from operator import attrgetter
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from tfrecord_io.base import Registry, Task, WorkerPool, counted, for_cli, logger, ordered, printable
 from tfrecord_io.errors import CorruptRecordError
@@ -54,6 +53,7 @@ from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, is_id, natural_key
 from tfrecord_io.store.read.source import (
     MOST_MANIFEST_BYTES,
+    ManifestFile,
     ManifestShard,
     ManifestVersion,
     NoContent,
@@ -61,6 +61,10 @@ from tfrecord_io.store.read.source import (
     read_manifest,
 )
 
+if TYPE_CHECKING:
+    from tfrecord_io.store.paths.manifest_columns import ManifestColumns
+
+ManifestFiles: TypeAlias = "tuple[ManifestFile, ...] | ManifestColumns"  # few, or many
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
 INCOMPLETE = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
@@ -69,26 +73,10 @@ _KEYS = dict.fromkeys(("path", "records", "bytes", "crc32c")).keys()  # of a fil
 _CRC = re.compile("[0-9a-f]{8}")
 _COUNTS = range(2**63)
 _MOST_READERS = 16
+LEAST_LARGE_BYTES = 64 << 10  # of a manifest that may name so many files that they are columns
 _MOST_IDS = 1000  # of writings whose shards were replaced
 _MOST_JOBS, _JOB_DAYS = 1000, 30  # with a transaction, and how long each stays also if there are more
 _LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper than looking up each
-
-
-class ManifestFile(NamedTuple):
-    """One shard."""
-
-    path: str  # its name in the manifest's directory, after its partition folders
-    records: int
-    bytes: int  # of the file, compressed if it is
-    crc32c: int  # of the same bytes, unmasked
-    staged: str | None = None  # the name of the file until it is renamed to `path`
-    source: Mapping[str, str | int] | None = None  # the file that it was made of
-    joined: tuple[Mapping[str, str | int], ...] = ()  # the files that those were made of which were joined in it
-
-    @property
-    def sources(self) -> Sequence[Mapping[str, str | int]]:
-        """The source files of this file's records, in their order; empty if unknown."""
-        return self.joined if self.source is None else (self.source,)
 
 
 class Txn(NamedTuple):
@@ -132,7 +120,7 @@ class Manifest(NamedTuple):
     # The content of a writing has none of these three: a publication adds them.
     dataset: str = ""
     id: str = ""
-    files: tuple[ManifestFile, ...] = ()
+    files: ManifestFiles = ()
     compression: str | None = None
     schema: bytes | None = None
     complete: bool = True
@@ -187,20 +175,52 @@ class Manifest(NamedTuple):
 
     def has_shards_of(self, id: str) -> bool:
         """True if the writing `id` has added shards, including shards joined or replaced since."""
-        return id in self.replaced_ids or any(id in name for name in (*self.paths, *self.replaces))
+        if id in self.replaced_ids or any(id in name for name in self.replaces):
+            return True
+        if not isinstance(self.files, tuple):
+            return bool(self.files.paths_with(id).any())
+        return any(id in file.path for file in self.files)
+
+    def paths_without(self, other: Manifest) -> list[str]:
+        """The names of the shards that another manifest does not name, in their order."""
+        files, others = self.files, other.files
+        if not isinstance(files, tuple) and not isinstance(others, tuple):
+            import pyarrow.compute as pc
+
+            if others.paths.slice(0, len(files)).equals(files.paths):
+                return []
+            return files.paths.filter(pc.invert(pc.is_in(files.paths, others.paths))).to_pylist()
+        names = set(other.paths)
+        return [path for path in self.paths if path not in names]
+
+    @property
+    def staged(self) -> list[ManifestFile]:
+        """The shards that may still have their staged names."""
+        return [] if not isinstance(self.files, tuple) else [f for f in self.files if f.staged is not None]
+
+    @property
+    def largest_number(self) -> int:
+        """The largest number of a shard in the names; -1 if none has one."""
+        if not isinstance(self.files, tuple):
+            return self.files.largest_number
+        shards = (ShardName.parse(file.path.rpartition("/")[2]) for file in self.files)
+        return max((shard.index for shard in shards if shard is not None), default=-1)
 
     @property
     def paths(self) -> list[str]:
         """The names of the shards, in their order."""
-        return list(map(attrgetter("path"), self.files))
+        files = self.files
+        return [file.path for file in files] if isinstance(files, tuple) else files.paths.to_pylist()
 
     @property
     def records(self) -> int:
-        return sum(map(attrgetter("records"), self.files))
+        files = self.files
+        return sum(file.records for file in files) if isinstance(files, tuple) else int(files.records.sum())
 
     @property
     def bytes(self) -> int:
-        return sum(map(attrgetter("bytes"), self.files))
+        files = self.files
+        return sum(file.bytes for file in files) if isinstance(files, tuple) else int(files.sizes.sum())
 
 
 def manifests_for(name: str) -> list[str]:
@@ -222,8 +242,7 @@ def ids_replaced(manifest: Manifest | None, new: Manifest, *, is_conditional: bo
     """
     if manifest is None:
         return ()
-    kept = set(new.paths)
-    ids = dict.fromkeys(filter(None, (ShardName.id_in(path) for path in manifest.paths if path not in kept)))
+    ids = dict.fromkeys(filter(None, map(ShardName.id_in, manifest.paths_without(new))))
     if is_conditional and manifest.complete and manifest.id != new.id and not all(map(ShardName.id_in, manifest.paths)):
         ids[manifest.id] = None
     return (*manifest.replaced_ids, *ids)[-_MOST_IDS:]
@@ -259,7 +278,9 @@ def format_manifest(manifest: Manifest) -> bytes:
     # The path of a source may have bytes that are not UTF-8, which only escapes can hold.
     text = io.BytesIO()  # line by line: there may be a million
     text.write(f'{head[:-1]}, "files": ['.encode())
-    for number, file in enumerate(manifest.files):
+    if not isinstance(manifest.files, tuple):
+        text.write(b"\n" + manifest.files.text)
+    for number, file in enumerate(() if not isinstance(manifest.files, tuple) else manifest.files):
         line = json.dumps(_entry(file), ensure_ascii=bool(file.sources))
         text.write(f"{',' if number else ''}\n  {line}".encode())
     text.write(b"\n]}\n")
@@ -284,6 +305,7 @@ def parse_manifest(text: bytes, path: str) -> Manifest | None:
     """
     if len(text) > MOST_MANIFEST_BYTES:
         _refuse(path, f"it has {len(text)} bytes, over the limit of {MOST_MANIFEST_BYTES}")
+    text, columns = _split_off_files(text)
     try:
         document = json.loads(text, object_hook=_pack_entry)
     except (ValueError, RecursionError) as error:
@@ -293,7 +315,16 @@ def parse_manifest(text: bytes, path: str) -> Manifest | None:
     version = document.get("version")
     if type(version) is not int or version != VERSION:
         _refuse(path, f"it has version {printable(repr(version), 40)}, this release reads version {VERSION}")
-    return _Parser(path).manifest(document)
+    return _Parser(path).manifest(document, columns)
+
+
+def _split_off_files(text: bytes) -> tuple[bytes, ManifestColumns | None]:
+    """The text of a manifest, and the files as columns, if these are many; their paths are not checked yet."""
+    if len(text) < LEAST_LARGE_BYTES:
+        return text, None
+    from tfrecord_io.store.paths.manifest_columns import ManifestColumns
+
+    return ManifestColumns.parse(text) or (text, None)
 
 
 def _described_dataset(path: str) -> str | None:
@@ -314,13 +345,18 @@ class _Parser:
         self._parsed: ShardName | None = None  # the last name of a shard that was parsed
         self._folders = set[str]()  # of the partition columns
 
-    def manifest(self, document: dict[str, Any]) -> Manifest:
+    def manifest(self, document: dict[str, Any], many: ManifestColumns | None = None) -> Manifest:
         dataset = self._is(document, "dataset", str)
         if _described_dataset(os.path.basename(self._path)) not in (dataset, None):
             _refuse(self._path, f"it describes '{printable(dataset)}', which does not match its file name")
         columns = self._list(document, "partition_by", str)
-        files = tuple(self._file(entry, dataset, columns) for entry in self._is(document, "files", list))
-        if len(set(map(attrgetter("path"), files))) < len(files):
+        files = many or tuple(self._file(entry, dataset, columns) for entry in self._is(document, "files", list))
+        if many is None:
+            is_twice = len({file.path for file in files}) < len(files)
+        else:
+            many.check_paths(partial(self._shard, dataset=dataset, columns=columns))
+            is_twice = many.has_one_twice
+        if is_twice:
             _refuse(self._path, "it names a file twice")
         compression = document.get("compression")
         sources = map(_unpack_entry, self._list(document, "sources_without_rows"))
@@ -540,6 +576,35 @@ class Manifests:
         existing = self._look_up([*unnamed], list_files)  # others were removed since they were listed
         self.unnamed.update((name, path) for name, path in unnamed.items() if name in existing)
         return [*kept.values()]
+
+    def of_many_files(self, directory: str, first: Sequence[Entry] = ()) -> tuple[str, Manifest] | None:
+        """The name of the manifest of a directory, with its slash, and the manifest: if it names many files alone.
+
+        None if it names few, there is another manifest beside it, or it cannot be used without looking at the files.
+        In a bucket, `first` are the first files of the directory, in the order of their names.
+        """
+        name = directory + FileName.manifest(FileName.DIRECTORY_STEM)
+        if isinstance(self.fs, LocalFileSystem):
+            entry = self.fs.entry(name)
+            beside = [name] if entry is None or not entry.size else os.listdir(directory)
+        else:
+            size = next((entry.size for entry in first if entry.name == name), None)
+            is_behind = size is None and bool(first) and first[-1].name < name
+            if not is_behind and (size or 0) < LEAST_LARGE_BYTES:
+                return None
+            listed = self.fs.beginning(directory + FileName.MANIFEST_PREFIX) or []
+            entry = next((entry for entry in listed if entry.name == name), None)
+            beside = [entry.basename for entry in listed]
+        if entry is None or entry.directory or (entry.size or 0) < LEAST_LARGE_BYTES:
+            return None
+        others = (other for other in beside if other.startswith(FileName.MANIFEST_PREFIX))
+        if any(FileName.parse(other).kind is Kind.MANIFEST and not name.endswith(f"/{other}") for other in others):
+            return None
+        manifest = self._read(entry)
+        if manifest is None or not manifest.complete or isinstance(manifest.files, tuple):
+            return None
+        logger.debug("manifest read: %s, %s", self.fs.display_path(name), counted(len(manifest.files), "file"))
+        return name, manifest
 
     def _add(self, dataset: _Dataset) -> None:
         """Note a manifest, and its files in its order, in each folder."""

@@ -41,6 +41,7 @@ class _Row(NamedTuple):
     shard_crc32c: int | None = None
     shard_staged: str | None = None
     shard_watched: bool | None = None
+    shard_unseen: bool | None = None
 
     @classmethod
     def of(cls, source: Source, filesystem: int | None, manifest: int | None) -> _Row:
@@ -64,6 +65,7 @@ class _Row(NamedTuple):
             shard_crc32c=shard.crc32c,
             shard_staged=shard.staged,
             shard_watched=shard.watched,
+            shard_unseen=shard.is_unseen,
         )
 
     def shard(self, manifests: Sequence[ManifestVersion]) -> ManifestShard | None:
@@ -78,6 +80,7 @@ class _Row(NamedTuple):
             crc32c=self.shard_crc32c,
             staged=self.shard_staged,
             watched=bool(self.shard_watched),
+            is_unseen=bool(self.shard_unseen),
         )
 
 

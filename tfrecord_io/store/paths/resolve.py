@@ -32,7 +32,7 @@ from tfrecord_io.store.filesystem.locate import IN_MEMORY, is_remote, locate
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, ShardSpec, natural_key
 from tfrecord_io.store.paths.manifest import Manifest, Manifests, is_dataset, manifests_for, sidecar_entries
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store.read.source import Source, Sources
 
 _LOOKUPS = 3
 _BYTES_LIKE = (bytes, bytearray, memoryview)
@@ -53,12 +53,14 @@ def resolve_inputs(
     unnamed: dict[str, str] | None = None,
     missing: list[str] | None = None,
     other_formats: bool = False,
-) -> list[Source]:
+) -> Sources:
     """Find the files that a path means, at least one.
 
     `path` is a str, a PathLike, a binary file object, or an iterable of those; see the module's docstring.
     `allow_missing_shards` accepts shard families with a missing or duplicate index, and missing files that a manifest
-    names. With `check_sizes`, files must have the sizes that a manifest states. With `manifest_faults`, errors about a
+    names. With `check_sizes`, files must have the sizes that a manifest states. A directory whose manifest names more
+    than 1,024 files is not listed, unless one of the other arguments asks what is in it: the files are those of the
+    manifest, and a missing one, or another size, is an error where it is opened. With `manifest_faults`, errors about a
     manifest are appended to it, and the files are read without that manifest. Files of a dataset that its manifest does
     not name are left out with a warning; with `unnamed`, they are added to it, each with the path of the manifest.
     Files that a manifest names, and that may be missing, are appended to `missing`. With `other_formats`, a directory
@@ -92,7 +94,9 @@ def resolve_inputs(
         missing=missing,
     )
     if hasattr(path, "read") and not _is_dataset(path):
-        return [_file_object(path, storage)]
+        return Sources([_file_object(path, storage)])
+    if isinstance(path, Sources):  # resolved before
+        return path
     if isinstance(path, (str, os.PathLike)):
         return lookup.sources(path, complete=not allow_missing_shards)
     if hasattr(path, "__arrow_c_stream__"):
@@ -115,7 +119,7 @@ def resolve_inputs(
             raise _no_path("a list of paths holds str, PathLike or binary file objects", item)
     if not sources:
         raise FileNotFoundError(errno.ENOENT, "an empty list of paths has no files", "[]")
-    return sources
+    return Sources(sources)
 
 
 def _is_dataset(value: object) -> bool:
@@ -157,7 +161,13 @@ class _Lookup:
     # Folders of one dataset have the same manifest.
     parsed: dict[str, tuple[bytes, Manifest | None]] = field(default_factory=dict)
 
-    def sources(self, path: str | os.PathLike[str], *, complete: bool) -> list[Source]:
+    @property
+    def _looks_at_files(self) -> bool:
+        """True if the caller wants to know which files there are, besides those that a manifest names."""
+        found = (self.unnamed, self.missing, self.manifest_faults)
+        return any(argument is not None for argument in found) or not self.check_sizes
+
+    def sources(self, path: str | os.PathLike[str], *, complete: bool) -> Sources:
         """The files that one path means; if `complete`, no shard may be missing."""
         fs, name = locate(path, self.storage)
         is_directory = not isinstance(fs, LocalFileSystem) and os.fspath(path).endswith("/")
@@ -170,6 +180,7 @@ class _Lookup:
                 complete=complete,
                 is_directory=is_directory,
                 other_formats=self.other_formats,
+                lists_all=self._looks_at_files or not complete,
             )
             try:
                 entries = search.entries(name)
@@ -177,6 +188,8 @@ class _Lookup:
             except (OSError, ValueError):  # a writer may be replacing the dataset of a manifest: look it up again
                 if not manifests.datasets or attempt == _LOOKUPS - 1:
                     raise
+        if search.named:
+            return search.named[0]
         sources = search.sources(name, entries)
         if self.missing is not None:
             self.missing.extend(map(fs.display_path, manifests.missing))
@@ -186,7 +199,7 @@ class _Lookup:
                 _warn_of_unnamed(left_out)
             else:
                 self.unnamed.update(left_out)
-        return sources
+        return Sources(sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +207,7 @@ class _Search:
     """The path rules, for one path.
 
     With `complete`, no shard that the path asks for may be missing. `is_directory`: it is a URL that ends with a slash.
+    Unless it `lists_all`, a directory whose manifest names many files is not listed: `named` are its files then.
     """
 
     fs: FileSystem
@@ -202,6 +216,8 @@ class _Search:
     complete: bool
     is_directory: bool
     other_formats: bool
+    lists_all: bool = True
+    named: list[Sources] = field(default_factory=list)  # the only one
     listed: dict[str, Entry] = field(default_factory=dict)  # what was listed of whole directories in a bucket, by name
 
     def sources(self, name: str, entries: Sequence[Entry]) -> list[Source]:
@@ -234,20 +250,44 @@ class _Search:
             return self._glob(name)  # which matches its own name
         entry = self.fs.entry(name, is_file=True) if is_store and not self.is_directory else None
         if entry is None and self.fs.can_list and (is_store or self.is_directory):  # it is looked up by listing it
-            listed = walk_directory(self.fs, name)
+            root = f"{name.rstrip('/')}/" if name else ""
             first = None
             with suppress(FileNotFoundError, NotADirectoryError):
+                pages = self.fs.pages_below(root)
+                page = next(pages, None)
+                if page is not None and page[1] and self._is_named(root, page[0]):
+                    return []
+                listed = walk_directory(self.fs, name, None if page is None else chain([page], pages))
                 first = next(listed, None)
             if first is not None:  # with the store's name of the directory, which may differ from the URL in a slash
                 return self._directory(first.parent.rstrip("/"), chain([first], listed))
         if entry is None and (self.is_directory or not is_store):
             entry = _literal(self.fs, name, names)
         if entry is not None:
-            return self._existing(entry)
+            is_local = entry.directory and isinstance(self.fs, LocalFileSystem)
+            return [] if is_local and self._is_named(f"{name.rstrip('/')}/") else self._existing(entry)
         stem, count, _ = spec or (name, None, False)
         if (spec is None or names != [name]) and is_dataset(self.fs, stem):
             return self._spec(name, stem, count)
         return self._pattern(name) if names == [name] else self._files_of_braces(name, names)
+
+    def _is_named(self, directory: str, listed: Sequence[Entry] = ()) -> bool:
+        """True if the only manifest of a directory names many files; `named` has them then.
+
+        In a bucket, `listed` are its first files, in the order of their names.
+        """
+        if self.lists_all or "//" in directory:
+            return False
+        found = None
+        with suppress(PermissionError):  # of the directory, which is listed then
+            found = self.manifests.of_many_files(directory, listed)
+        if found is None:
+            return False
+        from tfrecord_io.store.paths.manifest_sources import ManifestSources
+
+        sources = ManifestSources.of_manifest(self.fs, *found)
+        self.named.extend(filter(None, [sources]))
+        return sources is not None
 
     def _files_of_braces(self, name: str, names: Sequence[str]) -> list[Entry]:
         """The files of all `names` that the braces of `name` expand to."""
@@ -560,13 +600,18 @@ def list_directory(fs: FileSystem, directory: str) -> list[Entry]:
     return list(walk_directory(fs, directory))
 
 
-def walk_directory(fs: FileSystem, directory: str) -> Iterator[Entry]:
-    """As `list_directory`: what is in the directory before the files in its folders."""
+def walk_directory(
+    fs: FileSystem, directory: str, pages: Iterable[tuple[list[Entry], bool]] | None = None
+) -> Iterator[Entry]:
+    """As `list_directory`: what is in the directory before the files in its folders.
+
+    `pages` are those of `FileSystem.pages_below`, if they are being listed already.
+    """
     root = f"{directory.rstrip('/')}/" if directory else ""
     seen: dict[str, Entry] = {}
     inside: list[Entry] = []
     more = True
-    for page, more in fs.pages_below(root):
+    for page, more in fs.pages_below(root) if pages is None else pages:
         for entry in page:
             name, slash, _ = entry.name[len(root) :].partition("/")
             if slash:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import LIMITS, Closing
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store.read.source import Source, Sources
 
 if TYPE_CHECKING:
     from tfrecord_io.store.read.range_reader import RangeReader
@@ -23,14 +22,14 @@ class SourcePrefetcher(Closing):
     the first bytes of each will be read.
     """
 
-    def __init__(self, sources: list[Source], *, stream: bool = True, heads: bool = False) -> None:
-        self._sources = sources
+    def __init__(self, sources: Sequence[Source], *, stream: bool = True, heads: bool = False) -> None:
+        self._sources = sources = Sources.of(sources)
         self._next = 0
         self._readers: dict[int, RangeReader] = {}
         self._opened = 0  # sources that were opened for prefetching, or skipped as local
         self._closed = False
         self._window: Any = None
-        if not all(map(attrgetter("local"), sources)) and any(source.remote for source in sources):
+        if not sources.are_local and any(source.remote for source in sources):
             from tfrecord_io.store.read.range_reader import Window  # imports fsspec
 
             self._window = Window(self._open_readers(), stream=stream, heads=heads)

@@ -7,16 +7,17 @@ import io
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
+import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, MIB, printable, quiet_at_exit
-from tfrecord_io.bytes import CODECS, PlainStream, Raw, Stream, open_decompressed
+from tfrecord_io.bytes import CODECS, Array, PlainStream, Raw, Stream, open_decompressed
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
@@ -91,6 +92,7 @@ class ManifestShard(NamedTuple):
     crc32c: int | None  # of the same bytes, unmasked; None if unknown
     staged: str | None  # the name in the filesystem as long as its writer has not renamed or copied it
     watched: bool  # the dataset is checked to be unchanged each time that the file is opened
+    is_unseen: bool = False  # the file was not looked up: its size is compared when it is opened
 
     def open_checked(self, open_file: Callable[[], _Opened]) -> _Opened:
         """Open the file, and check that its dataset was not replaced."""
@@ -102,10 +104,19 @@ class ManifestShard(NamedTuple):
         try:
             if self.watched:
                 self.manifest.check_unchanged()
+            if self.is_unseen and isinstance(raw, io.FileIO):
+                self._check_open_size(raw)
         except BaseException:
             raw.close()
             raise
         return raw
+
+    def _check_open_size(self, raw: io.FileIO) -> None:
+        """Raise CorruptRecordError if an open file has another size than stated, ReplacedError if the dataset does."""
+        size, path = os.fstat(raw.fileno()).st_size, str(raw.name)
+        if size != self.bytes:
+            self.manifest.check_unchanged()
+            self.check_size(size, path)
 
     def call_with_name(self, path: str, use: Callable[[str], T]) -> T:
         """Call `use` with the staged name of a local file, or, once renamed, with the final name."""
@@ -133,6 +144,28 @@ class ManifestShard(NamedTuple):
         if expected not in (got, None):
             reason = f"the file has {form.format(got)}, but '{self.manifest.path}' states {form.format(expected)}"
             raise CorruptRecordError(reason, path=path, expected=expected, got=got, hint=MANIFEST_ADVICE)
+
+
+class ManifestFile(NamedTuple):
+    """One shard."""
+
+    path: str  # its name in the manifest's directory, after its partition folders
+    records: int
+    bytes: int  # of the file, compressed if it is
+    crc32c: int  # of the same bytes, unmasked
+    staged: str | None = None  # the name of the file until it is renamed to `path`
+    source: Mapping[str, str | int] | None = None  # the file that it was made of
+    joined: tuple[Mapping[str, str | int], ...] = ()  # the files that those were made of which were joined in it
+
+    @property
+    def sources(self) -> Sequence[Mapping[str, str | int]]:
+        """The source files of this file's records, in their order; empty if unknown."""
+        return self.joined if self.source is None else (self.source,)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if it states nothing but its path, records, size and checksum."""
+        return self.staged is None and self.source is None and not self.joined
 
 
 class Origin(NamedTuple):
@@ -668,6 +701,137 @@ class Source:
         return not self.begin and (first is None or not first.record)
 
 
+class Sources(Sequence[Source]):
+    """Files in the order of reading; immutable. Equal are those with equal files."""
+
+    def __init__(self, sources: Iterable[Source] = ()) -> None:
+        self._sources = tuple(sources)
+
+    @staticmethod
+    def of(sources: Iterable[Source]) -> Sources:
+        """The files as a sequence that answers for all of them."""
+        return sources if isinstance(sources, Sources) else Sources(sources)
+
+    @overload
+    def __getitem__(self, at: int) -> Source: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sources: ...
+    def __getitem__(self, at: int | slice) -> Source | Sources:
+        return Sources(self._sources[at]) if isinstance(at, slice) else self._sources[at]
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def __iter__(self) -> Iterator[Source]:
+        return iter(self._sources)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Sources | tuple | list) or len(self) != len(other):
+            return False
+        return all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} files>"
+
+    def take(self, numbers: Array) -> Sources:
+        """The files of these numbers, in this order."""
+        return Sources(map(self._sources.__getitem__, numbers.tolist()))
+
+    @property
+    def are_of_manifest(self) -> bool:
+        """True if a manifest names all files, which are whole regular files: none needs to be asked what it is."""
+        return False
+
+    @property
+    def are_local(self) -> bool:
+        """True if all are files of the operating system."""
+        return all(source.local for source in self)
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """True if none is a file object or a pipe."""
+        return all(source.can_be_read_again for source in self)
+
+    @property
+    def bytes(self) -> int | None:
+        """The size of the files together; None if one is unknown."""
+        return total(source.size for source in self)
+
+    @property
+    def sizes(self) -> Array | None:
+        """The sizes of the files, as int64; None if one is unknown."""
+        sizes = [source.size for source in self]
+        return None if None in sizes else np.array(sizes, np.int64)
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the files."""
+        return [source.path for source in self]
+
+    @property
+    def stated_records(self) -> int | None:
+        """The records of the files together, if manifests state them; None if not."""
+        if not all(source.shard is not None and source.span is None for source in self):
+            return None
+        return sum(source.shard.records for source in self if source.shard is not None)
+
+    @property
+    def manifests(self) -> dict[ManifestVersion | None, Source]:
+        """The manifests that state something of the files, None where there is none, each with its first file."""
+        found: dict[ManifestVersion | None, Source] = {}
+        for source in self:
+            shard = source.stated_shard
+            found.setdefault(None if shard is None else shard.manifest, source)
+        return found
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The metadata of the datasets of these files; a name to which two of them give different texts is left out."""
+        manifests = {id(source.shard.manifest): source.shard.manifest for source in self if source.shard is not None}
+        return united_metadata(manifests.values())
+
+    def folders(self, columns: Sequence[str]) -> tuple[dict[str, pa.StringArray], Array]:
+        """The texts of partition columns in each different folder, null where there is none; and each file's folder.
+
+        The number of it in the arrays. SchemaError, or UnicodeEncodeError, if a name is not UTF-8.
+        """
+        numbers: dict[tuple[tuple[str, str | None], ...], int] = {}
+        of_files = np.fromiter((numbers.setdefault(s.partitions, len(numbers)) for s in self), np.int64, len(self))
+        texts = [dict(partitions) for partitions in numbers]
+        return {name: pa.array([text.get(name) for text in texts], pa.string()) for name in columns}, of_files
+
+    @property
+    def partition_names(self) -> list[str]:
+        """The partition columns of the first file."""
+        return [name for name, _ in self[0].partitions] if len(self) else []
+
+    @property
+    def have_partitions(self) -> bool:
+        """True if a file may be in a folder of a partition column."""
+        return any(source.partitions for source in self)
+
+    def absolute(self, directory: str | None = None) -> Sources:
+        """The same files by absolute paths in `directory`, by default the working directory, for other processes."""
+        return Sources(source.absolute(directory) for source in self)
+
+    @property
+    def working_directory(self) -> str | None:
+        """The working directory, if the path of a file is relative to it."""
+        return working_directory(self)
+
+
+def united_metadata(manifests: Iterable[ManifestVersion]) -> dict[str, str]:
+    texts: dict[str, set[str]] = {}
+    for manifest in manifests:
+        for name, text in manifest.metadata:
+            texts.setdefault(name, set()).add(text)
+    return {name: found.pop() for name, found in texts.items() if len(found) == 1}
+
+
 def open_raw(path: str) -> io.FileIO:
     """Open a local file without a buffer."""
     return open(system.current.full_name(path), "rb", buffering=0)
@@ -983,13 +1147,3 @@ class PlainFileReader(_RawFile):
 
     def close(self) -> None:
         """Others may read the file."""
-
-
-def metadata_of(sources: Iterable[Source]) -> dict[str, str]:
-    """The metadata of the datasets of these files; a name to which two of them give different texts is left out."""
-    manifests = {id(source.shard.manifest): source.shard.manifest for source in sources if source.shard is not None}
-    texts: dict[str, set[str]] = {}
-    for manifest in manifests.values():
-        for name, text in manifest.metadata:
-            texts.setdefault(name, set()).add(text)
-    return {name: found.pop() for name, found in texts.items() if len(found) == 1}

@@ -19,7 +19,8 @@ from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.directories import create_directories
 from tfrecord_io.store.filesystem.interface import FileSystem
 from tfrecord_io.store.paths.file_names import FileName
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.store.paths.manifest import Manifest
+from tfrecord_io.store.read.source import ManifestFile
 from tfrecord_io.store.write.output_file import FileObjectOutput, OutputFile, exists_error
 from tfrecord_io.store.write.place import Place
 

@@ -12,12 +12,15 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from itertools import compress
 from typing import Protocol
+
+import numpy as np
 
 from tfrecord_io.base import for_cli
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, ShardName
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, Txn
+from tfrecord_io.store.paths.manifest import Manifest, ManifestFiles, Txn
 from tfrecord_io.store.write.old_files import OldFiles
 
 OVERTAKEN = "another writer has written this dataset at the same time; write it again"
@@ -175,9 +178,7 @@ class _Grown(ChangeById):
     partition_by: tuple[str, ...] = ()
 
     @abstractmethod
-    def _remaining_files(
-        self, files: tuple[ManifestFile, ...], own: Manifest, types: bytes | None
-    ) -> tuple[ManifestFile, ...]:
+    def _remaining_files(self, files: ManifestFiles, own: Manifest, types: bytes | None) -> ManifestFiles:
         """The files of the dataset that stay; `types` is the schema of the columns of folders."""
 
     def check(self, manifest: Manifest | None, old: OldFiles) -> None:
@@ -208,22 +209,22 @@ class _Grown(ChangeById):
             return manifest  # another attempt of the job has published its rows
         self.check(manifest, old)
         is_new = self.rules.replaces_all or manifest.is_begun
-        adds_rows = any(file.records for file in own.files)
+        adds_rows = own.records > 0
         types, schema = own.partition_schema, own.schema
         if not is_new and manifest.partition_schema is not None:
             types = self.unite(manifest.partition_schema, types, path, adds_rows=adds_rows)
         kept = self._remaining_files(manifest.files, own, types)
         if not is_new:
-            without_rows = not any(file.records for file in manifest.files)
+            without_rows = not manifest.records
             schema = self.unite(manifest.schema, schema, path, without_rows=without_rows, adds_rows=adds_rows)
-        still = {file.path for file in kept}
-        names = {file.path for file in manifest.files if file.path not in still and not ShardName.id_in(file.path)}
+        gone = manifest.paths_without(manifest._replace(files=kept))
+        names = {path for path in gone if not ShardName.id_in(path)}
         if not manifest.complete:  # it does not name all shards
             names.update(name for name in old.listing() if old.is_shard(name) and not ShardName.id_in(name))
         is_alike = is_new or not own.files or manifest.compression == own.compression
         new = manifest._replace(
             id=manifest.id if len(kept) == len(manifest.files) else own.id,  # else old readers go on
-            files=(*kept, *own.files),
+            files=(*kept, *own.files) if isinstance(kept, tuple) else kept.then(own.files),
             schema=schema,
             complete=True,
             compression=(own if is_new else manifest).compression if is_alike else None,
@@ -275,9 +276,7 @@ class Append(_Grown):
             raise for_cli(FileExistsError(errno.EEXIST, text, old.place.path), text_cli)
         _Grown.check(self, manifest, old)  # super() does not work in a class with slots before Python 3.14
 
-    def _remaining_files(
-        self, files: tuple[ManifestFile, ...], own: Manifest, types: bytes | None
-    ) -> tuple[ManifestFile, ...]:
+    def _remaining_files(self, files: ManifestFiles, own: Manifest, types: bytes | None) -> ManifestFiles:
         return files
 
 
@@ -299,9 +298,7 @@ class Overwrite(_Grown):
             is_planned=False,
         )
 
-    def _remaining_files(
-        self, files: tuple[ManifestFile, ...], own: Manifest, types: bytes | None
-    ) -> tuple[ManifestFile, ...]:
+    def _remaining_files(self, files: ManifestFiles, own: Manifest, types: bytes | None) -> ManifestFiles:
         return ()
 
 
@@ -323,19 +320,24 @@ class ReplaceFolders(_Grown):
             is_planned=False,
         )
 
-    def _remaining_files(
-        self, files: tuple[ManifestFile, ...], own: Manifest, types: bytes | None
-    ) -> tuple[ManifestFile, ...]:
+    def _remaining_files(self, files: ManifestFiles, own: Manifest, types: bytes | None) -> ManifestFiles:
         # Other programs spell names of folders in other ways: ``month=05`` is the folder of 5, as readers read it.
-        folders = {os.path.dirname(file.path) for file in (*files, *own.files)}
-        pairs = {folder: ColumnFolder.pairs_in(f"{folder}/", "") for folder in folders}
+        if isinstance(files, tuple):
+            all_folders = [os.path.dirname(file.path) for file in files]
+        else:
+            all_folders = files.folders[0]
+        own_folders = {os.path.dirname(file.path) for file in own.files}
+        pairs = {folder: ColumnFolder.pairs_in(f"{folder}/", "") for folder in (*all_folders, *own_folders)}
         values = {folder: self.unite.folder_values(stated, types) for folder, stated in pairs.items()}
-        replaced = {values[os.path.dirname(file.path)] for file in own.files}
+        replaced = {values[folder] for folder in own_folders}
         stated: Set[object] = frozenset()
         if own.partition_schema is not None:  # else there was no data
             stated = self.unite.replaced_values(own.partition_schema, types)
         replaced.update(value_set for value_set in values.values() if stated and stated <= value_set)
-        return tuple(file for file in files if values[os.path.dirname(file.path)] not in replaced)
+        are_kept = [values[folder] not in replaced for folder in all_folders]
+        if isinstance(files, tuple):
+            return tuple(compress(files, are_kept))
+        return files.take(np.flatnonzero(np.array(are_kept)[files.folders[1]]))
 
 
 def change_of(mode: str, unite: Unite, partition_by: tuple[str, ...] = (), *, grows: bool) -> Change:

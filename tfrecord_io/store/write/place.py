@@ -13,8 +13,8 @@ from tfrecord_io.base import ordered
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.paths.file_names import FileName, ShardName
-from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest, ManifestFile, format_manifest, parse_manifest
-from tfrecord_io.store.read.source import read_manifest
+from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest, format_manifest, parse_manifest
+from tfrecord_io.store.read.source import ManifestFile, read_manifest
 from tfrecord_io.store.write.output_file import OutputFile
 
 T = TypeVar("T")

@@ -17,7 +17,6 @@ removes what is left. `tfrecord_io.store.write.place` has what makes the replace
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
@@ -31,11 +30,11 @@ from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import Location, is_remote
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, ShardName
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile, Txn, ids_replaced
+from tfrecord_io.store.paths.manifest import Manifest, Txn, ids_replaced
 from tfrecord_io.store.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.paths.sniff_files import readable_files_with_records
-from tfrecord_io.store.read.source import Source
+from tfrecord_io.store.read.source import ManifestFile, Source
 from tfrecord_io.store.write.atomic_local import LocalPlace
 from tfrecord_io.store.write.change import Change, Rules
 from tfrecord_io.store.write.old_files import OldFiles
@@ -142,7 +141,7 @@ class Publication:
         """The manifest of a dataset all of whose files exist and have the stated sizes; None if there is none."""
         place = place_of(*output.location(storage), output.stem)
         manifest = place.find()
-        if manifest is None or not manifest.complete or any(file.staged is not None for file in manifest.files):
+        if manifest is None or not manifest.complete or manifest.staged:
             return None
         entries = place.fs.entries([place.directory + file.path for file in manifest.files], are_files=True)
         sizes = [None if entry is None else entry.size for entry in entries]
@@ -192,9 +191,7 @@ class Publication:
         self._has_shards = False  # to publish
         place.create()
         if output.grows:
-            paths: list[str] = [] if self._known is None else self._known.paths
-            shards = [ShardName.parse(os.path.basename(path)) for path in paths]
-            first = 1 + max((shard.index for shard in shards if shard is not None), default=-1)
+            first = 0 if self._known is None else 1 + self._known.largest_number
             self.output = output.added_by(self._id, first, None if self._known is None else self._known.compression)
 
     @property
@@ -461,7 +458,7 @@ class Publication:
 
     def _log(self, own: Manifest, old: Manifest | None, new: Manifest) -> None:
         """Log what was published: files that are not in the new manifest are removed."""
-        gone = len(set(() if old is None else old.paths).difference(new.paths))
+        gone = 0 if old is None else len(old.paths_without(new))
         if (done := self._rules.done) is None:
             return
         is_new = old is None or not old.files or (old.id == self._id and not self.output.grows)
@@ -545,7 +542,7 @@ class Publication:
 
     def _check_never_published(self, own: Manifest, manifest: Manifest | None) -> None:
         """Raise OSError if the shards were published, the answer was lost, and another writer has replaced them."""
-        staged = next((file.staged for file in own.files if file.staged is not None), None)
+        staged = next((file.staged for file in own.staged), None)
         if staged is not None and manifest is not None and manifest.id not in self._seen_ids:
             is_there = self.place.fs.entry(self.place.directory + staged, is_file=True) is not None
             if not is_there or staged in manifest.staged_before:
@@ -555,8 +552,8 @@ class Publication:
         """The files without which the writers before can change nothing once their manifest is replaced."""
         if manifest is None or manifest.id == new.id:
             return () if manifest is None else manifest.staged_before
-        kept = {file.staged for file in new.files}
-        names = [f.staged for f in manifest.files if f.staged not in kept]
+        kept = {file.staged for file in new.staged}
+        names = [f.staged for f in manifest.staged if f.staged not in kept]
         if self.place.is_conditional:  # elsewhere a lock or a claim stops the writers before that one
             names = [*manifest.staged_before, *names]
         if not self.output.grows or names or manifest.replaces:  # else its writer removes nothing any more
@@ -571,11 +568,13 @@ class Publication:
 
         `old` is the manifest that `new` replaced; None: another process replaced it, which was then stopped.
         """
-        staged = [file for file in new.files if file.staged is not None and new.id == self._id]
+        staged = new.staged if new.id == self._id else []
         self._stop_others(new.staged_before, {file.path for file in staged})
         staged = self._name_all(staged)
-        before, names = () if old is None else old.paths, set(new.paths)
-        gone = [name for name in dict.fromkeys((*before, *new.replaces)) if name not in names]
+        gone = [] if old is None else old.paths_without(new)
+        if new.replaces:
+            names = {*new.paths, *gone}
+            gone += [name for name in dict.fromkeys(new.replaces) if name not in names]
         if gone and (staged or not all(map(ShardName.id_in, gone))):  # another writer may have given these names again
             gone = self._still_gone(gone)
         unseen = {name for name in gone if self.old.is_numbered(name) and name not in self.old.versions}
@@ -668,7 +667,9 @@ class Publication:
             raise self.overtaken_error()
         # A manifest that has replaced this one may have files of the same names, which its writer has yet to move.
         own_names = set(new.paths if current.id == new.id == self._id else ())
-        files = tuple(file._replace(staged=None) if file.path in own_names else file for file in current.files)
+        files = current.files
+        if current.staged:
+            files = tuple(file._replace(staged=None) if file.path in own_names else file for file in files)
         removed = set(new.replaces).difference(self.old.left, self._others)
         left = tuple(name for name in current.replaces if name not in removed)
         before = tuple(name for name in current.staged_before if name not in new.staged_before)
@@ -679,7 +680,7 @@ class Publication:
         """The manifest of this writer, if it is published; what its process did not do before it stopped is done."""
         if self.output.grows or (manifest := self._own_published()) is None:
             return None
-        if manifest.replaces or manifest.staged_before or any(file.staged is not None for file in manifest.files):
+        if manifest.replaces or manifest.staged_before or manifest.staged:
             with self.place.alone(required=False):
                 self._settle(None, manifest)
         files = tuple(file._replace(staged=None) for file in manifest.files)
@@ -757,7 +758,7 @@ class Publication:
         def list_left(manifest: Manifest | None) -> Manifest:
             if manifest is None:
                 raise self.overtaken_error()
-            listed = {*(file.path for file in manifest.files), *manifest.replaces}
+            listed = {*manifest.paths, *manifest.replaces}
             new = [name for name in left if name not in listed]
             return manifest._replace(replaces=(*manifest.replaces, *new)) if new else manifest
 

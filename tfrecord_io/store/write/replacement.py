@@ -18,9 +18,9 @@ from itertools import count
 from tfrecord_io.base import printable
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.paths.file_names import FileName, ShardName
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.resolve_output import NamedShards
-from tfrecord_io.store.read.source import ManifestVersion, Source
+from tfrecord_io.store.read.source import ManifestFile, ManifestVersion, Source
 from tfrecord_io.store.write.change import OVERTAKEN, ChangeById, Rules
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile

@@ -1,0 +1,243 @@
+"""The files that the manifest of a large dataset names: one column for each fact.
+
+A dataset may have a million shards, of which a call needs few. `ManifestColumns` are made of the text of the manifest
+by Arrow, and checked as a whole; a file becomes a `ManifestFile` where it is asked for.
+
+Tests: tests/store/paths/test_manifest_columns.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
+from typing import overload
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.bytes import Array
+from tfrecord_io.store.paths.file_names import ShardName
+from tfrecord_io.store.read.source import ManifestFile
+
+MANY = 1024  # files; more are columns
+_BEGIN, _END = b'"files": [\n', b"\n]}\n"  # of the list of files, which is the last entry of a manifest
+_MOST_SUM = 2**62
+_HEX = 8  # digits of a checksum
+
+
+class ManifestColumns(Sequence[ManifestFile]):
+    """Files that state nothing but path, records, size and checksum, column by column.
+
+    Attributes
+    ----------
+    paths, checksums : pa.StringArray
+        Without nulls, characters of control, quotes and backslashes; of the checksums 8 hex digits.
+    records, sizes : ndarray of int64
+        From 0 on; their sums are below 2^62.
+    """
+
+    def __init__(self, paths: pa.StringArray, records: Array, sizes: Array, checksums: pa.StringArray) -> None:
+        self.paths, self.records, self.sizes, self.checksums = paths, records, sizes, checksums
+        self._folders: tuple[list[str], Array] | None = None
+
+    @classmethod
+    def of(cls, files: tuple[ManifestFile, ...] | ManifestColumns) -> ManifestColumns | None:
+        """The files as columns; None if one states more, or its path cannot be in a column."""
+        if isinstance(files, ManifestColumns):
+            return files
+        if not all(file.is_plain for file in files):
+            return None
+        paths = [file.path for file in files]
+        if any(json.dumps(path, ensure_ascii=False) != f'"{path}"' for path in paths):
+            return None
+        records, sizes = (np.array([getattr(file, name) for file in files], np.int64) for name in ("records", "bytes"))
+        checksums = pa.array([f"{file.crc32c:08x}" for file in files], pa.string())
+        return cls(pa.array(paths, pa.string()), records, sizes, checksums)
+
+    @overload
+    def __getitem__(self, at: int) -> ManifestFile: ...
+    @overload
+    def __getitem__(self, at: slice) -> ManifestColumns: ...
+    def __getitem__(self, at: int | slice) -> ManifestFile | ManifestColumns:
+        if isinstance(at, slice):
+            return self.take(np.arange(*at.indices(len(self))))
+        path, crc32c = self.paths[at].as_py(), int(self.checksums[at].as_py(), 16)
+        return ManifestFile(path, int(self.records[at]), int(self.sizes[at]), crc32c)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[ManifestFile]:
+        checksums = (int(text, 16) for text in self.checksums.to_pylist())
+        columns = self.paths.to_pylist(), self.records.tolist(), self.sizes.tolist(), checksums
+        return starmap(ManifestFile, zip(*columns, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, ManifestColumns):
+            arrays = self.paths.equals(other.paths) and self.checksums.equals(other.checksums)
+            return arrays and all(map(np.array_equal, (self.records, self.sizes), (other.records, other.sizes)))
+        return isinstance(other, tuple) and len(self) == len(other) and tuple(self) == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def take(self, numbers: Array) -> ManifestColumns:
+        """The files of these numbers, in this order."""
+        chosen = pa.array(numbers)
+        return ManifestColumns(
+            self.paths.take(chosen), self.records[numbers], self.sizes[numbers], self.checksums.take(chosen)
+        )
+
+    def then(self, files: tuple[ManifestFile, ...] | ManifestColumns) -> tuple[ManifestFile, ...] | ManifestColumns:
+        """These files and others behind them; one by one if one of the others states more."""
+        if not files:
+            return self
+        added = self.of(files)
+        if added is None:
+            return (*self, *files)
+        return ManifestColumns(
+            pa.concat_arrays([self.paths, added.paths]),
+            np.concatenate([self.records, added.records]),
+            np.concatenate([self.sizes, added.sizes]),
+            pa.concat_arrays([self.checksums, added.checksums]),
+        )
+
+    @property
+    def folders(self) -> tuple[list[str], Array]:
+        """The different folders of the files, in the order of their first files, and the number of each file's folder.
+
+        A file beside the manifest is in the folder "".
+        """
+        if self._folders is None:
+            folders = _split_paths(self.paths)[0].dictionary_encode()
+            self._folders = folders.dictionary.to_pylist(), folders.indices.to_numpy()
+        return self._folders
+
+    def paths_with(self, text: str) -> Array:
+        """A boolean for each file: true if its path contains a text."""
+        import pyarrow.compute as pc
+
+        return pc.match_substring(self.paths, text).to_numpy(zero_copy_only=False)
+
+    @property
+    def largest_number(self) -> int:
+        """The largest number of a shard in the names; -1 if none has one."""
+        import pyarrow.compute as pc
+
+        largest = -1
+        for shard, _, names in self._similar_names():
+            if shard is not None:
+                found = pc.extract_regex(names, f"^{re.escape(shard.base)}-(?P<number>[0-9]+)")
+                largest = max(largest, pc.max(found.field(0).cast(pa.int64())).as_py())
+        return largest
+
+    @property
+    def have_ids(self) -> bool:
+        """True if all names have the id of the writing that added the shard, so that no other shard gets them."""
+        return all(shard is not None and shard.id for shard, _, _ in self._similar_names())
+
+    @property
+    def has_one_twice(self) -> bool:
+        """True if two files have the same path."""
+        import pyarrow.compute as pc
+
+        return pc.count_distinct(self.paths).as_py() < len(self)
+
+    def check_paths(self, check: Callable[[str], object]) -> None:
+        """Let `check` raise an error about a path: it is asked about one of each folder, and one of all similar names.
+
+        Names are similar that are those of shards of one dataset, and differ in numbers alone.
+        """
+        for number in np.unique(self.folders[1], return_index=True)[1]:
+            check(self.paths[number].as_py())
+        for _, number, _ in self._similar_names():
+            check(self.paths[number].as_py())
+
+    def _similar_names(self) -> Iterator[tuple[ShardName | None, int, pa.StringArray]]:
+        """The names of the files, without folders, in groups of similar ones.
+
+        Of each the parts of its first name, None for one that has no shard number, and the number of that file.
+        """
+        import pyarrow.compute as pc
+
+        names, numbers = _split_paths(self.paths)[1], np.arange(len(self))
+        while len(numbers):
+            first, shard = int(numbers[0]), ShardName.parse(names[0].as_py())
+            are_similar = np.arange(len(numbers)) == 0
+            if shard is not None:
+                are_similar |= pc.match_substring_regex(names, shard.pattern_of_similar).to_numpy(zero_copy_only=False)
+            yield shard, first, names.filter(pa.array(are_similar))
+            names, numbers = names.filter(pa.array(~are_similar)), numbers[~are_similar]
+
+    # ---- text
+
+    @property
+    def text(self) -> bytes:
+        """The entries of a manifest in JSON, one a line."""
+        import pyarrow.compute as pc
+
+        texts = ['  {"path": "', self.paths, '", "records": ', self.records, ', "bytes": ', self.sizes]
+        texts += [', "crc32c": "', self.checksums, '"}']
+        parts = [pa.array(part).cast(pa.string()) if isinstance(part, np.ndarray) else part for part in texts]
+        return b",\n".join(pc.binary_join_element_wise(*parts, "").cast(pa.binary()).to_pylist())
+
+    @classmethod
+    def parse(cls, text: bytes) -> tuple[bytes, ManifestColumns] | None:
+        """The text of a manifest without its files, and these as columns, whose paths are still to be checked.
+
+        None if the entries are to be parsed one by one: there are few, or they are not as this package writes them.
+        """
+        begin = text.find(_BEGIN)
+        if begin < 0 or not text.endswith(_END):
+            return None
+        body = text[begin + len(_BEGIN) : -len(_END)]
+        count = body.count(b"\n") + 1
+        if count <= MANY or b"\\" in body or np.count_nonzero(np.frombuffer(body, np.uint8) < ord(" ")) >= count:
+            return None
+        try:
+            files = cls._of_lines(body, count)
+        except (pa.ArrowException, ValueError, OverflowError):
+            return None
+        return None if files is None else (text[:begin] + b'"files": []}', files)
+
+    @classmethod
+    def _of_lines(cls, body: bytes, count: int) -> ManifestColumns | None:
+        """The entries of files, one a line; None if one has other keys, or a value that is out of range."""
+        from pyarrow import json as arrow_json
+
+        types = {"path": pa.string(), "records": pa.int64(), "bytes": pa.int64(), "crc32c": pa.string()}
+        table = arrow_json.read_json(
+            pa.BufferReader(body.replace(b"},\n", b"}\n")),
+            arrow_json.ReadOptions(use_threads=False, block_size=len(body) + 1),
+            arrow_json.ParseOptions(explicit_schema=pa.schema(types), unexpected_field_behavior="error"),
+        ).combine_chunks()
+        if table.num_rows != count or any(column.null_count for column in table.columns):
+            return None
+        paths, records, sizes, checksums = (column.chunk(0) for column in table.columns)
+        paths.validate(full=True)  # UTF-8
+        files = cls(paths, records.to_numpy(), sizes.to_numpy(), checksums)
+        numbers = (files.records, files.sizes)
+        if any(column.min() < 0 or column.sum(dtype=np.float64) >= _MOST_SUM for column in numbers):
+            return None
+        return files if files._are_hex() else None
+
+    def _are_hex(self) -> bool:
+        """True if each checksum has 8 digits of lower case."""
+        _, ends, data = self.checksums.buffers()
+        bounds = np.frombuffer(ends, np.int32, len(self) + 1, self.checksums.offset * 4)
+        digits = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
+        is_digit = ((digits >= ord("0")) & (digits <= ord("9"))) | ((digits >= ord("a")) & (digits <= ord("f")))
+        return bool((np.diff(bounds) == _HEX).all() and is_digit.all())
+
+
+def _split_paths(paths: pa.StringArray) -> tuple[pa.StringArray, pa.StringArray]:
+    """The folder of each path, and the name of the file."""
+    import pyarrow.compute as pc
+
+    parts = pc.split_pattern(paths, "/", max_splits=1, reverse=True)
+    bounds, texts = parts.offsets.to_numpy() - parts.offsets[0].as_py(), parts.flatten()
+    folders = pc.if_else(pa.array(np.diff(bounds) == 2), texts.take(pa.array(bounds[:-1])), "")
+    return folders, texts.take(pa.array(bounds[1:] - 1))

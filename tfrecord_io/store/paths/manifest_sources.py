@@ -1,0 +1,259 @@
+"""The files of a large dataset with a manifest, none of which is looked up: columns, as the manifest has them.
+
+A file becomes a `Source` where it is opened; what a read asks of all files is answered from the columns. Pickled, they
+are the name and id of the manifest, and which of its files are meant: another process reads the manifest when it needs
+more than their number and size.
+
+Tests: tests/store/paths/test_manifest_sources.py.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Self, overload
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.base import cached_property
+from tfrecord_io.bytes import Array
+from tfrecord_io.store.filesystem.interface import Entry, FileSystem
+from tfrecord_io.store.filesystem.locate import is_remote
+from tfrecord_io.store.filesystem.os_errors import replaced_error
+from tfrecord_io.store.paths.column_folder import ColumnFolder
+from tfrecord_io.store.paths.file_names import natural_key
+from tfrecord_io.store.paths.manifest import Manifest, parse_manifest
+from tfrecord_io.store.paths.manifest_columns import ManifestColumns
+from tfrecord_io.store.read.source import (
+    INCOMPLETE,
+    ManifestShard,
+    ManifestVersion,
+    Source,
+    Sources,
+    read_manifest,
+    united_metadata,
+)
+
+
+class _Dataset:
+    """All files that a manifest names; the sequences of some of them share it.
+
+    Parameters
+    ----------
+    version : ManifestVersion
+    columns : tuple of str
+        Of the folders.
+    count : int
+        So many files, the first ones of the manifest: others may have been added to it since.
+    files : ManifestColumns, optional
+        By default, they are read when they are first needed.
+    """
+
+    def __init__(
+        self, version: ManifestVersion, columns: tuple[str, ...], count: int, files: ManifestColumns | None = None
+    ) -> None:
+        self.version, self.columns, self.count, self._files = version, columns, count, files
+        self.fs: FileSystem = version.fs
+        self.directory = version.name[: len(version.name) - len(version.name.rpartition("/")[2])]
+        self._made: dict[int, Source] = {}  # as `id` tells a file from others
+
+    @property
+    def files(self) -> ManifestColumns:
+        if self._files is None:
+            self._files = self._read()
+        return self._files
+
+    def _read(self) -> ManifestColumns:
+        """Read the files from the manifest; ReplacedError if it is not the one any more that they were found by."""
+        entry = self.fs.entry(self.version.name, is_file=True)
+        text = None if entry is None else read_manifest(self.fs, entry)
+        manifest = None if text is None else parse_manifest(text, self.version.path)
+        if manifest is None or manifest.id != self.version.id or len(manifest.files) < self.count:
+            raise replaced_error(self.version.path, "dataset")
+        files = ManifestColumns.of(manifest.files)
+        if files is None:  # of a version with this id that another program has written
+            raise replaced_error(self.version.path, "dataset")
+        return files if len(files) == self.count else files[: self.count]
+
+    @cached_property
+    def order(self) -> Array:
+        """The numbers of the files in the order of reading: by folder, and in each by their order in the manifest."""
+        folders, of_files = self.files.folders
+        first = np.unique(of_files, return_index=True)[1]
+        keys = [natural_key(self.files.paths[at].as_py()) for at in first]
+        places = np.empty(len(folders), np.int64)
+        places[sorted(range(len(folders)), key=keys.__getitem__)] = np.arange(len(folders))
+        return np.argsort(places[of_files], kind="stable")
+
+    def source(self, number: int) -> Source:
+        """A file, by its number in the manifest."""
+        if (source := self._made.get(number)) is None:
+            source = self._made.setdefault(number, self._make(number))
+        return source
+
+    def _make(self, number: int) -> Source:
+        file, is_in_store = self.files[number], is_remote(self.fs)
+        # In a bucket, where to watch a shard costs a request, only the last one is watched, for all of them.
+        watched = not is_in_store or number == self.order[-1]
+        shard = ManifestShard(
+            self.version,
+            file.records,
+            bytes=file.bytes,
+            crc32c=file.crc32c,
+            staged=None,
+            watched=bool(watched),
+            is_unseen=True,
+        )
+        # The name of a shard in a bucket has the id of its writing, so that it is that of one version only.
+        info = {INCOMPLETE: True, "size": file.bytes} if is_in_store else None
+        entry = Entry(self.directory + file.path, file.bytes, False, info)
+        return Source.of_entry(self.fs, entry, shard=shard, partitions=ColumnFolder.pairs_in(f"/{file.path}", "/"))
+
+    def absolute(self, directory: str) -> _Dataset:
+        """The same files by absolute paths; `directory` is the working directory in which they were looked up."""
+        version = self.version._replace(name=os.path.join(directory, self.version.name))
+        return _Dataset(version, self.columns, self.count, self._files)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Dataset, (self.version, self.columns, self.count)
+
+
+class ManifestSources(Sources):
+    """Files of a dataset that are not looked up: the manifest states what is known of them.
+
+    Parameters
+    ----------
+    dataset : _Dataset
+    places : ndarray of int64
+        Of the files, in the order of reading.
+    """
+
+    def __init__(self, dataset: _Dataset, places: Array) -> None:
+        self._dataset, self._places = dataset, places
+
+    @classmethod
+    def of_manifest(cls, fs: FileSystem, name: str, manifest: Manifest) -> Self | None:
+        """The files of a manifest `name` of many files, in the order of reading.
+
+        None if they must be looked up: some of them, in a bucket, may be replaced under their names.
+        """
+        files = manifest.files
+        if isinstance(files, tuple) or (is_remote(fs) and not files.have_ids):
+            return None
+        dataset = _Dataset(manifest.version(fs, name), manifest.partition_by, len(files), files)
+        return cls(dataset, np.arange(len(files)))
+
+    @cached_property
+    def _numbers(self) -> Array:
+        """Of the files, in the manifest."""
+        return self._dataset.order[self._places]
+
+    @overload
+    def __getitem__(self, at: int) -> Source: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sources: ...
+    def __getitem__(self, at: int | slice) -> Source | Sources:
+        if isinstance(at, slice):
+            return type(self)(self._dataset, self._places[at])
+        return self._dataset.source(int(self._numbers[at]))
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[Source]:
+        return map(self._dataset.source, self._numbers.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ManifestSources) and other._dataset is self._dataset:
+            return np.array_equal(self._places, other._places)
+        return Sources.__eq__(self, other)
+
+    __hash__ = None
+
+    def take(self, numbers: Array) -> Sources:
+        return type(self)(self._dataset, self._places[numbers])
+
+    @property
+    def are_of_manifest(self) -> bool:
+        return True
+
+    @property
+    def are_local(self) -> bool:
+        return not is_remote(self._dataset.fs)
+
+    @property
+    def can_be_read_again(self) -> bool:
+        return True
+
+    @property
+    def bytes(self) -> int | None:
+        return self._totals[0]
+
+    @property
+    def stated_records(self) -> int | None:
+        return self._totals[1]
+
+    @cached_property
+    def _totals(self) -> tuple[int, int]:
+        """Bytes and records of the files."""
+        return int(self.sizes.sum()), int(self._dataset.files.records[self._numbers].sum())
+
+    @property
+    def sizes(self) -> Array:
+        return self._dataset.files.sizes[self._numbers]
+
+    @property
+    def paths(self) -> list[str]:
+        of = self._dataset
+        return [of.fs.display_path(of.directory + path) for path in of.files.take(self._numbers).paths.to_pylist()]
+
+    @property
+    def manifests(self) -> dict[ManifestVersion | None, Source]:
+        return {self._dataset.version: self[0]} if len(self) else {}
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return united_metadata([self._dataset.version] if len(self) else [])
+
+    def folders(self, columns: Sequence[str]) -> tuple[dict[str, pa.StringArray], Array]:
+        folders, of_files = self._dataset.files.folders
+        used, numbers = np.unique(of_files[self._numbers], return_inverse=True)
+        return ColumnFolder.texts_in([folders[at] for at in used.tolist()], columns), numbers
+
+    @property
+    def have_partitions(self) -> bool:
+        return bool(self._dataset.columns) and len(self) > 0
+
+    def absolute(self, directory: str | None = None) -> Sources:
+        if self.working_directory is None:
+            return self
+        return type(self)(self._dataset.absolute(os.getcwd() if directory is None else directory), self._places)
+
+    @property
+    def working_directory(self) -> str | None:
+        return None if not self.are_local or os.path.isabs(self._dataset.directory) else os.getcwd()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (self._dataset, _pack_places(self._places), self._totals)
+
+
+def _unpickle(dataset: _Dataset, places: bytes, totals: tuple[int, int]) -> ManifestSources:
+    sources = ManifestSources(dataset, _unpack_places(places))
+    sources.__dict__["_totals"] = totals
+    return sources
+
+
+def _pack_places(places: Array) -> bytes:
+    """Places as runs of equal steps, as of files in a row or every n-th: the first place, the step and the count."""
+    steps = np.diff(places)
+    first_steps = np.flatnonzero(np.append(True, np.diff(steps) != 0)) if len(steps) else np.empty(0, np.int64)
+    counts = np.diff(np.append(first_steps, len(steps)))
+    return zlib.compress(np.concatenate([places[:1], np.ravel([steps[first_steps], counts])]).astype("<i8").tobytes())
+
+
+def _unpack_places(packed: bytes) -> Array:
+    numbers = np.frombuffer(zlib.decompress(packed), "<i8")
+    steps, counts = numbers[1:].reshape(2, -1)
+    return np.cumsum(np.append(numbers[:1], np.repeat(steps, counts)))
