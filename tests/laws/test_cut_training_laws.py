@@ -235,6 +235,24 @@ def test_documents_that_are_left_out(
                 pass
             if worker == (0, 1):
                 assert len(batches.report.skipped) == len(BAD)
+        read_on_after_documents_that_are_left_out(damaged, {**keywords, "epochs": 1}, taken)
+
+
+def read_on_after_documents_that_are_left_out(damaged: list[Path], keywords: dict[str, Any], taken: int) -> None:
+    """A read that goes on counts left out documents: none of those before its position, the others once."""
+    plain = {name: keywords[name] for name in ("shuffle_buffer", "worker", "seed", "threads", "on_error", "epochs")}
+    with opened(damaged, {**plain, "columns": ["x"], "batch_size": 1}) as batches:
+        order = [int(batch["x"][0]) for batch in batches]
+    with opened(damaged, keywords) as batches:
+        for _ in islice(batches, taken):
+            pass
+        state = batches.state()
+    if state["epoch"]:
+        return
+    with opened(damaged, {**keywords, "state": state}) as batches:
+        for _ in batches:
+            pass
+        assert len(batches.report.skipped) == len(BAD.intersection(order[state["given"] :])), state
 
 
 @pytest.fixture(scope="module")
