@@ -427,6 +427,7 @@ class Dataset(_Shown):
         drop_last: bool = False,
         worker: tuple[int, int] | None = None,
         uneven: UnevenParts = "keep",
+        parts: int | tuple[int, int] | None = None,
         ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
         pad_value: Any = 0,
         max_length: Lengths | Mapping[str, Lengths] | None = None,
@@ -438,13 +439,13 @@ class Dataset(_Shown):
         cut: bool = False,
         end_token: Any = None,
         cu_seqlens: bool = False,
-        state: Mapping[str, Any] | None = None,
+        state: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     ) -> ArrayIterator:
         """Batches of arrays for training; see `tfrecord_io.iter_arrays`.
 
         Parameters
         ----------
-        batch_size, shuffle_buffer, seed, epochs, drop_last, worker, uneven, bucket_by, bucket_sizes, state
+        batch_size, shuffle_buffer, seed, epochs, drop_last, worker, uneven, parts, bucket_by, bucket_sizes, state
             As in `tfrecord_io.iter_arrays`.
         pack, cut, end_token, cu_seqlens
             As in `tfrecord_io.iter_arrays`.
@@ -465,6 +466,7 @@ class Dataset(_Shown):
             drop_last=drop_last,
             worker=worker,
             uneven=uneven,
+            parts=parts,
             ragged=ragged,
             pad_value=pad_value,
             max_length=max_length,

@@ -29,6 +29,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "epochs": {"epochs": 2},
     "worker": {"worker": (1, 2)},
     "uneven": {"uneven": "drop", "worker": (1, 2)},
+    "parts": {"parts": 2},
     "state": {"state": {}},
     "ragged": {"ragged": "pad"},
     "pad_value": {"pad_to": 9, "pad_value": {"t": -1}},

@@ -236,7 +236,6 @@ def test_a_seed_is_drawn_and_shown(tmp_path: Path) -> None:
     [
         ({"batch_size": 4}, "batch_size=3, and this is batch_size=4"),
         ({"shuffle_buffer": 6}, "shuffle_buffer=5, and this is shuffle_buffer=6"),
-        ({"worker": (0, 2)}, r"worker=None, and this is worker=\[0, 2\]"),
         ({"drop_last": True}, "drop_last=False"),
         ({"offset": 1}, "offset=0"),
         ({"limit": 3}, "limit=None"),
@@ -249,6 +248,15 @@ def test_a_state_of_other_options_is_refused(tmp_path: Path, change: dict[str, A
     state = read_by(tfr.iter_arrays, path, **asked).state()
     with pytest.raises(ValueError, match=message):
         read_by(tfr.iter_arrays, path, state=state, **{**asked, **change})
+
+
+@pytest.mark.parametrize("after", [None, (0, 3), (1, 2)])
+def test_a_state_of_several_workers_without_parts_is_that_of_one_of_them(tmp_path: Path, after: Any) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(9)])
+    asked: dict[str, Any] = {"batch_size": 3, "shuffle_buffer": 5, "seed": 7}
+    state = read_by(tfr.iter_arrays, path, worker=(0, 2), **asked).state()
+    with pytest.raises(ValueError, match=r"made with worker=\[0, 2\], and this is"):
+        read_by(tfr.iter_arrays, path, worker=after, state=state, **asked)
 
 
 @pytest.mark.parametrize("kind", ["files", "windows", "mixture"])

@@ -25,6 +25,7 @@ def to_torch(
     rank: tuple[int, int] | None = None,
     workers: int | None = None,
     uneven: UnevenParts = "keep",
+    parts: int | tuple[int, int] | None = None,
     channels_first: bool = False,
     targets: Sequence[str] | str | None = None,
     ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
@@ -38,6 +39,7 @@ def to_torch(
     cut: bool = False,
     end_token: Any = None,
     cu_seqlens: bool = False,
+    state: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
 ) -> torch.utils.data.IterableDataset[dict[str, Any]]:
     """A PyTorch IterableDataset, whose rows the ranks and the workers of a DataLoader share.
 
@@ -56,6 +58,12 @@ def to_torch(
         them as those of one worker, and trainers that end an epoch there omit some rows: pass `batch_size`.
     shuffle_buffer, seed, drop_last, uneven, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
         As in `iter_arrays`.
+    parts : int or (int, int), optional
+        As in `iter_arrays`: with them, a state is one of all ranks and workers, and any number of them goes on with it.
+        A number is that of the lanes; there are as many turns as workers.
+    state : dict or list of dict, optional
+        The ``state_dict()`` of an iterator, or of a StatefulDataLoader with any number of workers, of any rank, or a
+        list of those of several: the epoch in which it was saved goes on with the step after it.
     channels_first : bool, default False
         Images are (channels, height, width) as models of PyTorch take them: without a copy, in the memory format
         ``torch.channels_last``.
@@ -97,6 +105,7 @@ def to_torch(
         seed=seed,
         drop_last=drop_last,
         uneven=uneven,
+        parts=parts,
         ragged=ragged,
         pad_value=pad_value,
         max_length=max_length,
@@ -110,7 +119,7 @@ def to_torch(
         cu_seqlens=cu_seqlens,
     )
     form = ModelInputs.from_schema(iteration.schema, channels_first, targets)
-    return TFRecordStream(iteration, batch_size is None, workers, form=form)
+    return TFRecordStream(iteration, batch_size is None, workers, form=form, state=state)
 
 
 @check_keywords

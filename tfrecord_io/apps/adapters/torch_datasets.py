@@ -123,15 +123,24 @@ class _TensorIterator:
         self._is_idle = place.dealer == _DISPATCHER and index > 0
         if place.dealer == _DISPATCHER:
             index, count = 0, 1
-        rank, ranks = place.rank
-        self._changes: dict[str, Any] = {"worker": (rank * count + index, ranks * count)}
+        self._changes: dict[str, Any] = {"worker": place.rank, "loader": (index, count)}
         if info is not None and self._iteration.options.threads is None:
             self._changes["threads"] = 1  # the processes share the processors already
         self._slot, self._epoch = self._epochs.begin(info)
         self._chosen = self._epochs.chosen
         self._may_change = info is None  # workers begin at once, and have to agree
         self._collate = None if info is None else default_convert  # changes nothing in a batch that a worker sends
-        self._arrays: ArrayIterator = self._begin(seed=self._seed)
+        self._state = dataset.state
+        self._arrays: ArrayIterator = self._begin_epoch()
+
+    def _begin_epoch(self) -> ArrayIterator:
+        """Begin the epoch, or go on with that of the state that `to_torch` was given."""
+        if self._state is None or self._epoch != self._state.epoch:
+            return self._begin(seed=self._seed)
+        arrays = self._begin(state=self._state.positions)
+        if self._iteration.options.seed is None:
+            self._epochs.seed = self._seed = arrays.seed
+        return arrays
 
     def _begin(self, **changes: Any) -> ArrayIterator:
         return self._iteration.begin_epoch(self._epoch, epochs=self._epoch + 1, **self._changes, **changes)
@@ -147,7 +156,7 @@ class _TensorIterator:
             self._may_change = False
             if self._epochs.chosen != self._chosen:
                 self._slot, self._epoch = self._epochs.begin(None)
-                self._arrays = self._begin(seed=self._seed)
+                self._arrays = self._begin_epoch()
         arrays, form = self._form.arrays(next(self._arrays)), self._form
         if self._by_row:
             return form.pair(_row(tensors_of(arrays), 0))
@@ -157,18 +166,19 @@ class _TensorIterator:
 
     def state_dict(self) -> dict[str, Any]:
         """Position after the last batch or row, as numbers and text."""
-        return {"epoch": self._epoch, "position": self._arrays.state()}
+        return {"epoch": self._epoch, "position": self._arrays.state(), "ahead": self._arrays.ahead}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue at a position; ValueError if it is that of other files, options, ranks or workers."""
-        before, now = workers_in_state(state["position"]), self._changes["worker"][1]
-        if before != now:
+        before, now = workers_in_state(state["position"]), self._changes["worker"][1] * self._changes["loader"][1]
+        if before not in (None, now):
             reason = f"the state was made with {counted(before, 'worker')} in all ranks, and this is one of {now}"
-            raise ValueError(f"{reason}; pass the same num_workers to the DataLoader, in as many ranks")
+            advice = "pass the same num_workers to the DataLoader, in as many ranks, or begin with parts="
+            raise ValueError(f"{reason}; {advice}")
         self._epoch, self._may_change = int(state["epoch"]), False
         self._epochs.note(self._slot, self._epoch)
         self._arrays.close()
-        self._arrays = self._begin(state=state["position"])
+        self._arrays = self._begin(state=state["position"], ahead=state.get("ahead"))
         if self._iteration.options.seed is None:
             self._epochs.seed = self._seed = self._arrays.seed
 
@@ -274,6 +284,45 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_unshare_all)
 
 
+@dataclass(frozen=True, slots=True)
+class _SavedState:
+    """A state of a stream, from which any number of workers go on."""
+
+    epoch: int
+    positions: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any] | Sequence[Any] | None) -> Self | None:
+        """The state in those of iterators or of loaders, of which the most advanced counts; None without one.
+
+        ValueError for a value that has no state, or one of a loader that took more batches since it was saved.
+        """
+        if state is None:
+            return None
+        found = list(_states_in(state))
+        if not found:
+            raise ValueError("state= has no position: pass the state_dict() of an iterator or of a StatefulDataLoader")
+        epoch = max(int(own["epoch"]) for own in found)
+        return cls(epoch, [own["position"] for own in found if int(own["epoch"]) == epoch])
+
+
+def _states_in(state: Any) -> Iterator[Mapping[str, Any]]:
+    """All states of iterators in those of loaders."""
+    if isinstance(state, Mapping):
+        if state.get("_steps_since_snapshot"):
+            reason = (
+                f"the loader took {counted(state['_steps_since_snapshot'], 'batch')} since its workers saved theirs"
+            )
+            raise ValueError(f"state=: {reason}; pass snapshot_every_n_steps=1 to the StatefulDataLoader")
+        if {"epoch", "position"} <= state.keys():
+            yield state
+            return
+    elif not isinstance(state, list | tuple):
+        return
+    for value in state.values() if isinstance(state, Mapping) else state:
+        yield from _states_in(value)
+
+
 class TFRecordStream(IterableDataset):  # type: ignore[misc]
     """Rows of TFRecord files, or batches of them; each iteration is an epoch."""
 
@@ -286,12 +335,16 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         epochs: _EpochNumbers | None = None,
         place: _Place | None = None,
         form: ModelInputs = _PLAIN,
+        state: Any = None,
     ) -> None:
+        self.state = state if isinstance(state, _SavedState) else _SavedState.of(state)
         if epochs is None:
             table = torch.zeros(2 + _EPOCH_SLOTS, dtype=torch.int64)
             if iteration.options.seed is None:
                 table[0] = torch.randint(2**_SEED_BITS, ())
             epochs = _EpochNumbers(table)
+            if self.state is not None:
+                epochs.set(self.state.epoch)
         self.iteration, self.by_row, self.workers, self.form = iteration, by_row, workers, form
         self.epochs = epochs  # workers that persist see what is set
         self._place = place
@@ -334,15 +387,15 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         return self._lengths[place]
 
     def _count(self, place: _Place) -> int:
-        iteration, (rank, ranks), workers = self.iteration_at(place), place.rank, max(self.workers or 1, 1)
+        iteration, ranks, workers = self.iteration_at(place), place.rank[1], max(self.workers or 1, 1)
         if place.dealer == _DISPATCHER:
             workers = 1
         elif self.workers is None and (
             place.block or not (self.by_row and ranks == 1 and iteration.options.uneven == "keep")
         ):
             raise TypeError("the number of batches depends on the workers: pass workers=, num_workers of the loader")
-        parts = ((rank * workers + i, ranks * workers) for i in range(workers))
-        counts = [len(iteration.begin_epoch(0, epochs=1, worker=part)) for part in parts]
+        seats = ((i, workers) for i in range(workers))
+        counts = [len(iteration.begin_epoch(0, epochs=1, worker=place.rank, loader=seat)) for seat in seats]
         if place.block:  # each worker distributes by itself
             counts = [count // -place.block * -place.block for count in counts]
         return sum(counts)
@@ -352,7 +405,7 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[Any, ...]:
         place = _Place.of_process(self.iteration.options.worker)
-        return TFRecordStream, (self.iteration, self.by_row, self.workers, self.epochs, place, self.form)
+        return TFRecordStream, (self.iteration, self.by_row, self.workers, self.epochs, place, self.form, self.state)
 
 
 # ---- rows by number

@@ -17,7 +17,7 @@ from tfrecord_io.base.options.dataset_keywords import OF_DATASETS, is_method, ke
 NO_APPEND = "nothing is appended to a file: write another one next to it, and read both by their directory or a glob"
 _ALL_ROWS = ("read_tfrecord", "read_table", "read_arrays", "infer_schema", "open_random")
 _FILE_WRITERS = "RecordWriter merge split shuffle sample dedupe salvage copy write_npy write_npz".split()
-_TRAINING = "batch_size shuffle_buffer seed epochs drop_last worker uneven state ragged missing bucket_by".split()
+_TRAINING = "batch_size shuffle_buffer seed epochs drop_last worker uneven parts state ragged missing bucket_by".split()
 _TRAINING += ["bucket_sizes", "pack", "cut", "end_token"]
 
 

@@ -15,6 +15,8 @@ from typing import Any, ClassVar, get_args
 from tfrecord_io.base import INT64_MAX, ReadOptions, check_choice, check_integer, check_names
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
+MOST_PARTS = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
@@ -180,13 +182,14 @@ class IterOptions(RepresentationOptions):
     drop_last: bool = False
     worker: tuple[int, int] | None = None
     uneven: UnevenParts = "keep"
+    parts: int | tuple[int, int] | None = None
     bucket_by: Sequence[str] | str | None = None
     bucket_sizes: Sequence[int] | None = None
     pack: Mapping[str, int] | None = None
     cut: bool = False
     end_token: Any = None
     cu_seqlens: bool = False
-    state: Mapping[str, Any] | None = None
+    state: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset({"batch_bytes"})  # a batch for training has batch_size rows
     none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error", "shuffle_buffer"})
@@ -217,8 +220,26 @@ class IterOptions(RepresentationOptions):
                 f"uneven={self.uneven!r} with shuffle_buffer= needs the same seed= in all workers: the "
                 "parts are taken from the shuffled order of the files"
             )
-        if not isinstance(self.state, Mapping | None):
-            raise TypeError(f"state={type(self.state).__name__}: expected the result of state()")
+        self._check_parts()
+        is_list = (
+            isinstance(self.state, list | tuple) and self.state and all(isinstance(s, Mapping) for s in self.state)
+        )
+        if not isinstance(self.state, Mapping | None) and not is_list:
+            raise TypeError(f"state={type(self.state).__name__}: expected the result of state(), or a list of several")
+
+    def _check_parts(self) -> None:
+        if self.parts is None:
+            return
+        if isinstance(self.parts, tuple | list):
+            if len(self.parts) != 2:
+                raise TypeError(f"parts={self.parts!r}: expected a number of parts, or (lanes, turns)")
+            object.__setattr__(self, "parts", tuple(check_integer("parts", n, 1, MOST_PARTS) for n in self.parts))
+        else:
+            check_integer("parts", self.parts, 1, MOST_PARTS)
+        workers = 1 if self.worker is None else self.worker[1]
+        if workers > 1 and self.shuffle_buffer and self.seed is None and self.state is None:
+            reason = "they take their rows from one shuffled order"
+            raise ValueError(f"parts= with shuffle_buffer= needs the same seed= in all workers: {reason}")
 
     @property
     def bucketed(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ Tests: tests/rows/training/test_arrangement.py.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -28,10 +29,11 @@ from tfrecord_io.rows.training.arrangement import Batches, arrange_batches, cut_
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
+from tfrecord_io.rows.training.order import OrderPosition
 from tfrecord_io.rows.training.shuffle_buffer import drain, exchange, random_numbers
 
 # A buffer is copied each time that it is drawn from: a large one once 1/4 of its size has been read, others later.
-_REFILL, _MOST_REFILL, _REFILL_BYTES = 4, 4, 16 * MIB
+REFILL, MOST_REFILL, REFILL_BYTES = 4, 4, 16 * MIB
 _IMAGES = 64  # rows decoded at a time
 _READY = 2  # batches of rows that are read ahead
 _NO_ROWS = np.empty(0, np.int64)
@@ -39,8 +41,26 @@ _WITHOUT_BATCHES = 10  # epochs from the first one on, after which none is expec
 _PIECE_BYTES = 8 * MIB  # copied at a time: less than caches hold, in memory that is used again
 
 
+Position = IteratorPosition | OrderPosition
+"""A position in the rows of one worker, or in those that all workers read in one order."""
+
+
+class Progress(ABC):
+    """State before some rows, which determines any position between their batches."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def end(self) -> Position:
+        """Position at the end of the epoch."""
+
+    @abstractmethod
+    def position_in(self, batches: Batches | None, rows: int) -> Position:
+        """Position once `rows` of the rows are delivered, which are in these batches, if not all have as many."""
+
+
 @dataclass(slots=True)
-class DrawState:
+class DrawState(Progress):
     """A pool before rows were drawn from it, and the random numbers drawn: they determine any position in between."""
 
     epoch: int
@@ -64,6 +84,15 @@ class DrawState:
         following = int(self.numbers[read]) if read < len(self.numbers) else self.next
         return IteratorPosition(self.epoch, self.delivered + rows, following, buffer.tolist())
 
+    def end(self) -> IteratorPosition:
+        return IteratorPosition(self.epoch + 1, 0, 0)
+
+    def position_in(self, batches: Batches | None, rows: int) -> IteratorPosition:
+        if batches is None:
+            return self.position(rows)
+        drawn, waiting, cut = batches.progress_after(rows)
+        return replace(self.position(drawn), waiting=waiting, cut=cut)
+
 
 @dataclass(slots=True)
 class ArrayChunk:
@@ -71,7 +100,7 @@ class ArrayChunk:
 
     rows: int  # drawn from the pool: batches are made of so many, and are shorter where some of them were left out
     columns: list[ColumnArrays]
-    state: DrawState
+    state: Progress
     begin: int = 0  # index of the first row among the rows drawn from the pool
     error: Exception | None = None  # to be raised after these rows
     ends_epoch: bool = False
@@ -96,14 +125,11 @@ class ArrayChunk:
             form = self.batches.form(number, self.begin + rows)
         return end, TableRepresentation.slice(self.columns, first, last, form)
 
-    def position(self, rows: int) -> IteratorPosition:
+    def position(self, rows: int) -> Position:
         """Position once `rows` rows of the chunk are delivered."""
         if self.ends_epoch and rows == self.rows:
-            return IteratorPosition(self.state.epoch + 1, 0, 0)
-        if self.batches is None:
-            return self.state.position(self.begin + rows)
-        drawn, waiting, cut = self.batches.progress_after(self.begin + rows)
-        return replace(self.state.position(drawn), waiting=waiting, cut=cut)
+            return self.state.end()
+        return self.state.position_in(self.batches, self.begin + rows)
 
 
 @dataclass(slots=True)
@@ -111,7 +137,7 @@ class Drawn:
     """Rows in the order of delivery; `ends_epoch` if none follow, `batches` where batches differ in size."""
 
     pool: NumberedBatch | JoinedBatches
-    state: DrawState
+    state: Progress
     ends_epoch: bool = False
     batches: Batches | None = None
     order: Array | None = None  # int64: the rows of joined batches that are drawn, copied a few at a time
@@ -144,7 +170,15 @@ class Batching:
     # Reader of the epoch that was begun last; no attribute of `epochs`, to which it refers: both are freed at once.
     reader: EpochReader | None = None
 
-    def __init__(self, epochs: Epochs, representation: TableRepresentation, options: IterOptions, seed: int) -> None:
+    def __init__(
+        self,
+        epochs: Epochs,
+        representation: TableRepresentation,
+        options: IterOptions,
+        seed: int,
+        stream: int | None = None,
+    ) -> None:
+        """`stream`: number of the stream of random numbers of the shuffle buffer, by default that of the worker."""
         self.epochs = epochs
         self._representation, self._options = representation, options
         self._buffer_size = options.shuffle_buffer
@@ -154,9 +188,9 @@ class Batching:
         # waiting for the GIL would cost more. Nor where rows may be left out: the reader counts them in one thread.
         is_drawn = options.thread_count > 1 and options.shuffle_buffer > 0
         self._reads_ahead = is_drawn and not options.damage.goes_on
-        self._seed, self._worker = seed, (options.worker or (0, 1))[0]
+        self._seed, self._stream = seed, (options.worker or (0, 1))[0] if stream is None else stream
 
-    def chunks(self, position: IteratorPosition) -> Generator[ArrayChunk]:
+    def chunks(self, position: Any) -> Generator[ArrayChunk]:
         """All chunks from a position on.
 
         ValueError if the epochs never end, and records of this worker are in no batch.
@@ -253,7 +287,8 @@ class Batching:
         options, count, given = self._options, position.delivered, position.cut
         for arrived in chain(drawn, [None]):
             is_last = arrived is None
-            carried, state = sum(map(len, waiting)), DrawState(position.epoch, count, _NO_ROWS, rows.next)
+            carried = sum(map(len, waiting))
+            state: Progress = DrawState(position.epoch, count, _NO_ROWS, rows.next)
             if arrived is not None:
                 waiting, state = [*waiting, arrived.rows(0, len(arrived)).made(shares=False)], arrived.state
                 count += len(arrived)
@@ -306,14 +341,14 @@ class Batching:
     ) -> Iterator[Drawn]:
         """Draw rows through the shuffle buffer, where `held` are its rows, and those read since the last draws."""
         size, delivered = self._buffer_size, position.delivered
-        random = random_numbers(self._seed, position.epoch, self._worker, delivered)
+        random = random_numbers(self._seed, position.epoch, self._stream, delivered)
         count, fresh = sum(map(len, held)), 0  # rows, and bytes of those that were read since the last draws
         for part, following in pools:
             held.append(part)
             count += len(part)
             fresh += part.bytes
-            refill = _MOST_REFILL * size if fresh < _REFILL_BYTES and delivered > position.delivered else 0
-            if count - size < max(self._batch_size, size // _REFILL, refill):
+            refill = MOST_REFILL * size if fresh < REFILL_BYTES and delivered > position.delivered else 0
+            if count - size < max(self._batch_size, size // REFILL, refill):
                 continue
             pool, fresh = JoinedBatches(held), 0
             held.clear()

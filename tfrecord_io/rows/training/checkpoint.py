@@ -159,12 +159,20 @@ class ReadIdentity:
             **waiting,
         }
 
-    def read_state(self, state: Mapping[str, Any], seed: int | None) -> tuple[int, IteratorPosition]:
-        """Seed and position in a state.
+    def read_state(
+        self, state: Mapping[str, Any], seed: int | None, free: Sequence[str] = ()
+    ) -> tuple[int, IteratorPosition]:
+        """Seed and position in a state; options that are `free` may have changed.
 
         ValueError for a value that is no state, or a state of other files, other options or another seed.
         """
         _check_state(state)
+        numbers = (state["epoch"], state[_DELIVERED], state["next"])
+        position = IteratorPosition(*numbers, state["buffer"], state.get(_WAITING, []), state.get(_CUT_VALUES, 0))
+        return self.read_seed(state, seed, free), position
+
+    def read_seed(self, state: Mapping[str, Any], seed: int | None, free: Sequence[str]) -> int:
+        """Seed in a state; ValueError for one of other files, another seed, or other options that are not `free`."""
         names = dict.fromkeys([*state["files"], *self.files])
         differing = [name for name in names if state["files"].get(name) != self.files.get(name)]
         if differing == [_SELECTIONS]:
@@ -180,6 +188,7 @@ class ReadIdentity:
         changes: list[tuple[str, object, object, str]] = [
             (name, of_state.get(name, getattr(IterOptions, name, None)), self.options.get(name), "the same")
             for name in (*_OPTIONS, *_OF_SELECTION, *_OF_ARRANGEMENT, "filter", "mixture", "windows")
+            if name not in free
         ]
         changes += [(name, of_state.get(name), self.options.get(name), "the same") for name in _OF_CUT]
         changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
@@ -191,14 +200,17 @@ class ReadIdentity:
         if left_out != (saved_left_out := state["options"].get(_LEFT_OUT)):
             changed = "another on_error" if None in (left_out, saved_left_out) else "other columns or types"
             raise ValueError(f"the state was made with {changed}, so other records are left out; pass the same")
-        numbers = (state["epoch"], state[_DELIVERED], state["next"])
-        return state["seed"], IteratorPosition(
-            *numbers, state["buffer"], state.get(_WAITING, []), state.get(_CUT_VALUES, 0)
-        )
+        seed_of_state: int = state["seed"]
+        return seed_of_state
 
 
-def workers_in_state(state: Mapping[str, Any]) -> int:
-    """Number of workers among which the rows were split when a state was made; ValueError if the value is no state."""
+def workers_in_state(state: Mapping[str, Any]) -> int | None:
+    """Number of workers among which the rows were split when a state was made; None if any number goes on with it.
+
+    ValueError if the value is no state.
+    """
+    if isinstance(state, Mapping) and "parts" in state:
+        return None
     _check_state(state)
     return (_part_of(state["options"].get("worker")) or (0, 1))[1]
 

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -72,6 +72,27 @@ class Share:
         return max(0, rows - size * self.workers) if size and self.worker == self.workers - 1 else 0
 
 
+@dataclass(frozen=True, slots=True)
+class RowRun:
+    """A run of the counted rows of an epoch; its members are those of `Share`."""
+
+    first: int
+    last: int
+    workers: ClassVar = 1
+
+    def runs(self, rows: int) -> list[tuple[int, int]]:
+        """The run, if it has rows."""
+        return [(self.first, self.last)] if self.first < self.last else []
+
+    def size(self, rows: int) -> int:
+        """Number of rows."""
+        return self.last - self.first
+
+    def surplus(self, rows: int) -> int:
+        """No row is read beyond the run: other runs have all others."""
+        return 0
+
+
 class Epochs(ABC):
     """Rows of one worker in every epoch of a source.
 
@@ -84,6 +105,10 @@ class Epochs(ABC):
         # Texts of SchemaWarnings and DamagedDataWarnings, which the thread that takes the batches issues.
         self.warnings: list[str] = []
         self.damage: list[str] = []
+
+    def warn_through(self, other: Epochs) -> None:
+        """Add warnings to those of other epochs."""
+        self.warnings, self.damage = other.warnings, other.damage
 
     @abstractmethod
     def open(self, position: IteratorPosition) -> EpochReader:

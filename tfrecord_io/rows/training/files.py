@@ -10,7 +10,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Self
 
@@ -36,7 +38,7 @@ from tfrecord_io.read import KnownCounts, NumberedRows, Reader, ReadReport, Scan
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
-from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, Share
+from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, RowRun, Share
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.shuffle_buffer import permutation
 
@@ -73,6 +75,27 @@ class Files(RowSource):
     @property
     def in_sequence(self) -> bool:
         return self.scan.row_filter is None and not self.scan.options.damage.goes_on
+
+    def part_epochs(
+        self, options: IterOptions, seed: int, epoch: int, count: int, counts: Any = None, sizes: Any = None
+    ) -> list[FileEpochs]:
+        return FileEpochs(self.scan, options, seed, counts).parts(epoch, count, sizes)
+
+    def known_rows(self, may_read: bool = False) -> list[int] | None:
+        selection = self.scan.selection
+        if self.scan.row_filter is not None or selection.is_range or not self.scan.options.damage.is_strict:
+            return None
+        if may_read:
+            return self.counts()
+        counts = KnownCounts(self.scan.options, may_scan=False)
+        indexes = counts.indexes(self.scan.sources)
+        known = list[int]()
+        for source, index in zip(self.scan.sources, indexes, strict=True):
+            records = 0 if source.size == 0 else counts.record_count(source, index)
+            if records is None:
+                return None
+            known.append(records)
+        return known
 
     def counts(self) -> list[int]:
         """Count the records of each file, or with a filter the rows that fulfil it.
@@ -164,18 +187,24 @@ class FileEpochs(Epochs):
         self._delivered = scan
         self._scan = scan = scan.without_filter()
         self._seed, self._counts = seed, counts
-        self._share = share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
-        window = self._delivered.selection.is_range
+        self._share: Share | RowRun = Share(
+            *(options.worker or (0, 1)), options.uneven if counts is not None else "keep"
+        )
+        share, window = self._share, self._delivered.selection.is_range
         by_file = counts is None and share.workers > 1 and not window and len(scan.sources) >= share.workers
         self.sources = scan.sources[share.worker :: share.workers] if by_file else scan.sources
         by_range = counts is not None and self._delivered.row_filter is None
         self.every_nth = Share() if by_file or by_range else replace(share, uneven="keep")  # of the rows of the files
         self._permuted = options.shuffle_buffer > 0 and not window
         self._may_be_indexed = True
+        self._is_part = False  # of an epoch, which other parts complete
         # Numbers of records of the files, if another number is an error.
         self.records: Sequence[int] | None = None
 
     def open(self, position: IteratorPosition) -> EpochReader:
+        if self._is_part:  # its byte ranges are not searched for records before it is read
+            self._delivered, self._scan = self._delivered.align_ranges(), self._scan.align_ranges()
+            self.sources = self._scan.sources
         begin = position.begin
         deals = self.every_nth.workers > 1 or self._delivered.selection.limit is not None or self._counts is not None
         if self._delivered.row_filter is not None and deals:
@@ -194,7 +223,7 @@ class FileEpochs(Epochs):
             scan = self._scan.with_sources(sources, offset=begin, limit=left)
         else:  # rows that were left out have no number: they are found again only by decoding all rows
             scan = self._scan.with_sources(sources)
-        is_whole = position.epoch == 0 and begin == offset and self._share.workers == 1
+        is_whole = position.epoch == 0 and begin == offset and self._share.workers == 1 and not self._is_part
         is_declared = self._scan.resolved.source == "schema="
         reader = self._open_reader(scan, self.warnings.append if is_whole and is_declared else None)
         worker, workers, first = self.every_nth.worker, self.every_nth.workers, scan.selection.offset
@@ -255,6 +284,26 @@ class FileEpochs(Epochs):
             of_files = bounds[files[0] : files[-1] + 2] - first
             runs.append((self._scan.with_sources(sources, offset=offset, limit=limit), of_files))
         return runs
+
+    def parts(self, epoch: int, count: int, sizes: Sequence[int] | None = None) -> list[FileEpochs]:
+        """The canonical parts of an epoch: byte ranges of about equal size, or with `sizes` runs of so many records."""
+        if sizes is not None:
+            ends = offsets_of(np.array(sizes, np.int64)).tolist()
+            return [self._part(self._delivered, RowRun(*run)) for run in pairwise(ends)]
+        scans = self._delivered.with_sources([self.sources[i] for i in self.order(epoch)]).split(count)
+        scans += [self._delivered.with_sources(())] * (count - len(scans))
+        return [self._part(scan) for scan in scans]
+
+    def _part(self, scan: Scan, run: RowRun | None = None) -> FileEpochs:
+        """A part of an epoch: all rows of a scan, in order, or a run of the counted records of the epoch."""
+        part = copy(self)
+        part._delivered, part._scan, part.sources = scan, scan.without_filter(), scan.sources
+        part._is_part = True
+        if run is None:
+            part._permuted = False
+        else:
+            part._share = run
+        return part
 
     def _rows(self) -> int:
         """Number of records of one epoch, of all workers together."""

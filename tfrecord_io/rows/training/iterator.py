@@ -30,9 +30,12 @@ from tfrecord_io.read import CallSource, LazyScan, ReadReport, Scan, ScanHolder,
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import TableRepresentation
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
-from tfrecord_io.rows.training.batching import ArrayChunk, Batching
+from tfrecord_io.rows.training.batching import ArrayChunk, Batching, Position
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.files import Files, source_of
+from tfrecord_io.rows.training.lanes import LaneBatching
+from tfrecord_io.rows.training.order import OrderPosition, Seat
+from tfrecord_io.rows.training.order_state import OrderedRead, order_state, plan_order, read_states
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, OnError, SchemaLike, StorageLike, UnevenParts
 
@@ -45,11 +48,11 @@ _READY = 2  # chunks made ahead by the thread
 class _Place:
     """Progress of an iteration: the position before a chunk, and how many of its rows were delivered."""
 
-    before: Callable[[], IteratorPosition]
+    before: Callable[[], Position]
     chunk: ArrayChunk | None = None
     delivered: int = 0
 
-    def position(self) -> Callable[[], IteratorPosition]:
+    def position(self) -> Callable[[], Position]:
         """Return a function that computes the position: to compute it takes as long as to draw the rows again."""
         if self.chunk is None or not self.delivered:
             return self.before
@@ -83,21 +86,30 @@ class ArrayIterator(Closing, Shared):
         damage: Exception | None,
         counts: Any,
         epoch: int = 0,
+        loader: tuple[int, int] = (0, 1),
     ) -> None:
         """See `iter_arrays`; for `lengths` `RowSource.list_lengths`, for `counts` `RowSource.counts`.
 
-        `damage` is the error that ended the sample before any column was found, `epoch` the first one.
+        `damage` is the error that ended the sample before any column was found, `epoch` the first one; `loader` says
+        which of how many workers reads for the rank that is ``worker=``.
         """
         self._counts = counts
+        self._seat = Seat(*(options.worker or (0, 1)), *loader)
+        if loader[1] > 1:
+            options = replace(options, worker=self._seat.part)
         self._source, self.options, self.lengths, self._damage = source, options, lengths, damage
         self._representation = TableRepresentation(source.schema, options, complete=False, lengths=lengths)
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._batching: Batching | None = None
         self._share()
-        self._begin(IteratorPosition(epoch, 0, 0))
+        self._read: OrderedRead | None = None  # None: workers have parts of their own
         if options.state is not None:
             self.restore(options.state)
+            return
+        self._read = plan_order(source, options, self._seat)
+        order = None if self._read is None else self._read.order
+        self._begin(IteratorPosition(epoch, 0, 0) if order is None else order.begin(epoch, self._seat.worker))
 
     if not TYPE_CHECKING:
 
@@ -120,7 +132,7 @@ class ArrayIterator(Closing, Shared):
     def _identity(self) -> ReadIdentity:
         return self._source.identity(self.options)
 
-    def _begin(self, position: IteratorPosition) -> None:
+    def _begin(self, position: Position) -> None:
         self._stop()
         self._batching = None
         self._beginning = position
@@ -141,15 +153,30 @@ class ArrayIterator(Closing, Shared):
         reader = None if self._batching is None else self._batching.reader
         return ReadReport(schema_source=self._source.schema_source) if reader is None else reader.report
 
-    def begin_epoch(self, epoch: int, **changes: Any) -> ArrayIterator:
-        """Iterate from the beginning of an epoch on, or from a `state`; `changes`: other values of keywords."""
+    def begin_epoch(
+        self, epoch: int, loader: tuple[int, int] = (0, 1), ahead: int | None = None, **changes: Any
+    ) -> ArrayIterator:
+        """Iterate from the beginning of an epoch on, or from a `state`; `changes`: other values of keywords.
+
+        `loader`: the number of a worker that reads for the rank ``worker=``, and their number; `ahead`: see the
+        attribute, by default as if all workers began with this state.
+        """
         options = replace(self.options, **{"state": None, **changes})
         if (self.options.worker or (0, 1))[1] > 1:  # other workers draw seeds, too
-            self._source.refuse_own_seeds(replace(options, seed=self.options.seed))
+            worker = Seat(*(options.worker or (0, 1)), *loader).part
+            self._source.refuse_own_seeds(replace(options, seed=self.options.seed, worker=worker))
         source = self._source.with_options(threads=options.thread_count)
-        return ArrayIterator(
-            source, options, lengths=self.lengths, damage=self._damage, counts=self._counts, epoch=epoch
-        )
+        counts, lengths = self._counts, self.lengths
+        begun = ArrayIterator(source, options, lengths, damage=self._damage, counts=counts, epoch=epoch, loader=loader)
+        if ahead is not None and isinstance(begun._beginning, OrderPosition):
+            begun._begin(replace(begun._beginning, ahead=ahead))
+        return begun
+
+    @property
+    def ahead(self) -> int:
+        """Number of steps of other workers of a loader before the next one of this worker."""
+        position = self._place.position()()
+        return position.ahead if isinstance(position, OrderPosition) else 0
 
     def state(self) -> dict[str, Any]:
         """The position after the last batch delivered, as a dict that JSON can hold.
@@ -158,10 +185,15 @@ class ArrayIterator(Closing, Shared):
         in the shuffle buffer, and what `restore` needs to recognize the files and options.
         """
         with self._lock:
-            return self._identity.state(self.seed, self._place.position()())
+            position = self._place.position()()
+            if self._read is None:
+                assert isinstance(position, IteratorPosition)
+                return self._identity.state(self.seed, position)
+            assert isinstance(position, OrderPosition)
+            return order_state(self._identity, self._read, self.seed, position)
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue with the batch after the one at which a state was taken.
+    def restore(self, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+        """Continue with the batch after the one at which a state was taken, or a list of those of several workers.
 
         Earlier records are skipped; those that were in the shuffle buffer are read again.
 
@@ -171,7 +203,10 @@ class ArrayIterator(Closing, Shared):
             The state is that of other files or options; the message says which.
         """
         with self._lock:
-            seed, position = self._identity.read_state(state, self.options.seed)
+            seed, read, position = read_states(
+                self._identity, self._source, state, options=self.options, seat=self._seat
+            )
+            self._read = read
             self._begin(position)
             self.seed = seed
 
@@ -191,15 +226,24 @@ class ArrayIterator(Closing, Shared):
         TypeError
             The batches never end (``epochs=None``), or the number of records is not known without reading the files.
         """
-        size, drop_last, epochs = self.options.batch_size, self.options.drop_last, self.options.epochs
+        drop_last, epochs = self.options.drop_last, self.options.epochs
         if epochs is None:
             raise TypeError("the number of batches has no end with epochs=None; pass a number of epochs")
         if self.options.arranges:
             raise TypeError("the number of batches is unknown: with bucket_by= and pack= it depends on all lengths")
-        first = max(0, self._records - self._beginning.delivered)
-        in_first, in_others = (n // size if drop_last else -(-n // size) for n in (first, self._records))
-        later = epochs - self._beginning.epoch - 1
-        return 0 if later < 0 else in_first + later * in_others
+        if (later := epochs - self._beginning.epoch - 1) < 0:
+            return 0
+        if self._read is not None:
+            assert isinstance(self._beginning, OrderPosition)
+            options, seat, order = self.options, self._seat, self._read.order
+            begins = self._beginning, order.begin(0, seat.worker)
+            in_first, in_others = (
+                order.count(at, options.batch_size, seat, uneven=options.uneven, drop_last=drop_last) for at in begins
+            )
+        else:
+            size, first = self.options.batch_size, max(0, self._records - self._beginning.delivered)
+            in_first, in_others = (n // size if drop_last else -(-n // size) for n in (first, self._records))
+        return in_first + later * in_others
 
     def __bool__(self) -> bool:
         return True  # without looking up the number of batches
@@ -238,6 +282,13 @@ class ArrayIterator(Closing, Shared):
             self._stop()
             self._place = _Place(place.position())
 
+    def _make_batching(self) -> Batching:
+        source, options, seed = self._source, self.options, self.seed
+        if self._read is None:
+            return Batching(source.epochs(options, seed, self._counts), self._representation, options, seed)
+        order, counts = self._read
+        return LaneBatching(source, self._representation, options, seed, order=order, seat=self._seat, counts=counts)
+
     def _advance(self) -> _Place:
         """Take the next chunk, or raise what ended the previous one."""
         if self._end is not None:
@@ -248,8 +299,7 @@ class ArrayIterator(Closing, Shared):
         chunks = self._chunks
         try:
             if chunks is None:
-                epochs = self._source.epochs(self.options, self.seed, self._counts)
-                self._batching = Batching(epochs, self._representation, self.options, self.seed)
+                self._batching = self._make_batching()
                 make = partial(self._batching.chunks, self._place.position()())
                 chunks = make() if self.options.thread_count == 1 else BackgroundGenerator(make, _READY)
             self._chunks = None  # Ctrl-C ends a generator: the next call begins another one
@@ -303,7 +353,9 @@ class ArrayIterator(Closing, Shared):
         if self._chunks is not None or self._end is not None:
             raise TypeError("the iterator has begun; pickle the result of state(), and pass it as state= to a new one")
         options = replace(self.options, state=self.state())
-        return ArrayIterator, (self._source, options, self.lengths, self._damage, self._counts)
+        worker = None if options.worker is None else self._seat[:2]
+        options, loader = replace(options, worker=worker), self._seat[2:]
+        return ArrayIterator, (self._source, options, self.lengths, self._damage, self._counts, 0, loader)
 
 
 @check_keywords
@@ -323,6 +375,7 @@ def iter_arrays(
     drop_last: bool = False,
     worker: tuple[int, int] | None = None,
     uneven: UnevenParts = "keep",
+    parts: int | tuple[int, int] | None = None,
     ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
@@ -334,7 +387,7 @@ def iter_arrays(
     cut: bool = False,
     end_token: Any = None,
     cu_seqlens: bool = False,
-    state: Mapping[str, Any] | None = None,
+    state: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
 ) -> ArrayIterator:
     """Iterate over TFRecord files in batches of NumPy arrays, shuffled, for several epochs and workers.
 
@@ -354,11 +407,6 @@ def iter_arrays(
     ...     print(*(batch[name].tolist() for name in ("t", "t/segment_ids", "t/positions")))
     [[1, 2, 3, 9], [4, 9, 5, 6]] [[1, 1, 1, 1], [1, 1, 2, 2]] [[0, 1, 2, 3], [0, 1, 0, 1]]
     [[9, 0, 0, 0]] [[1, 0, 0, 0]] [[0, 0, 0, 0]]
-    >>> for batch in tfr.iter_arrays(ids, batch_size=1, bucket_by="t", bucket_sizes=[1, 3]):
-    ...     print(batch["t"].tolist(), batch["t/length"])
-    [[1, 2, 3]] [3]
-    [[5, 6, 0]] [2]
-    [[4]] [1]
 
     Parameters
     ----------
@@ -386,6 +434,9 @@ def iter_arrays(
     worker : (int, int), optional
         ``(i, n)``: read the i-th of n disjoint parts, which together hold all records. With at least n files, a part
         consists of whole files, else of every n-th record; the order of files then depends on the epoch alone.
+    parts : int or (int, int), optional
+        Read an epoch in one order of so many parts, which any number of workers shares and goes on with (see the page
+        about several GPUs); `shuffle_buffer` counts the rows of all. A pair: lanes, and turns of the loader's workers.
     uneven : {"keep", "pad", "drop"}
         Whether the parts of several workers may differ in size. With "pad" and "drop" all have the same number of
         records and batches in each epoch, as synchronous training needs: part i is the i-th run of consecutive records,
@@ -412,8 +463,9 @@ def iter_arrays(
         `end_token` (or a dict by column) follows the values of a record; lists of several columns have equal lengths.
         ``cu_seqlens=True`` adds ``<name>/cu_seqlens``, where segments of the batch begin, and ``<name>/max_seqlen``,
         int32, for attention kernels: rows follow each other, and padding is a segment of its own.
-    state : dict, optional
-        The result of an iterator's ``state()``: continue with the batch after it.
+    state : dict or list of dict, optional
+        The result of an iterator's ``state()``, or those of several: continue with the batch after it. With `parts`, or
+        of one worker, any number of workers goes on.
 
     Returns
     -------
@@ -442,6 +494,7 @@ def iter_arrays(
         "drop_last": drop_last,
         "worker": worker,
         "uneven": uneven,
+        "parts": parts,
         "ragged": ragged,
         "pad_value": pad_value,
         "max_length": max_length,
@@ -481,7 +534,7 @@ def iter_arrays(
     if not scan.schema.names and damage is None and planned.sampled != 0:  # a file without records is not an error
         raise ValueError("no column to read: pass columns= or schema= with a feature that the records have")
     files = Files(scan)
-    counts = files.counts() if options.has_equal_parts else None
+    counts = files.counts() if options.has_equal_parts and options.parts is None else None
     return ArrayIterator(files, options, lengths=files.list_lengths(options), damage=damage, counts=counts)
 
 
@@ -503,7 +556,8 @@ def iterate(data: ScanHolder | Scan | RowSource, **keywords: Any) -> ArrayIterat
     source = source.prune_files().with_options(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)
     # A single worker may leave records out; several may not, but how many there are `to_torch` finds out later.
-    counts = source.counts() if options.uneven != "keep" and options.damage.is_strict else None
+    needs_counts = options.uneven != "keep" and options.damage.is_strict and options.parts is None
+    counts = source.counts() if needs_counts else None
     lengths = source.list_lengths(options)
     return ArrayIterator(
         source.with_options(threads=options.thread_count), options, lengths=lengths, damage=None, counts=counts

@@ -109,9 +109,14 @@ class MixedEpochs(SequenceEpochs):
         epochs_of_parts = []
         for number, member in enumerate(self.members):
             epochs = member.epochs(options, seed + number)
-            epochs.warnings, epochs.damage = self.warnings, self.damage
+            epochs.warn_through(self)
             epochs_of_parts.append(epochs)
         return epochs_of_parts
+
+    def warn_through(self, other: Epochs) -> None:
+        super().warn_through(other)
+        for part in [*self.parts, *(self.whole or [])]:
+            part.warn_through(other)
 
     def open(self, position: IteratorPosition) -> MixedReader:
         return MixedReader(self, position.epoch, position.begin)

@@ -154,6 +154,12 @@ class Mixture(RowSource):
         fewest = min(len(member.sources) for member in members)
         return self.classes is None and 1 < workers <= fewest and not any(member.is_limited for member in members)
 
+    def most_parts(self, count: int) -> int:
+        if self.classes is not None:  # rows are read by number
+            return count
+        fewest = min(count, *(len(member.sources) for member in self.members))
+        return fewest if self.has_own_files(fewest) and not self.options.damage.ends_quietly else 1
+
     def choices(self, worker: int = 0) -> Choices:
         """Sequence of the choices: that of all workers, or of one `worker` with files of its own."""
         weights = self.weights if self.classes is None else self.classes.weights

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -103,6 +104,24 @@ class RowSource(ABC):
     @abstractmethod
     def epochs(self, options: IterOptions, seed: int, counts: Any = None) -> Epochs:
         """Rows of one worker in every epoch; with `counts`, all workers get parts of equal size."""
+
+    def part_epochs(
+        self, options: IterOptions, seed: int, epoch: int, count: int, counts: Any = None, sizes: Any = None
+    ) -> Sequence[Epochs]:
+        """The rows of each of `count` canonical parts of an epoch; see `rows/training/order.py`.
+
+        By default, those of as many workers. With `counts`, as of `epochs`, parts have `sizes` rows, int64 [parts].
+        """
+        of_parts = (replace(options, worker=(part, count)) for part in range(count))
+        return [self.epochs(of_part, seed) for of_part in of_parts]
+
+    def most_parts(self, count: int) -> int:
+        """Most canonical parts, of `count`, that the rows can be divided into without reading more."""
+        return 1 if self.is_indivisible else len(self.split(count))
+
+    def known_rows(self, may_read: bool = False) -> list[int] | None:
+        """Number of records of each file; None if it is unknown without reading, or other rows are delivered."""
+        return None
 
     @property
     def is_late(self) -> bool:

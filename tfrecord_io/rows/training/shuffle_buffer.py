@@ -7,6 +7,8 @@ numbers here, so that the order depends neither on their content nor on how many
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tfrecord_io.bytes import Array
@@ -85,3 +87,21 @@ def drain(numbers: Array, size: int) -> tuple[list[int], list[int]]:
         if slot < len(remaining):
             remaining[slot] = last
     return drawn, remaining
+
+
+def buffer_after(draws: int, size: int, numbers: Callable[[int], np.random.Generator]) -> Array:
+    """Records in a full buffer after some draws: int64, by slot, numbered as read.
+
+    `numbers` gives the random numbers of the draws, from one of them on. Only the last draws are repeated, until each
+    slot was drawn from: about ``size * log(size)`` of them.
+
+    >>> buffer_after(3, 2, lambda begin: random_numbers(0, 0, 0, begin)).tolist()
+    [4, 3]
+    """
+    repeated = min(draws, 4 * size)
+    while True:
+        begin = draws - repeated
+        buffer = exchange(numbers(begin).random(repeated), size)[1]
+        if repeated == draws or buffer.min(initial=size) >= size:
+            return np.where(buffer < size, buffer, buffer + begin)
+        repeated = min(draws, 2 * repeated)

@@ -326,6 +326,12 @@ class Windows(RowSource):
     def epochs(self, options: IterOptions, seed: int, counts: WindowCounts | None = None) -> WindowEpochs:
         return WindowEpochs(self, options, seed, counts)
 
+    def part_epochs(
+        self, options: IterOptions, seed: int, epoch: int, count: int, counts: Any = None, sizes: Any = None
+    ) -> list[WindowEpochs]:
+        parts = FileEpochs(self.episodes, options, seed).parts(epoch, count)
+        return [WindowEpochs(self, options, seed, episodes=part) for part in parts]
+
     def counts(self) -> WindowCounts:
         """Count the records and windows of each file; the lengths of all episodes are read."""
         records = ScanRows(self.episodes).records_of_files()
@@ -381,12 +387,19 @@ class WindowEpochs(Epochs):
     the last one of all files.
     """
 
-    def __init__(self, windows: Windows, options: IterOptions, seed: int, counts: WindowCounts | None = None) -> None:
+    def __init__(
+        self,
+        windows: Windows,
+        options: IterOptions,
+        seed: int,
+        counts: WindowCounts | None = None,
+        episodes: FileEpochs | None = None,
+    ) -> None:
         super().__init__()
         self.form, self.counts = windows.form, counts
         self._share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
         of_episodes = options if counts is None else replace(options, worker=None, uneven="keep")
-        self.episodes = FileEpochs(windows.episodes, of_episodes, seed)
+        self.episodes = episodes or FileEpochs(windows.episodes, of_episodes, seed)
         self.warnings, self.damage = self.episodes.warnings, self.episodes.damage
         self.varies = counts is None and self.episodes.every_nth.workers > 1  # episodes differ in the number of windows
         self.runs: Sequence[tuple[int, int | None]] = [(0, None)]
@@ -395,6 +408,10 @@ class WindowEpochs(Epochs):
             self.episodes.records = counts.records
             self.runs = self._share.runs(sum(counts.windows))
             self.surplus = self._share.surplus(sum(counts.windows))
+
+    def warn_through(self, other: Epochs) -> None:
+        super().warn_through(other)
+        self.episodes.warn_through(other)
 
     def open(self, position: IteratorPosition) -> WindowReader:
         return WindowReader(self, position.epoch, position.begin)

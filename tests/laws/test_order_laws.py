@@ -1,0 +1,349 @@
+"""One order of an epoch: any number of ranks and loader workers reads it, and goes on with what others began."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import random
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from order_layouts import Layout, place_in
+from records import example, flip, framed, int64s, written
+from rounds import rounds
+from tfrecord_io.read.file_indexes import write_indexes
+from tfrecord_io.rows.training.shuffle_buffer import permutation, random_numbers
+from training_batches import chunks_of, plain_buffer
+
+COUNTS = [23, 0, 31, 17, 40, 9]
+TOTAL = sum(COUNTS)
+BAD = {3, 30, 31, 60, 95}  # records whose payload is damaged
+LENGTHS = [1 + n * 7 % 5 for n in range(TOTAL)]
+SCHEMA = {"x": "int64", "c": "int64", "t": "list<int64>", "steps/a": "list<int64>"}
+STEP = 24  # rows of all ranks together
+RANKS = [1, 2, 3, 4, 6, 8, 12, 24]
+
+
+def payload(x: int) -> bytes:
+    tokens = int64s(*range(10 * x, 10 * x + LENGTHS[x]))
+    return example(x=int64s(x), c=int64s(x % 3), t=tokens, **{"steps/a": tokens})
+
+
+class Folders(dict[str, list[Path]]):
+    """Paths by kind."""
+
+    def __repr__(self) -> str:
+        return "…"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+    """Files with an index, without one, compressed, and with damage."""
+    found = Folders()
+    for kind in ("indexed", "plain", "gzip", "damaged"):
+        folder, begin, paths = tmp_path_factory.mktemp(kind), 0, []
+        for file, count in enumerate(COUNTS):
+            numbers = range(begin, begin + count)
+            path = written(folder / f"{file}.tfrecord", [payload(x) for x in numbers])
+            if kind == "gzip":
+                path = path.rename(f"{path}.gz")
+                path.write_bytes(gzip.compress(path.read_bytes()))
+            if kind == "damaged":
+                flip(path, *(len(framed(*map(payload, numbers[: x - begin]))) + 14 for x in BAD & {*numbers}))
+            paths.append(path)
+            begin += count
+        if kind == "indexed":
+            write_indexes([path for path, count in zip(paths, COUNTS, strict=True) if count])
+        found[kind] = paths
+    return found
+
+
+KINDS = ["indexed", "plain", "gzip", "damaged", "filtered", "windows", "mixed", "mixed whole", "balanced"]
+COUNTED = {"indexed"}
+MIXED = {"mixed", "mixed whole", "balanced"}
+
+
+def opened(folders: dict[str, list[Path]], kind: str) -> Any:
+    def of(name: str, part: slice = slice(None), **options: Any) -> tfr.Dataset:
+        return tfr.dataset(folders[name][part], **{"schema": SCHEMA, "threads": 1, **options})
+
+    if kind in folders:
+        return of(kind, **({"on_error": "skip"} if kind == "damaged" else {}))
+    if kind == "filtered":
+        return of("indexed").filter(pc.field("c") != 0)
+    if kind == "windows":
+        return tfr.windows(of("plain"), length=1)
+    if kind == "balanced":
+        return tfr.mix([of("indexed")], balance="c", stop="all")
+    parts = [of("plain", slice(0, 3)), of("plain", slice(3, 6))]
+    parts = [part.limit(50) for part in parts] if kind == "mixed whole" else parts
+    return tfr.mix(parts, [0.6, 0.4], seed=1, stop="all")
+
+
+def rows_of(batch: dict[str, Any]) -> list[Any]:
+    """What tells a row from others: of windows its step."""
+    if batch["steps/a"].ndim == 2:
+        return batch["steps/a"][:, 0].tolist()
+    return batch["x"].tolist()
+
+
+def quiet() -> Any:
+    return warnings.catch_warnings(action="ignore")
+
+
+orders = st.fixed_dictionaries(
+    {
+        "shuffle_buffer": st.sampled_from([0, 1, 10, 60]),
+        "seed": st.integers(0, 9),
+        "parts": st.sampled_from([(1, 1), (2, 1), (4, 1), (8, 1), (12, 1), (24, 1), (1, 2), (4, 2), (2, 4), (3, 3)]),
+    }
+)
+
+
+@settings(max_examples=rounds(600, 40))
+@given(kind=st.sampled_from(KINDS), order=orders, seed=st.integers(0, 10**6), unit=st.integers(3, 30))
+def test_each_row_is_seen_once(
+    folders: dict[str, list[Path]], kind: str, order: dict[str, Any], seed: int, unit: int
+) -> None:
+    """Through a chain of layouts, each of which goes on from a state of any rank, or from those of all."""
+    rng, source = random.Random(seed), opened(folders, kind)
+    epoch = rng.randrange(3)
+    with chunks_of(unit), quiet():
+        whole = rows_in_epoch(source, epoch, {**order, "batch_size": STEP})
+        if kind not in MIXED:
+            assert sorted(whole) == sorted(rows_in_epoch(source, epoch, {"batch_size": 7}))
+        seen, state = list[Any](), None
+        for _ in range(rng.randrange(1, 4)):
+            ranks, workers, batch = layout_of(rng, kind, order["parts"])
+            layout = Layout(source, ranks, workers, state, epoch, **order, batch_size=batch)
+            steps, states = layout.steps(rng.randrange(5), rows_of)
+            seen += itertools.chain(*steps)
+            if states:
+                assert all(place_in(own) == place_in(states[0]) for own in states)
+                assert all(len(json.dumps({**place_in(own), "files": 0, "options": 0})) < 400 for own in states)
+                state = rng.choice([rng.choice(states), states, {**states[0], "marks": {}}])
+        ranks, workers, batch = layout_of(rng, kind, order["parts"])
+        seen += Layout(source, ranks, workers, state, epoch, **order, batch_size=batch).rest(rows_of)
+    assert sorted(seen) == sorted(whole)
+
+
+def layout_of(rng: random.Random, kind: str, parts: tuple[int, int]) -> tuple[int, int, int]:
+    """Ranks, workers and batch size. Where rows are not counted, a step of several ranks takes as many of each lane."""
+    ranks, workers = rng.choice(RANKS), rng.choice([1, 1, 2, 3, 4])
+    batch = STEP // ranks if rng.random() < 0.7 else rng.randrange(1, 9)
+    if kind not in COUNTED and (workers > 1 or ranks * batch % parts[0] or parts[1] > 1):
+        return 1, workers, batch * ranks
+    return ranks, workers, batch
+
+
+def rows_in_epoch(source: Any, epoch: int, options: dict[str, Any]) -> list[Any]:
+    batches = source.iter_arrays(**options).begin_epoch(epoch, epochs=epoch + 1)
+    return [row for batch in batches for row in rows_of(batch)]
+
+
+@settings(max_examples=rounds(200, 25))
+@given(
+    kind=st.sampled_from(["indexed", "plain", "gzip", "filtered"]), order=orders,
+    workers=st.sampled_from([1, 2, 3, 4]), ranks=st.sampled_from(RANKS), unit=st.integers(3, 30),
+)  # fmt: skip
+def test_steps_are_the_same_for_all_layouts(
+    folders: dict[str, list[Path]], kind: str, order: dict[str, Any], workers: int, ranks: int, unit: int
+) -> None:
+    """Wherever rows are counted; else until the first lane ends."""
+    source, steps = opened(folders, kind), -(-TOTAL // STEP) + 1
+    with chunks_of(unit):
+        expected, _ = Layout(source, 1, 1, **order, batch_size=STEP).steps(steps, rows_of)
+        got, _ = Layout(source, ranks, workers, **order, batch_size=STEP // ranks).steps(steps, rows_of)
+    full = itertools.takewhile(lambda step: len(step) == STEP, got)
+    same = steps if kind in COUNTED else len(list(full))
+    assert got[:same] == expected[:same]
+    assert same or order["parts"][0] > 2
+
+
+def expected_steps(order: dict[str, Any], epoch: int) -> Iterator[list[int]]:
+    """The rows of each step of counted files, as a person would write it down."""
+    (lanes, turns), size, seed = order["parts"], order["shuffle_buffer"], order["seed"]
+    files = permutation(len(COUNTS), seed, epoch) if size else range(len(COUNTS))
+    begins = [sum(COUNTS[:file]) for file in range(len(COUNTS))]
+    records = [begins[file] + n for file in files for n in range(COUNTS[file])]
+    steps = [min(STEP, TOTAL - at) for at in range(0, TOTAL, STEP)]
+    parts, at = list[list[int]](), 0
+    for turn in range(turns):
+        own = sum(steps[turn::turns])
+        for lane in range(lanes):
+            count = own * (lane + 1) // lanes - own * lane // lanes
+            rows, buffer = records[at : at + count], -(-size // lanes)
+            at += count
+            if size:
+                draws = random_numbers(seed, epoch, len(parts)).random(count).tolist()
+                rows = [rows[place] for place in plain_buffer(draws, count, buffer)]
+            parts.append(rows)
+    for number, count in enumerate(steps):
+        turn = number % turns
+        before = sum(steps[turn:number:turns])
+        own = [[(lane, x) for x in rows] for lane, rows in enumerate(parts[turn * lanes : (turn + 1) * lanes])]
+        rotation = [row for rows in itertools.zip_longest(*own) for row in rows if row is not None]
+        yield [x for _, x in sorted(rotation[before : before + count], key=lambda row: row[0])]
+
+
+@settings(max_examples=rounds(200, 25))
+@given(order=orders, ranks=st.sampled_from(RANKS), workers=st.sampled_from([1, 2, 4]), unit=st.integers(3, 30))
+def test_the_order_of_counted_files(
+    folders: dict[str, list[Path]], order: dict[str, Any], ranks: int, workers: int, unit: int
+) -> None:
+    source, expected = opened(folders, "indexed"), list(expected_steps(order, 1))
+    with chunks_of(unit):
+        layout = Layout(source, ranks, workers, epoch=1, **order, batch_size=STEP // ranks)
+        got, _ = layout.steps(len(expected), rows_of)
+        assert not layout.rest(rows_of)
+    assert got == expected
+
+
+ARRANGED: list[dict[str, Any]] = [
+    {"bucket_by": "t", "bucket_sizes": (2, 4, 5)},
+    {"pack": {"t": 8}},
+    {"pack": {"t": 7}, "cut": True},
+]
+
+
+def tokens_of(batch: dict[str, Any]) -> list[int]:
+    values = batch["t"][batch["t/segment_ids"] > 0] if "t/segment_ids" in batch else batch["t"][batch["t"] >= 0]
+    return [int(value) for value in values]
+
+
+@settings(max_examples=rounds(300, 25))
+@given(
+    kind=st.sampled_from(["indexed", "gzip", "damaged", "filtered", "mixed"]), order=orders,
+    arranged=st.sampled_from(ARRANGED), seed=st.integers(0, 10**6), unit=st.integers(3, 30),
+    batch_size=st.integers(1, 4),
+)  # fmt: skip
+def test_each_token_is_seen_once(
+    folders: dict[str, list[Path]], kind: str, order: dict[str, Any], arranged: dict[str, Any], seed: int, unit: int,
+    batch_size: int,
+) -> None:  # fmt: skip
+    """Parts make their batches by themselves, which ranks share; a state has a position in each part."""
+    rng, source = random.Random(seed), opened(folders, kind).select(["t"])
+    options = {**order, **arranged, "batch_size": batch_size, "pad_value": -1}
+    lanes = order["parts"][0]
+    with chunks_of(unit), quiet():
+        seen, state = list[int](), None
+        for _ in range(rng.randrange(1, 4)):
+            ranks, workers = rng.choice([n for n in RANKS if n % lanes == 0 or n == 1]), rng.choice([1, 2, 3])
+            ranks, workers = (ranks, 1) if order["parts"][1] == 1 and rng.random() < 0.5 else (1, workers)
+            steps, states = Layout(source, ranks, workers, state, **options).steps(rng.randrange(5), tokens_of)
+            seen += itertools.chain(*steps)
+            if states:
+                assert all(place_in(own) == place_in(states[0]) for own in states)
+                state = rng.choice([rng.choice(states), states, {**states[0], "marks": {}}])
+        seen += Layout(source, rng.choice([1, 2, 3]), 1, state, **options).rest(tokens_of)
+        with source.iter_arrays(**{**order, "batch_size": 1, "ragged": "pad", "pad_value": -1}) as batches:
+            whole = [token for batch in batches for token in tokens_of(batch)]
+    assert sorted(seen) == sorted(whole)
+
+
+@settings(max_examples=rounds(200, 20))
+@given(
+    kind=st.sampled_from(["indexed", "filtered", "windows", "balanced"]), order=orders, ranks=st.sampled_from(RANKS),
+    workers=st.integers(1, 3), batch_size=st.integers(1, 9), drop_last=st.booleans(),
+    uneven=st.sampled_from(["keep", "pad", "drop"]), taken=st.integers(0, 5),
+)  # fmt: skip
+def test_equal_ranks(
+    folders: dict[str, list[Path]], kind: str, order: dict[str, Any], ranks: int, workers: int, batch_size: int,
+    drop_last: bool, uneven: str, taken: int,
+) -> None:  # fmt: skip
+    """Ranks have as many rows in each step, also those that go on; the number of batches is known."""
+    source = opened(folders, kind)
+    uneven = "drop" if uneven == "keep" and kind not in COUNTED else uneven
+    options = {**order, "batch_size": batch_size, "uneven": uneven, "drop_last": drop_last}
+    total = source.iter_arrays(batch_size=1).state() and source.count_rows()
+    layout, seen = Layout(source, ranks, workers, **options), list[Any]()
+    steps, states = layout.steps(taken, rows_of)
+    resumed = Layout(source, ranks, workers, states[0] if states else None, **options)
+    for number in range(1000):
+        batches = [resumed.next(rank, number % workers) for rank in range(ranks)]
+        sizes = {len(rows_of(batch)) for batch in batches if batch is not None}
+        if uneven != "keep":
+            assert len(sizes) + (None in batches and sizes != set()) <= 1
+        if not sizes:
+            break
+        seen += [row for batch in batches if batch is not None for row in rows_of(batch)]
+    seen += itertools.chain(*steps)
+    left_out = total % (ranks * batch_size) if drop_last else total % ranks if uneven == "drop" else 0
+    assert len({*seen}) == total - left_out if kind != "balanced" else True
+    assert len(seen) - len({*seen}) < ranks if kind != "balanced" else True
+    fresh = Layout(source, ranks, workers, **options)
+    for iterator in fresh.iterators.values():
+        assert len(iterator) == sum(1 for _ in iterator)
+
+
+@settings(max_examples=rounds(200, 20))
+@given(
+    order=orders, buffer=st.sampled_from([0, 5, 60]), ranks=st.sampled_from([1, 2, 3, 4]), taken=st.integers(0, 5),
+    threads=st.sampled_from([1, 2]), arranged=st.sampled_from([{}, {}, *ARRANGED[:2]]),
+)  # fmt: skip
+def test_damage_ends_the_read(
+    folders: dict[str, list[Path]], order: dict[str, Any], buffer: int, ranks: int, taken: int, threads: int,
+    arranged: dict[str, Any],
+) -> None:  # fmt: skip
+    """With one error, after the same batches as a read that goes on from a state before it."""
+    source = tfr.dataset(folders["damaged"], schema={"t": "list<int64>"}, threads=threads)
+    options = {**order, **arranged, "shuffle_buffer": buffer, "batch_size": 6, "ragged": "pad", "pad_value": -1}
+
+    def ending(batches: Any, most: int | None = None) -> tuple[list[list[int]], str]:
+        got = list[list[int]]()
+        try:
+            for batch in itertools.islice(batches, most):
+                got.append(tokens_of(batch))
+        except tfr.errors.CorruptRecordError as error:
+            return got, str(error)
+        return got, ""
+
+    for rank in range(ranks):
+        batches = source.iter_arrays(**options, worker=(rank, ranks))
+        whole, error = ending(source.iter_arrays(**options, worker=(rank, ranks)))
+        assert error or ranks > 1
+        begun, _ = ending(batches, taken)
+        if taken >= len(whole):  # a state after the last batch, which lacks a row, has the error later
+            continue
+        state = batches.state()
+        if not arranged:  # a mark is that of one rank
+            state = {**state, "marks": {}} if taken % 2 and state["version"] == 3 else state
+        rest, again = ending(source.iter_arrays(**options, worker=(rank, ranks), state=state))
+        assert begun + rest == whole
+        assert (again == "") == (error == "")
+        tokens = [token for batch in whole for token in batch]
+        assert len(tokens) == len({*tokens})
+
+
+@settings(max_examples=rounds(200, 20))
+@given(
+    kind=st.sampled_from(KINDS), buffer=st.sampled_from([0, 1, 10, 60, 200]), seed=st.integers(0, 10**6),
+    ranks=st.sampled_from(RANKS), workers=st.sampled_from([1, 2, 3]), taken=st.integers(1, 6), unit=st.integers(3, 30),
+)  # fmt: skip
+def test_any_number_goes_on_with_one_worker(
+    folders: dict[str, list[Path]], kind: str, buffer: int, seed: int, ranks: int, workers: int, taken: int, unit: int
+) -> None:
+    """Also from states without parts, as earlier versions saved them: the batches are those of the one worker."""
+    source, options = opened(folders, kind), {"shuffle_buffer": buffer, "seed": seed}
+    with chunks_of(unit), quiet():
+        batches = source.iter_arrays(**options, batch_size=STEP)
+        begun = [rows_of(batch) for batch in itertools.islice(batches, taken)]
+        state = json.loads(json.dumps(batches.state()))
+        if state["epoch"]:
+            return
+        expected = [rows_of(batch) for batch in batches] if len(begun) == taken else []
+        got, _ = Layout(source, ranks, workers, state, **options, batch_size=STEP // ranks).steps(99, rows_of)
+    got = [step for step in got if step]
+    if workers == 1 or kind in COUNTED:
+        assert got == expected
+    else:
+        assert sorted(itertools.chain(*got)) == sorted(itertools.chain(*expected))

@@ -1,0 +1,105 @@
+"""Tests of rows/training/order_state.py: the layout of a state from which any number of workers goes on."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.rows.training import order_state
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> tfr.Dataset:
+    tfr.write_tfrecord({"x": list(range(60))}, tmp_path / "x.tfrecord", write_index=True)
+    return tfr.dataset(tmp_path / "x.tfrecord")
+
+
+def batches(data: tfr.Dataset, **options: Any) -> tfr.typing.ArrayIterator:
+    return data.iter_arrays(**{"batch_size": 4, "shuffle_buffer": 8, "seed": 3, "parts": 2, **options})
+
+
+def state_of(data: tfr.Dataset, **options: Any) -> dict[str, Any]:
+    begun = batches(data, **options)
+    next(begun)
+    state: dict[str, Any] = json.loads(json.dumps(begun.state()))
+    return state
+
+
+def test_states_have_the_documented_layout(data: tfr.Dataset) -> None:
+    text = inspect.getdoc(order_state) or ""
+    documented = ast.literal_eval(text[text.index("{") : text.rindex("}") + 1])
+    state = state_of(data)
+    assert {*state} == {*documented, "seed", "epoch", "files", "options"}
+    assert {*state["marks"]["0"]} == {*documented["marks"]["2"]}
+    assert [type(state[name]) for name in documented] == [type(value) for value in documented.values()]
+    assert not {"worker", "batch_size", "uneven", "drop_last"} & {*state["options"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: state.pop("taken"), "the state is damaged"),
+        (lambda state: state.update(taken=[1, 2]), "the state is damaged"),
+        (lambda state: state.update(turn=1), "the state is damaged"),
+        (lambda state: state.update(parts=[2, 0]), "the state is damaged"),
+        (lambda state: state.update(step=0), "the state is damaged"),
+        (lambda state: state.update(taken=[-1]), "the state is damaged"),
+        (lambda state: state["marks"]["0"].pop("next"), "the state is damaged"),
+        (lambda state: state["marks"].update(a={}), "the state is damaged"),
+        (lambda state: state.update(version=4), "not a state of an iterator of this version"),
+        (lambda state: state.update(rows=61), "of 61 rows, and these files have 60"),
+        (lambda state: state["files"].update(count=2), "that of other files"),
+        (lambda state: state["options"].update(shuffle_buffer=3), "shuffle_buffer=3, and this is shuffle_buffer=8"),
+        (lambda state: state.update(seed=6), "seed=6, and this is seed=3"),
+    ],
+)
+def test_other_states_are_refused(data: tfr.Dataset, change: Callable[[dict[str, Any]], object], message: str) -> None:
+    state = copy.deepcopy(state_of(data))
+    change(state)
+    with pytest.raises(ValueError, match=message):
+        batches(data, state=state)
+
+
+def test_a_list_has_states_of_one_read(data: tfr.Dataset) -> None:
+    state, other = state_of(data), state_of(data, seed=4)
+    with pytest.raises(ValueError, match="states of different reads"):
+        batches(data, seed=None, state=[state, other])
+    with pytest.raises(ValueError, match=r"of which one is not of parts="):
+        batches(data, state=[state, state_of(data, parts=None)])
+    with pytest.raises(TypeError, match="or a list of several"):
+        batches(data, state=[])
+    earlier = batches(data).state()
+    again = batches(data, state=[earlier, state, earlier])
+    assert {**again.state(), "marks": 0} == {**state, "marks": 0}
+
+
+def test_rows_that_were_counted_have_to_be_counted_again(tmp_path: Path, data: tfr.Dataset) -> None:
+    state = state_of(data)
+    (tmp_path / "x.tfrecord.index").unlink()
+    with pytest.raises(ValueError, match="counts 60 rows, but nothing states how many these files have"):
+        batches(tfr.dataset(tmp_path / "x.tfrecord"), state=state)
+
+
+def test_a_state_decides_about_parts(data: tfr.Dataset) -> None:
+    state = state_of(data)
+    again = batches(data, parts=7, state=state).state()
+    assert again["parts"] == state["parts"] == [2, 1]
+
+
+def test_parts_are_numbers(data: tfr.Dataset) -> None:
+    for wrong in ((1, 2, 3), "4", 2.5):
+        with pytest.raises(TypeError, match="parts"):
+            batches(data, parts=wrong)
+    for wrong in (0, (1, 0), 10_000):
+        with pytest.raises(ValueError, match="parts"):
+            batches(data, parts=wrong)
+    with pytest.raises(ValueError, match=r"parts= with shuffle_buffer= needs the same seed="):
+        batches(data, seed=None, worker=(0, 2))

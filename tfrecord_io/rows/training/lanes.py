@@ -1,0 +1,728 @@
+"""Read the parts of an epoch side by side, through one pipeline, in the order of `rows/training/order.py`.
+
+`Lane` is a part that is being read: its rows that are held, and the draws from its shuffle buffer. `LaneBatching` takes
+rows of all lanes for many steps at once, so that many lanes cost as little as one.
+
+Tests: tests/laws/test_order_laws.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.base import IterOptions
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import RowFault, offsets_of
+from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.read import ReadReport
+from tfrecord_io.rows.arrays.representation import TableRepresentation
+from tfrecord_io.rows.training.arrangement import Batches
+from tfrecord_io.rows.training.batching import (
+    MOST_REFILL,
+    REFILL,
+    REFILL_BYTES,
+    ArrayChunk,
+    Batching,
+    Drawn,
+    DrawState,
+    Progress,
+)
+from tfrecord_io.rows.training.checkpoint import IteratorPosition
+from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
+from tfrecord_io.rows.training.mixed_rows import move_reports
+from tfrecord_io.rows.training.order import Order, OrderPosition, Seat
+from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.rows.training.shuffle_buffer import buffer_after, drain, exchange, random_numbers
+
+_SKIPPED = 1 << 14  # rows drawn at a time that were delivered before
+
+
+class Lane:
+    """A part of an epoch that is being read, from row `drawn` of its order on."""
+
+    def __init__(self, rows: EpochReader, position: IteratorPosition, buffer_size: int, seed: int, part: int) -> None:
+        self.rows, self.drawn, self._epoch = rows, position.delivered, position.epoch
+        self._random = random_numbers(seed, position.epoch, part, position.delivered)
+        self._size = buffer_size
+        self.held = list(map(self._traced, rows.resume(position)[0]))
+        self.count = sum(map(len, self.held))  # rows held
+        self.ended = False  # True if all rows are held
+        self.fresh = 0  # bytes read since the last draws
+        self._following = position.next
+        self._pools = iter(rows)
+
+    @property
+    def available(self) -> int:
+        """Number of rows that can be drawn now."""
+        return self.count if self.ended else max(0, self.count - self._size)
+
+    @property
+    def end(self) -> int | None:
+        """Number of rows of the part; None as long as they are not read."""
+        return self.drawn + self.count if self.ended else None
+
+    @property
+    def failed(self) -> bool:
+        """True if an error ended the rows."""
+        return self.ended and self.rows.failed
+
+    def fill(self, wanted: int) -> None:
+        """Read until so many rows can be drawn, or none is left."""
+        while self.available < wanted and not self.ended:
+            pool = next(self._pools, None)
+            self._following = self.rows.next
+            if pool is None:
+                self.ended = True
+            elif len(pool):
+                self.held.append(self._traced(pool))
+                self.count += len(pool)
+                self.fresh += pool.bytes
+
+    def _traced(self, pool: NumberedBatch) -> NumberedBatch:
+        """Rows with their reader; those of a mixture have it."""
+        if pool.origins:
+            return pool
+        origins = np.full(len(pool), id(self.rows)), pool.numbers
+        return replace(pool, origins=origins, readers={id(self.rows): self.rows})
+
+    def draw(self, count: int) -> tuple[Array, Array, DrawState]:
+        """Draw rows: the indices of these, and of the others, among those held, and the state before."""
+        numbers = np.concatenate([pool.numbers for pool in self.held] or [np.empty(0, np.int64)])
+        size = min(self._size, self.count)
+        exchanged = min(count, self.count - size)
+        draws, drains = self._random.random(exchanged if size else 0), self._random.random(count - exchanged)
+        state = DrawState(
+            self._epoch,
+            self.drawn,
+            numbers=numbers,
+            next=self._following,
+            buffer_size=size,
+            exchange_draws=draws,
+            drain_draws=drains,
+        )
+        drawn, left = np.arange(exchanged), np.empty(0, np.int64)
+        if size:
+            drawn, left = exchange(draws, size)
+        if len(drains):
+            slots, remaining = drain(drains, size)
+            drawn, left = np.concatenate([drawn, left[slots]]), left[remaining]
+        self.drawn += count
+        self.count -= count
+        self.fresh = 0
+        return drawn, np.concatenate([left, np.arange(size + exchanged, len(numbers))]), state
+
+    def skip(self, until: int) -> None:
+        """Draw the rows before row `until` of the order, of which there may be fewer."""
+        while self.drawn < until:
+            self.fill(min(until - self.drawn, _SKIPPED))
+            if not (count := min(self.available, until - self.drawn)):
+                return
+            _, left, _ = self.draw(count)
+            self.held = [JoinedBatches(self.held).take(left)] if len(left) else []
+
+
+def join_lanes(lanes: Sequence[Lane], counts: Sequence[int]) -> tuple[JoinedBatches, list[Array], list[DrawState]]:
+    """Draw rows of several lanes: all rows held, the indices of those drawn of each lane, the states before."""
+    pools = [pool for lane in lanes for pool in lane.held]
+    bounds = offsets_of(np.array([lane.count for lane in lanes]))
+    joined = JoinedBatches(pools)
+    drawn, left, states = zip(*(lane.draw(count) for lane, count in zip(lanes, counts, strict=True)), strict=True)
+    kept = joined.take(np.concatenate([own + first for own, first in zip(left, bounds[:-1], strict=True)]))
+    ends = offsets_of(np.array([lane.count for lane in lanes]))
+    for lane, begin, end in zip(lanes, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        lane.held = [kept.slice(begin, end)] if begin < end else []
+    return joined, [own + first for own, first in zip(drawn, bounds[:-1], strict=True)], list(states)
+
+
+class LaneReader(EpochReader):
+    """The lanes of an epoch as one reader, for faults and reports."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.lanes: dict[int, Lane] = {}
+        self.streams: list[_PartBatches] = []  # where parts make batches by themselves
+        self._ended = ReadReport()  # of passes over parts of a mixture that have ended
+
+    def _read(self) -> Generator[NumberedBatch]:
+        yield from ()  # the rows are read by lanes
+
+    def _rows(self) -> list[EpochReader]:
+        of_streams = [stream.batching.reader for stream in self.streams]
+        return [lane.rows for lane in self.lanes.values()] + [rows for rows in of_streams if rows is not None]
+
+    def reports(self) -> list[ReadReport]:
+        return [self._ended, *(report for rows in self._rows() for report in rows.reports())]
+
+    def readers(self) -> list[Any]:
+        return [reader for rows in self._rows() for reader in rows.readers()]
+
+    def origin_in(self, pool: NumberedBatch, fault: RowFault) -> tuple[Any, RowFault]:
+        reader, number = (int(values[fault.row]) for values in pool.origins)
+        return pool.readers[reader].origin(fault.renumber(number))
+
+    def leave_out(self, pool: NumberedBatch, fault: RowFault) -> bool:
+        left_out = super().leave_out(pool, fault)
+        reader = pool.readers[int(pool.origins[0][fault.row])]
+        if reader not in self._rows() and reader not in self.readers():
+            move_reports(reader, self._ended)
+        return left_out
+
+    @property
+    def failed(self) -> bool:
+        return any(lane.failed for lane in self.lanes.values()) or any(
+            stream.batching.reader is not None and stream.batching.reader.failed for stream in self.streams
+        )
+
+    def raise_error(self) -> None:
+        for lane in self.lanes.values():
+            lane.rows.raise_error()
+
+    def close(self) -> None:
+        for lane in self.lanes.values():
+            lane.rows.close()
+        for stream in self.streams:
+            stream.close()
+
+
+@dataclass(slots=True)
+class StepProgress(Progress):
+    """The state before some steps, for the position after any of them."""
+
+    order: Order
+    before: OrderPosition
+    size: int  # rows of a full step
+    seat: Seat
+    ends: Array  # int64: where the rows of each step of this worker end
+    steps: Array  # int64: the number of each of these steps, from the first one of all workers on
+    draws: Mapping[int, tuple[DrawState, int]]  # by part: the state before, and the number of rows that were drawn
+    taken: Sequence[OrderPosition] | None = None  # after each step, where steps are not full
+
+    def end(self) -> OrderPosition:
+        return self.order.begin(self.before.epoch + 1, self.seat.worker)
+
+    def position_in(self, batches: Batches | None, rows: int) -> OrderPosition:
+        """See `Progress.position_in`."""
+        if not rows:
+            return self.before
+        number = int(self.ends.searchsorted(rows - 1, side="right"))
+        if self.taken is None:
+            after = self.order.after_steps(self.before, self.size, int(self.steps[number]) + 1)
+        else:
+            after = self.taken[number]
+        marks = dict(self.before.marks)
+        for part, (state, drawn) in self.draws.items():
+            turn, lane = divmod(part, self.order.lanes)
+            row = int(self.order.taken(turn, after.taken[turn])[lane])
+            position = state.position(min(max(row - state.delivered, 0), drawn))
+            marks[part] = position.delivered, position
+        return replace(after, marks=marks, ahead=self.seat.workers - 1)
+
+
+@dataclass(slots=True)
+class _Window:
+    """Places of the rows of some steps of this worker, in their order."""
+
+    parts: Array  # int64: of each row
+    rows: Array  # int64: in the order of its part
+    sizes: Array  # int64: number of rows of each step
+    steps: Array  # int64: see `StepProgress`
+    after: OrderPosition  # after all steps, those of other workers included
+    taken: Sequence[OrderPosition] | None = None  # see `StepProgress`
+    lacks: int | None = None  # the part that ended before the last one of these steps
+
+
+class LaneBatching(Batching):
+    """Turns the rows of all epochs into chunks of arrays, of the steps of one worker.
+
+    order, seat
+        The order of an epoch, and who reads.
+    counts
+        Counts of the rows by which parts are divided; see `RowSource.parts`.
+    """
+
+    def __init__(
+        self,
+        source: RowSource,
+        representation: TableRepresentation,
+        options: IterOptions,
+        seed: int,
+        order: Order,
+        seat: Seat,
+        counts: Any = None,
+    ) -> None:
+        self._counts = counts
+        self._source, self._order, self._seat = source, order, seat
+        self._of_parts = replace(options, worker=None, uneven="keep", parts=None, state=None)
+        super().__init__(source.epochs(self._of_parts, seed), representation, options, seed)
+        self._step = (1 if options.arranges else options.batch_size) * seat.ranks  # rows of a full step, of all ranks
+        # Each lane has a part of the shuffle buffer.
+        self._lane_buffer = -(-options.shuffle_buffer // order.lanes)
+        self._lanes = LaneReader()
+        self._lacks: int | None = None  # the part whose rows ended too early
+
+    def chunks(self, position: Any) -> Generator[ArrayChunk]:
+        """All chunks from a position on; ValueError if the epochs never end, and have no batch of this worker."""
+        while self._options.epochs is None or position.epoch < self._options.epochs:
+            count = 0
+            self.reader = self._lanes = lanes = LaneReader()
+            with closing(lanes):
+                self._epoch, self._marks, self._lacks = position.epoch, position.marks, None
+                self._parts = self._parts_of(position.epoch)
+                make = self._batches_of_parts if self._options.arranges else self._chunks_of_steps
+                for chunk in make(position):
+                    count += chunk.rows if chunk.kept is None else len(chunk.kept)
+                    yield chunk
+                    if chunk.error is not None:
+                        return
+            for report in [] if self._options.arranges else lanes.reports():  # else parts have warned
+                report.skipped.warn(self.epochs.damage.append)
+            if self._lacks is not None:
+                return
+            if not count and not position.delivered and self._options.epochs is None:
+                self._refuse_endless(lanes)
+                return
+            position = self._order.begin(position.epoch + 1, self._seat.worker)
+
+    def _parts_of(self, epoch: int) -> Sequence[Epochs]:
+        """The parts of an epoch."""
+        order, counts = self._order, self._counts
+        if order.parts == 1 and counts is None:
+            return [self.epochs]
+        sizes = None if counts is None or order.sizes is None else order.sizes.reshape(-1).tolist()
+        parts = self._source.part_epochs(
+            self._of_parts, self._seed, epoch=epoch, count=order.parts, counts=counts, sizes=sizes
+        )
+        for part in parts:
+            part.warn_through(self.epochs)
+        return parts
+
+    # Lanes ------------------------------------------------------------------------------------------------------------
+
+    def _open_lane(self, part: int, position: OrderPosition) -> Lane:
+        """Open a part at a position: by its mark, or where the shuffle buffer can be computed, else at its start."""
+        row = self._row(part, position)
+        _, mark = self._marks.get(part, (0, None))
+        lane = None
+        if mark is not None and mark.delivered <= row:
+            lane = self._lane_at(part, mark)
+        elif row and self._source.in_sequence and not self._source.selection.is_range:
+            lane = self._computed_lane(part, position.epoch, row)
+        if lane is None:
+            lane = self._lane_at(part, IteratorPosition(position.epoch, 0, 0))
+        lane.skip(row)
+        self._lanes.lanes[part] = lane
+        return lane
+
+    def _lane_at(self, part: int, position: IteratorPosition) -> Lane:
+        rows = self._parts[part].open(position)
+        return Lane(rows, position, self._lane_buffer, seed=self._seed, part=part)
+
+    def _computed_lane(self, part: int, epoch: int, row: int) -> Lane | None:
+        """A lane after `row` rows, whose shuffle buffer is computed; None if it was not full any more."""
+        size, sizes = self._lane_buffer, self._order.sizes
+        if not size:
+            return self._lane_at(part, IteratorPosition(epoch, row, row))
+        if sizes is not None and row + size > sizes.flat[part]:
+            return None
+        buffer = buffer_after(row, size, lambda begin: random_numbers(self._seed, epoch, part, begin))
+        try:
+            return self._lane_at(part, IteratorPosition(epoch, row, row + size, buffer.tolist()))
+        except ValueError:  # there are fewer rows: the buffer holds the last ones
+            return None
+
+    def _visited(self, position: OrderPosition) -> list[int]:
+        """The turns that this worker takes steps of."""
+        turns, workers = self._order.turns, self._seat.workers
+        period = turns * workers // gcd(turns, workers)
+        first = position.turn + position.ahead
+        return sorted({(first + step) % turns for step in range(0, period, workers)})
+
+    def _row(self, part: int, position: OrderPosition) -> int:
+        """Number of rows of a part before a position."""
+        turn, number = divmod(part, self._order.lanes)
+        return int(self._order.taken(turn, position.taken[turn])[number])
+
+    def _refill(self, lanes: dict[int, Lane], position: OrderPosition, least: int, is_first: bool) -> None:
+        """Read rows of some lanes, until at least so many after a position can be drawn of each."""
+        wanted = max(least, self._lane_buffer // REFILL)
+        for part, lane in lanes.items():
+            lane.fill(wanted + self._row(part, position) - lane.drawn)
+        if self._lane_buffer and not is_first:
+            for lane in sorted(lanes.values(), key=lambda lane: lane.available):
+                if sum(lane.fresh for lane in lanes.values()) < REFILL_BYTES:
+                    lane.fill(MOST_REFILL * self._lane_buffer)
+
+    # Steps ------------------------------------------------------------------------------------------------------------
+
+    def _chunks_of_steps(self, position: OrderPosition) -> Iterator[ArrayChunk]:
+        """Chunks of the steps of an epoch."""
+        is_first = True
+        while (window := self._next_window(position, is_first)) is not None:
+            is_first = False
+            drawn = self._draw(window, position)
+            error: Exception | None = None
+            if drawn is not None:
+                for chunk in self._represent_rows(self._lanes, drawn):
+                    error = chunk.error
+                    yield chunk
+                    if error is not None:
+                        return
+            position, self._lacks = window.after, window.lacks
+            if window.lacks is not None:
+                self._raise_error(window.lacks)
+                return
+
+    def _raise_error(self, part: int) -> None:
+        """Raise the error that ended a part, or CorruptRecordError if it has fewer rows than were counted."""
+        lane = self._lanes.lanes[part]
+        lane.rows.raise_error()
+        if not lane.failed:
+            assert self._order.sizes is not None
+            counted, rows = int(self._order.sizes.flat[part]), lane.end
+            reason = f"a part of the epoch has {rows} rows, but {counted} were counted"
+            raise CorruptRecordError(reason, expected=counted, got=rows, hint="open the files again")
+
+    def _lanes_of(self, parts: Array, position: OrderPosition) -> dict[int, Lane]:
+        """The lanes of some parts, opened if they are not."""
+        opened = self._lanes.lanes
+        return {part: opened.get(part) or self._open_lane(part, position) for part in np.unique(parts).tolist()}
+
+    def _next_window(self, position: OrderPosition, is_first: bool) -> _Window | None:
+        """The next steps, as many as the lanes have rows for; None after the last one."""
+        order, size = self._order, self._step
+        whole = order.whole_steps(position, size)
+        if whole == 0:
+            return self._last_window(position)
+        seat, visited = self._seat, self._visited(position)
+        at_once = order.lanes // gcd(order.lanes, size)  # steps of a turn after which its lanes repeat
+        parts = [np.empty(0, np.int64)]
+        for turn in visited:
+            begin, rows = position.taken[turn], order.rows_of(turn)
+            steps = at_once if rows is None else min(at_once, (rows - begin) // size)
+            parts.append(self._places(turn, begin, np.arange(steps))[0].reshape(-1))
+        lanes = self._lanes_of(np.concatenate(parts), position)
+        period = order.turns * seat.workers // gcd(order.turns, seat.workers)
+        least = -(-period // order.turns * size // order.lanes) + 1
+        while True:
+            self._refill(lanes, position, least, is_first)
+            if order.sizes is None and seat.is_alone and order.turns == 1:
+                window = self._filled_window(position, lanes)
+            else:
+                window = self._full_window(position, lanes, whole, at_once)
+            if window is None:
+                return None
+            missing = self._lanes_of(window.parts, position).keys() - lanes.keys()
+            if missing:
+                lanes |= self._lanes_of(window.parts, position)
+            elif window.after.taken != position.taken or window.lacks is not None:
+                return window
+            else:
+                least *= 2
+
+    def _places(self, turn: int, begin: int, steps: Array) -> tuple[Array, Array]:
+        """Part and row of each row that this rank takes in some steps of a turn: int64 [steps, rows]."""
+        order, size = self._order, self._step
+        low, high = self._seat.run(size)
+        each, rest = divmod(size, order.lanes)
+        end = begin + size * (int(steps[-1]) + 1 if len(steps) else 0)
+        is_plain = order.sizes is None or -(-end // order.lanes) <= order.sizes[turn].min()
+        if not rest and begin % order.lanes == 0 and is_plain:
+            lanes, rows = np.divmod(np.arange(low, high), each)
+            rows = begin // order.lanes + steps[:, None] * each + rows
+            return np.broadcast_to(lanes + turn * order.lanes, rows.shape), rows
+        lanes, rows = order.places(turn, begin, end)
+        by_step = np.argsort(np.arange(end - begin) // size * order.lanes + lanes, kind="stable")
+        chosen = by_step.reshape(-1, size)[steps, low:high]
+        return lanes[chosen] + turn * order.lanes, rows[chosen]
+
+    def _full_window(
+        self, position: OrderPosition, lanes: dict[int, Lane], whole: int | None, at_once: int
+    ) -> _Window | None:
+        """Full steps: as many as the lanes have rows for. Rows beyond the ends of lanes are left out."""
+        order, seat, size = self._order, self._seat, self._step
+        ready, last = whole, 0
+        for part, lane in lanes.items():
+            turn, number = divmod(part, order.lanes)
+            first = (turn - position.turn) % order.turns
+            row = lane.drawn + lane.available
+            at = order.position_of(turn, number, row - lane.ended) - position.taken[turn]
+            full = first + max(at, 0) // size * order.turns
+            if not lane.ended:
+                ready = full if ready is None else min(ready, full)
+            elif lane.failed:  # a rank that has rows of the lane lacks one within `at_once` steps
+                last = max(last, full + 1 + at_once * order.turns)
+            elif at >= 0:
+                last = max(last, full + 1)
+        if whole is None and all(lane.ended for lane in lanes.values()):
+            if not last:
+                return None
+            ready = last if ready is None else min(ready, last)
+        assert ready is not None
+        steps = np.arange(position.ahead, ready, seat.workers)
+        low, high = seat.run(size)
+        parts, rows = np.empty((2, len(steps), high - low), np.int64)
+        turns = (position.turn + steps) % order.turns
+        for turn in np.unique(turns).tolist():
+            own = np.flatnonzero(turns == turn)
+            first = (turn - position.turn) % order.turns
+            parts[own], rows[own] = self._places(turn, position.taken[turn], (steps[own] - first) // order.turns)
+        exist, lacks = self._exist(parts, rows, lanes), None
+        if not exist.all():
+            short = [part for part, lane in lanes.items() if lane.failed or order.sizes is not None]
+            short_rows = np.isin(parts, short) & ~exist
+            if short_rows.any():
+                last = int(short_rows.any(axis=1).argmax())
+                lacks, ready = int(parts[last][short_rows[last]][0]), int(steps[last]) + 1
+                parts, rows, steps, exist = (array[: last + 1] for array in (parts, rows, steps, exist))
+        after = replace(order.after_steps(position, size, ready), ahead=int((position.ahead - ready) % seat.workers))
+        sizes = np.full(len(steps), high - low)
+        if not exist.all():
+            if self._options.drop_last:
+                exist &= exist.all(axis=1, keepdims=True)
+            parts, rows, sizes = parts[exist], rows[exist], exist.sum(axis=1)
+        return _Window(parts.reshape(-1), rows.reshape(-1), sizes=sizes, steps=steps, after=after, lacks=lacks)
+
+    def _exist(self, parts: Array, rows: Array, lanes: dict[int, Lane]) -> Array:
+        """True for rows that are not beyond the end of their lane."""
+        if not any(lane.ended for lane in lanes.values()):
+            return np.ones(parts.shape, np.bool_)
+        ends = np.full(self._order.parts, np.iinfo(np.int64).max)
+        for part, lane in lanes.items():
+            ends[part] = ends[part] if lane.end is None else lane.end
+        return rows < ends[parts]
+
+    def _filled_window(self, position: OrderPosition, lanes: dict[int, Lane]) -> _Window | None:
+        """Steps of a process alone, which fills its batches across places that are empty."""
+        order, size, begin = self._order, self._step, position.taken[0]
+        last, limits = begin, list[tuple[int, int]]()  # positions that lack a row, and the part if none will follow
+        for part, lane in lanes.items():
+            row = lane.drawn + lane.available
+            if lane.ended:
+                last = max(last, order.position_of(0, part, row - 1) + 1)
+            if not lane.ended or lane.failed:
+                limits.append((order.position_of(0, part, row), part if lane.failed else -1))
+        is_last = all(lane.ended for lane in lanes.values())
+        end, lacks = min(limits, default=(last, -1))
+        ended, end = lacks >= 0 or is_last, max(begin, end)
+        numbers, rows = order.places(0, begin, end)
+        at = np.flatnonzero(self._exist(numbers, rows, lanes))
+        if ended and not len(at) and lacks < 0:
+            return None
+        count = len(at) // size * size
+        steps = -(-len(at) // size) if ended and not self._options.drop_last else count // size
+        at = at[: steps * size]
+        step_of = np.arange(len(at)) // size
+        ordered = at[np.argsort(step_of * order.lanes + numbers[at], kind="stable")]
+        sizes = np.bincount(step_of, minlength=steps)
+        last = at[np.cumsum(sizes) - 1].tolist() if steps else []
+        if ended and steps:
+            last[-1] = max(last[-1], end - begin - 1)
+        taken = [replace(position, taken=(begin + place + 1,), marks={}) for place in last]
+        after = taken[-1] if taken else position
+        if lacks < 0 and ended and not taken:  # rows that are dropped
+            return None
+        return _Window(
+            numbers[ordered],
+            rows[ordered],
+            sizes=sizes,
+            steps=np.arange(steps),
+            after=after,
+            taken=taken,
+            lacks=lacks if lacks >= 0 else None,
+        )
+
+    def _last_window(self, position: OrderPosition) -> _Window | None:
+        """A step that is not full, where the numbers of rows are known."""
+        order, seat = self._order, self._seat
+        if (step := order.next_step(position, self._step)) is None:
+            return None
+        turn, count = step
+        after = order.after(position, turn, count)
+        after = replace(after, ahead=(position.ahead - 1) % seat.workers)
+        taken = position.taken[turn]
+        drops = count < self._step and self._options.drop_last
+        if position.ahead or drops:
+            nothing = np.empty(0, np.int64)
+            return _Window(nothing, nothing, sizes=nothing, steps=nothing, after=after)
+        lanes, rows = order.places(turn, taken, taken + count)
+        by_lane = np.argsort(lanes, kind="stable")
+        low, high = seat.run_of_last(count, self._options.uneven)
+        chosen = by_lane[low:high]
+        return _Window(
+            lanes[chosen] + turn * order.lanes,
+            rows[chosen],
+            sizes=np.array([high - low]),
+            steps=np.zeros(1, np.int64),
+            after=after,
+            taken=[after],
+        )
+
+    def _draw(self, window: _Window, position: OrderPosition) -> Drawn | None:
+        """Draw the rows of a window; None if this worker has none."""
+        order, lanes, counts = self._order, list[Lane](), list[int]()
+        opened = self._lanes_of(window.parts, position)
+        for part, lane in opened.items():
+            until = self._row(part, window.after)
+            lane.fill(until - lane.drawn)
+            lanes.append(lane)
+            counts.append(min(lane.available, until - lane.drawn))
+        if not len(window.parts):
+            return None
+        firsts = np.array([lane.drawn for lane in lanes], np.int64)
+        pool, drawn, states = join_lanes(lanes, counts)
+        at = np.zeros(order.parts, np.int64)
+        at[[*opened]] = offsets_of(np.array([*map(len, drawn)]))[:-1] - firsts
+        indices = np.concatenate(drawn)[at[window.parts] + window.rows]
+        ends = np.cumsum(window.sizes)
+        draws = {part: (state, count) for part, state, count in zip(opened, states, counts, strict=True)}
+        before = replace(position, marks=self._marks)
+        progress = StepProgress(
+            order,
+            before,
+            size=self._step,
+            seat=self._seat,
+            ends=ends,
+            steps=window.steps,
+            draws=draws,
+            taken=window.taken,
+        )
+        batches = Batches(order=indices, ends=ends, arrived=ends, leftover=np.empty(0, np.int64))
+        return Drawn(pool, progress, self._ends_epoch(window), batches, order=indices)
+
+    def _ends_epoch(self, window: _Window) -> bool:
+        """True if a window has the last rows of all workers, and this worker knows it."""
+        if self._lanes.failed or not len(window.steps):
+            return False
+        if self._order.sizes is not None:
+            is_last = window.after.ahead == self._seat.workers - 1
+            return is_last and self._order.next_step(window.after, self._step) is None
+        lanes = self._lanes.lanes.values()
+        reads_all = self._seat.is_alone and self._order.turns == 1 and len(lanes) == self._order.parts
+        return reads_all and all(lane.end == lane.drawn for lane in lanes)
+
+    # Batches of parts -------------------------------------------------------------------------------------------------
+
+    def _batches_of_parts(self, position: OrderPosition) -> Iterator[ArrayChunk]:
+        """Batches that parts make by the lengths of lists, one in each chunk: those of the steps of this worker.
+
+        A step has a batch for each rank. A process alone goes on where a part has none any more.
+        """
+        order, seat = self._order, self._seat
+        streams: dict[int, _PartBatches] = {}
+        at_once = order.lanes // gcd(order.lanes, self._step)
+        own = {
+            int(part)
+            for turn in self._visited(position)
+            for part in self._places(turn, position.taken[turn], np.arange(at_once))[0].reshape(-1)
+        }
+        ended = set[int]()
+        marks = dict[int, tuple[int, Callable[[], Any]]]()
+        marks |= {part: (number, partial(replace, place)) for part, (number, place) in self._marks.items()}
+        while ended < own:
+            after, ahead = order.after_steps(position, self._step, 1), position.ahead
+            position, turn, begin = replace(after, ahead=(ahead - 1) % seat.workers), position.turn, position.taken
+            if ahead:
+                continue
+            (part,), (row,) = (found[0] for found in self._places(turn, begin[turn], np.zeros(1, np.int64)))
+            if int(part) in ended:
+                continue
+            if part not in streams:
+                streams[part] = self._open_batches(int(part), int(row))
+            stream = streams[part]
+            if (chunk := stream.batch(int(row))) is None:
+                ended.add(int(part))
+                continue
+            marks[int(part)] = stream.number, stream.position()
+            progress = _BatchProgress(order, replace(position, ahead=seat.workers - 1, marks={}), dict(marks))
+            yield _BatchOfPart(
+                1 if chunk.rows else 0, [], progress, error=stream.error(), inner=chunk, first=stream.first
+            )
+
+    def _open_batches(self, part: int, row: int) -> _PartBatches:
+        """The batches of a part, from its mark or its start on."""
+        first, mark = self._marks.get(part, (0, IteratorPosition(self._epoch, 0, 0)))
+        if first > row:
+            first, mark = 0, IteratorPosition(self._epoch, 0, 0)
+        options = replace(self._of_parts, epochs=self._epoch + 1, shuffle_buffer=self._lane_buffer)
+        batching = Batching(self._parts[part], self._representation, options, self._seed, stream=part)
+        stream = _PartBatches(batching, mark, first, options.batch_size)
+        self._lanes.streams.append(stream)
+        return stream
+
+
+@dataclass(slots=True)
+class _BatchProgress(Progress):
+    """The position after a batch of a part."""
+
+    order: Order
+    after: OrderPosition
+    # By part: the number of its next batch, and a function that computes its position.
+    marks: Mapping[int, tuple[int, Callable[[], Any]]]
+
+    def end(self) -> OrderPosition:
+        return self.position_in(None, 1)
+
+    def position_in(self, batches: Batches | None, rows: int) -> OrderPosition:
+        """See `Progress.position_in`."""
+        return replace(self.after, marks={part: (number, find()) for part, (number, find) in self.marks.items()})
+
+
+@dataclass(slots=True)
+class _BatchOfPart(ArrayChunk):
+    """One batch of a chunk of a part."""
+
+    inner: ArrayChunk | None = None
+    first: int = 0  # row of the chunk
+
+    def batch(self, begin: int, size: int) -> tuple[int, dict[str, Any] | None]:
+        """See `ArrayChunk.batch`."""
+        assert self.inner is not None
+        return 1, self.inner.batch(self.first, size)[1]
+
+
+class _PartBatches:
+    """The batches of a part, one after the other, from number `number` on."""
+
+    def __init__(self, batching: Batching, position: IteratorPosition, number: int, size: int) -> None:
+        self.batching, self.number, self._size = batching, number, size
+        self._chunks = batching.chunks(position)
+        self._chunk: ArrayChunk | None = None
+        self.first = self._end = 0  # rows of the last batch, in the chunk
+
+    def batch(self, number: int) -> ArrayChunk | None:
+        """The chunk that has the batch of a number, from row `first` on; None if there are fewer batches.
+
+        A chunk without rows has the error that ended the part.
+        """
+        while True:
+            while self._chunk is None or self._end == self._chunk.rows:
+                if (chunk := next(self._chunks, None)) is None:
+                    return None
+                self._chunk, self.first, self._end = chunk, 0, 0
+                if not chunk.rows:
+                    return chunk
+            self.first, (self._end, _) = self._end, self._chunk.batch(self._end, self._size)
+            self.number += 1
+            if self.number > number or self.error() is not None:
+                return self._chunk
+
+    def error(self) -> Exception | None:
+        """The error to be raised after the last batch."""
+        assert self._chunk is not None
+        return self._chunk.error if self._end == self._chunk.rows else None
+
+    def position(self) -> Callable[[], Any]:
+        """A function that computes the position after the last batch."""
+        assert self._chunk is not None
+        return partial(replace(self._chunk, columns=[]).position, self._end)
+
+    def close(self) -> None:
+        """End reading."""
+        self._chunks.close()

@@ -1,0 +1,205 @@
+"""Decide the order of a read, and save a position in it, with which any number of ranks and workers can go on.
+
+A state of version 3 has what `rows/training/checkpoint.py` says of "seed", "epoch", "files" and "options", and::
+
+    {
+        "version": 3,
+        "parts": [4, 1],  # lanes and turns
+        "step": 8,  # rows of a step of all ranks, in the run that began
+        "rows": 1000,  # of an epoch, if they were counted; else None
+        "turn": 0,  # of the next step
+        "taken": [24],  # positions of each turn that were taken
+        # Positions in parts, by their numbers, each with the number of the next row, or batch, of the part.
+        "marks": {"2": {"row": 6, "given": 6, "next": 9, "buffer": [5, 7, 8], "epoch": 0}},
+    }
+
+All but "marks" is the same in the states of all ranks after a step. Marks save reading a part again from its start.
+A state of version 2 that one worker saved is one of a single part.
+
+Tests: tests/rows/training/test_order_state.py and tests/laws/test_order_laws.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrecord_io.base import INT64_MAX, IterOptions
+from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity, workers_in_state
+from tfrecord_io.rows.training.order import Order, OrderPosition, Seat
+from tfrecord_io.rows.training.row_source import RowSource
+
+VERSION = 3
+_KEYS = {"version", "seed", "epoch", "parts", "step", "rows", "turn", "taken", "marks", "files", "options"}
+# Options that may change, as the order does not depend on them.
+_FREE = ("worker", "uneven", "drop_last")
+
+
+class OrderedRead(NamedTuple):
+    """The order of a read, and the counts of rows by which its parts are divided, if they are."""
+
+    order: Order
+    counts: Any = None
+
+
+def plan_order(source: RowSource, options: IterOptions, seat: Seat) -> OrderedRead | None:
+    """Plan the order of a read from its beginning; None if workers have parts of their own."""
+    if options.parts is None:
+        return None
+    lanes, turns = options.parts if isinstance(options.parts, tuple) else (options.parts, seat.workers)
+    size = seat.ranks * (1 if options.arranges else options.batch_size)
+    by_file = None if options.arranges else source.known_rows(options.uneven != "keep")
+    if by_file is None and options.uneven != "keep":  # of parts that are not counted one by one
+        rows = source.count_rows()
+        return OrderedRead(Order(1, 1, size, np.array([[rows]])))
+    most = source.most_parts(lanes * turns)
+    if most < lanes * turns:
+        turns = min(turns, most)
+        lanes = most // turns
+    return OrderedRead(Order.of_rows(lanes, turns, size, None if by_file is None else sum(by_file)), by_file)
+
+
+def order_state(identity: ReadIdentity, read: OrderedRead, seed: int, position: OrderPosition) -> dict[str, Any]:
+    """Save a position as dicts, lists, numbers and text."""
+    order = read.order
+    marks = {str(part): {"row": row, **_mark(place)} for part, (row, place) in sorted(position.marks.items())}
+    return {
+        "version": VERSION,
+        "seed": seed,
+        "epoch": position.epoch,
+        "parts": [order.lanes, order.turns],
+        "step": order.size,
+        "rows": order.rows,
+        "turn": position.turn,
+        "taken": list(position.taken),
+        "marks": marks,
+        "files": dict(identity.files),
+        "options": {name: value for name, value in identity.options.items() if name not in _free(identity)},
+    }
+
+
+def _free(identity: ReadIdentity) -> tuple[str, ...]:
+    """Options of a state that may change; batches that parts make by lengths of lists keep their size."""
+    return _FREE if "pack" in identity.options else (*_FREE, "batch_size")
+
+
+def _mark(position: IteratorPosition) -> dict[str, Any]:
+    mark = {"given": position.delivered, "next": position.next, "buffer": [int(record) for record in position.buffer]}
+    if position.waiting or position.cut:
+        mark |= {"held": [int(record) for record in position.waiting], "cut": position.cut}
+    return {**mark, "epoch": position.epoch}
+
+
+def read_states(
+    identity: ReadIdentity,
+    source: RowSource,
+    states: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    options: IterOptions,
+    seat: Seat,
+) -> tuple[int, OrderedRead | None, IteratorPosition | OrderPosition]:
+    """Seed, order and position in a state, or in those of several ranks, of which the most advanced counts.
+
+    The order is None where workers have parts of their own, as in states of version 2 of several workers.
+    ValueError for a value that is no state, or a state of other files, other options or another seed.
+    """
+    several = [states] if isinstance(states, Mapping) else list(states)
+    is_order = [isinstance(state, Mapping) and state.get("version") == VERSION for state in several]
+    if not all(is_order):
+        if len(several) > 1:
+            raise ValueError("state= is a list of states of which one is not of parts=: pass the state of this worker")
+        return _read_earlier(identity, several[0], options, seat)
+    position, marks = None, dict[int, tuple[int, IteratorPosition]]()
+    for state in several:
+        _check(state)
+        of_state = _position(state)
+        if position is None or (of_state.epoch, of_state.delivered) > (position.epoch, position.delivered):
+            position, first = of_state, state
+    assert position is not None
+    for state in several:
+        if (state["seed"], state["parts"], state["step"]) != (first["seed"], first["parts"], first["step"]):
+            raise ValueError("state= is a list of states of different reads: pass those of one")
+        marks |= _position(state).marks if state["epoch"] == position.epoch else {}
+    seed = identity.read_seed(first, options.seed, _free(identity))
+    (lanes, turns), rows = first["parts"], first["rows"]
+    read = OrderedRead(Order.of_rows(lanes, turns, first["step"], rows), _counts(source, rows, lanes * turns))
+    return seed, read, replace(position, marks=marks, ahead=seat.worker)
+
+
+def _read_earlier(
+    identity: ReadIdentity, state: Mapping[str, Any], options: IterOptions, seat: Seat
+) -> tuple[int, OrderedRead | None, IteratorPosition | OrderPosition]:
+    """A state of version 2: one worker's is of a single part, on which others can go on."""
+    if workers_in_state(state) != 1 or seat.is_alone or options.arranges:
+        seed, place = identity.read_state(state, options.seed)
+        return seed, None, place
+    seed, place = identity.read_state(state, options.seed, (*_FREE, "batch_size"))
+    position = OrderPosition(place.epoch, 0, (place.delivered,), {0: (place.delivered, place)}, ahead=seat.worker)
+    return seed, OrderedRead(Order(1, 1, int(state["options"]["batch_size"]))), position
+
+
+def _counts(source: RowSource, rows: int | None, parts: int) -> list[int] | None:
+    """The counts of files, of which a state counted the rows; ValueError if they are other ones, or not known."""
+    if rows is None:
+        return None
+    by_file = source.known_rows()
+    if by_file is None and parts == 1:
+        found = source.count_rows()
+    elif by_file is None:
+        advice = "make an index with `tfr index`, as there was when it was made"
+        raise ValueError(f"the state counts {rows} rows, but nothing states how many these files have; {advice}")
+    else:
+        found = sum(by_file)
+    if found != rows:
+        raise ValueError(f"the state is that of {rows} rows, and these files have {found}: pass the same files")
+    return by_file
+
+
+def _position(state: Mapping[str, Any]) -> OrderPosition:
+    marks = {int(part): (mark["row"], _place_of(mark)) for part, mark in state["marks"].items()}
+    return OrderPosition(state["epoch"], state["turn"], tuple(state["taken"]), marks)
+
+
+def _place_of(mark: Mapping[str, Any]) -> IteratorPosition:
+    return IteratorPosition(
+        mark["epoch"],
+        mark["given"],
+        mark["next"],
+        buffer=mark["buffer"],
+        waiting=mark.get("held", []),
+        cut=mark.get("cut", 0),
+    )
+
+
+def _check(state: Mapping[str, Any]) -> None:
+    """Raise ValueError for a state that is damaged."""
+    valid = set(state) == _KEYS and isinstance(state["parts"], list) and isinstance(state["taken"], list)
+    valid = (
+        valid
+        and isinstance(state["marks"], dict)
+        and all(isinstance(state[name], dict) for name in ("files", "options"))
+    )
+    if valid:
+        numbers = [*state["parts"], state["step"], state["turn"], state["epoch"], *state["taken"], state["rows"] or 0]
+        valid = all(type(n) is int and 0 <= n <= INT64_MAX for n in [*numbers, *_numbers(state["marks"])])
+        valid = valid and type(state["seed"]) is int and state["seed"] >= 0
+        valid = valid and len(state["parts"]) == 2 and min(*state["parts"], state["step"]) > 0
+        valid = valid and len(state["taken"]) == state["parts"][1] and state["turn"] < state["parts"][1]
+    if not valid:
+        raise ValueError("the state is damaged: pass the result of state()")
+
+
+def _numbers(marks: Mapping[str, Any]) -> list[Any]:
+    """All numbers of marks; a value that is none where a mark is damaged."""
+    found = list[Any]()
+    for part, mark in marks.items():
+        names = {"row", "epoch", "given", "next", "buffer"}
+        if not part.isdecimal() or not isinstance(mark, dict) or set(mark) - {"held", "cut"} != names:
+            return [None]
+        lists = [mark["buffer"], mark.get("held", [])]
+        if not all(isinstance(values, list) for values in lists):
+            return [None]
+        found += [mark["row"], mark["epoch"], mark["given"], mark["next"], mark.get("cut", 0), *lists[0], *lists[1]]
+    return found
