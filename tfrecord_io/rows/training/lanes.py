@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import IterOptions
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import RowFault, offsets_of
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read import ReadReport
+from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import TableRepresentation
 from tfrecord_io.rows.training.arrangement import Batches
 from tfrecord_io.rows.training.batching import (

@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrecord_io.base import INT64_MAX, IterOptions
+from tfrecord_io.base import INT64_MAX
+from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity, workers_in_state
 from tfrecord_io.rows.training.order import Order, OrderPosition, Seat
 from tfrecord_io.rows.training.row_source import RowSource
