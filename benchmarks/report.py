@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfrecord_io.base.options import cpu_count
+from tfrecord_io.base import cpu_count
 
 BEGIN, END = "<!-- {0}:begin -->", "<!-- {0}:end -->"
 PACKAGES = ("tfrecord_io", "numpy", "pyarrow", "tensorflow-cpu", "tensorflow", "tfx-bsl", "tfrecord", "crc32c")

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.base.options.dataset_keywords import OF_DATASETS
+from tfrecord_io.base.options.selection import OF_DATASETS
 
 STORED = Path(__file__).parent / "data" / "public_api.txt"
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "api.py"

@@ -27,8 +27,8 @@ from extras import EXTRAS
 from installed import install
 from tfrecord_io import typing
 from tfrecord_io.apps.cli.command_group import all_commands
+from tfrecord_io.base import Options, ReadOptions
 from tfrecord_io.base.libraries import ADAPTERS, Adapter
-from tfrecord_io.base.options import Options, ReadOptions
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.base.public_names import SHOWN_IN, public_names
 from tfrecord_io.base.registry import Registry, needs

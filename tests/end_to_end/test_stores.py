@@ -25,7 +25,7 @@ from limited import set_limits
 from reading import read_by
 from servers import Bucket, Web
 from tfrecord_io.apps.tools.clean import clean
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.resolve import resolve_inputs

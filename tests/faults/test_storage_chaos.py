@@ -15,7 +15,7 @@ from chaos import FAULTS, Chaos, Schedule
 from limited import set_limits
 from rounds import rounds
 from servers import Bucket, quick_retries
-from tfrecord_io.base.options import LIMITS, StorageOptions
+from tfrecord_io.base import LIMITS, StorageOptions
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.block_reader import BlockReader
 from tfrecord_io.store.read.prefetch import SourcePrefetcher

@@ -175,7 +175,7 @@ class Copied:
 
     def readable(self) -> Files:
         """The files that a reader of the target reads, with their indexes; none if it is refused, or does not exist."""
-        from tfrecord_io.base.options import StorageOptions
+        from tfrecord_io.base import StorageOptions
         from tfrecord_io.store.paths.resolve import resolve_inputs
 
         try:

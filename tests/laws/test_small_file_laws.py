@@ -20,7 +20,7 @@ from reading import read_by
 from reading_modes import engine_of
 from records import blobs, example, floats, framed, int64s
 from strategies import sequence_example
-from tfrecord_io.base.options import ReadOptions
+from tfrecord_io.base import ReadOptions
 from tfrecord_io.read.chunks import chunk_reader
 from tfrecord_io.read.opening import CallSource
 

@@ -17,7 +17,8 @@ from tfrecord_io.columns.arrow.casts import unify_table
 from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.columns.arrow.input.batch_source import nest_lossy_columns
 from tfrecord_io.columns.arrow.input.conforming import Conforming
-from tfrecord_io.columns.arrow.input.tensor_cast import Columns, tensors_of_array
+from tfrecord_io.columns.arrow.input.from_arrays import Columns
+from tfrecord_io.columns.arrow.input.tensor_cast import tensors_of_array
 from tfrecord_io.columns.schema.array_attributes import add_attributes, add_dimensions
 from tfrecord_io.columns.schema.column_features import RAW, set_encoding
 from tfrecord_io.columns.schema.embedded import pack

@@ -20,7 +20,7 @@ from reading import read_by
 from reading_modes import pieces_of
 from records import example, framed, header, int64s, written
 from servers import Bucket
-from tfrecord_io.base.options import ReadOptions, StorageOptions
+from tfrecord_io.base import ReadOptions, StorageOptions
 from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.read import find_boundaries as boundaries

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import written
 from strategies import blobs, example, floats, int64s, sequence_example
-from tfrecord_io.base.options import ReadOptions
+from tfrecord_io.base import ReadOptions
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.store.paths.resolve import resolve_inputs

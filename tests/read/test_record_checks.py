@@ -19,7 +19,7 @@ import pytest
 import tfrecord_io as tfr
 from records import blobs, example, int64s, written
 from strategies import sequence_example
-from tfrecord_io.base.options import ReadOptions
+from tfrecord_io.base import ReadOptions
 from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.read.opening import CallSource
 from tfrecord_io.read.scan_rows import ScanRows

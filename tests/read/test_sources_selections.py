@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import rounds
 from source_calls import ROWS, f
-from tfrecord_io.base.options import ReadOptions, Selection
+from tfrecord_io.base import ReadOptions, Selection
 from tfrecord_io.read.scan import Origin, Scan
 from tfrecord_io.typing import UNSET
 

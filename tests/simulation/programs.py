@@ -24,8 +24,9 @@ import tfrecord_io as tfr
 from messages import published_by
 from reading import read_by
 from tfrecord_io.apps.tools.clean import clean
+from tfrecord_io.base import LIMITS
 from tfrecord_io.base.closing import Unconfirmed
-from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base.options.limits import TunedLimits
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.bytes.format.framing import crc32c
 from tfrecord_io.read.file_indexes import check_indexes
@@ -37,7 +38,8 @@ _ALL = timedelta(days=-40_000)  # older than the end of all clocks
 _RETRIES = 2
 _INCOMPLETE = ("the dataset is incomplete", "the mark of a shard that a writer is removing")  # of a new dataset
 _NO_MATCH = "index does not match"
-_IN_PARTS = replace(LIMITS, s3_part_bytes=100)  # a shard has more bytes
+_IN_PARTS = TunedLimits()
+_IN_PARTS.s3_part_bytes = 100  # a shard has more bytes
 
 Batch = tuple[int, ...]
 

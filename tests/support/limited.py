@@ -9,20 +9,18 @@ from unittest import mock
 
 import pytest
 
-from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base import LIMITS
 
 
 def set_limits(patch: pytest.MonkeyPatch, **values: Any) -> None:
     """Change some limits of this process, until `patch` is undone."""
     for name, value in values.items():
-        assert name in vars(LIMITS), name
-        patch.setitem(vars(LIMITS), name, value)
+        patch.setattr(LIMITS, name, value)
 
 
 def limited(**values: Any) -> AbstractContextManager[Any]:
     """A context with other limits."""
-    assert values.keys() <= vars(LIMITS).keys(), values
-    return mock.patch.dict(vars(LIMITS), values)
+    return mock.patch.multiple(LIMITS, **values)
 
 
 def set_processors(patch: pytest.MonkeyPatch, count: int) -> None:

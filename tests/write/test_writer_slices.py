@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from limited import set_limits
 from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.columns.arrow.encode import encode_columns
+from tfrecord_io.columns.arrow.encode import slice_encoder
 from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing
 from tfrecord_io.columns.arrow.encode.slice_encoder import PieceMemory, SliceEncoder
 from tfrecord_io.write.frame_sink import Piece
@@ -62,8 +62,8 @@ def test_rows_of_large_categories_are_written_in_bounded_memory(native_engine: N
 
 def test_many_categories_are_checked_once(native_engine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[str] = []
-    check = encode_columns.refuse_invalid_categories
-    monkeypatch.setattr(encode_columns, "refuse_invalid_categories", lambda *of: (checked.append(of[1]), check(*of)))
+    check = slice_encoder.refuse_invalid_categories
+    monkeypatch.setattr(slice_encoder, "refuse_invalid_categories", lambda *of: (checked.append(of[1]), check(*of)))
     starts: list[int] = []
     begin = Writer._begin
     monkeypatch.setattr(Writer, "_begin", lambda self, *of: starts.append(of[-1]) or begin(self, *of))

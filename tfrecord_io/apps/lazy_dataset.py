@@ -34,7 +34,6 @@ from tfrecord_io.base import (
     check_keywords,
     counted,
     printable,
-    unknown_attribute,
 )
 from tfrecord_io.columns import BatchStream, open_input
 from tfrecord_io.read import CallSource, LazyScan, Reader, Scan, ScanHolder, ScanRows, check_equal, options_from_call
@@ -192,6 +191,8 @@ class DatasetPiece(_Shown):
 
         def __getattr__(self, name: str) -> NoReturn:
             has_it = f"tfr.dataset(piece).{name} has it" if name in dir(Dataset) else None
+            from tfrecord_io.base import unknown_attribute  # for mistakes only
+
             raise unknown_attribute(self, name, has_it)
 
 
@@ -502,6 +503,8 @@ class Dataset(_Shown):
         def __getattr__(self, name: str) -> object:
             method = Adapter.added_method(name) if name.startswith("to_") else None
             if method is None:
+                from tfrecord_io.base import unknown_attribute  # for mistakes only
+
                 raise unknown_attribute(self, name)
             return partial(method, self)
 

@@ -166,7 +166,7 @@ def lazy_names(
     return __getattr__, __dir__, [*homes]
 
 
-_TYPE = re.compile("string|bool|u?int(8|16|32|64)|b?float(16|32|64)|complex(64|128)")  # as ``tf.int64``
+_TYPE = "string|bool|u?int(8|16|32|64)|b?float(16|32|64)|complex(64|128)"  # as ``tf.int64``
 
 
 class _NotAFunction(ModuleType):
@@ -200,7 +200,7 @@ def _question(shown_in: str, name: str) -> str:
 
     if name.startswith("_"):
         return ""
-    if _TYPE.fullmatch(name):
+    if re.fullmatch(_TYPE, name):
         return f"; types are text: write {name!r}"
     meant = OTHER_NAMES.get(f"tfr.{name}") or next(
         (f"{module}.{name}".lstrip(".") for module in ("", *SHOWN_IN) if name in public_names(module)), None

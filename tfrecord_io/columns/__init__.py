@@ -56,7 +56,7 @@ _HOMES = {
     "PixelReader": "arrow.pixel_reader",  # Decodes images of a column, or a small copy of one
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
-    "plain_array": "arrow.tensor_values",  # Values of an array of one axis
+    "plain_array": "arrow.plain_values",  # Values of an array of one axis
     "TensorValues": "arrow.tensor_values",  # The tensors of a column, one after another, null rows left out
     "type_literals": "arrow.type_literals",  # Give literals the type of the column that they are compared with
     "Column": "column",  # A column of Arrow, or a type of its values: what its type and its metadata say

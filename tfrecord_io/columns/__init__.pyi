@@ -48,10 +48,10 @@ from tfrecord_io.columns.arrow.output.to_pandas import to_pandas as to_pandas
 from tfrecord_io.columns.arrow.output.to_python import PythonRows as PythonRows
 from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
 from tfrecord_io.columns.arrow.pixel_reader import PixelReader as PixelReader
+from tfrecord_io.columns.arrow.plain_values import plain_array as plain_array
 from tfrecord_io.columns.arrow.raw_images import RawImages as RawImages
 from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
 from tfrecord_io.columns.arrow.tensor_values import TensorValues as TensorValues
-from tfrecord_io.columns.arrow.tensor_values import plain_array as plain_array
 from tfrecord_io.columns.arrow.type_literals import type_literals as type_literals
 from tfrecord_io.columns.column import Column as Column
 from tfrecord_io.columns.schema.array_attributes import dimension_names as dimension_names

@@ -11,7 +11,7 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfrecord_io.base import Options, Refusal, ScanOptions, TransferOptions
+from tfrecord_io.base import Options, ScanOptions, TransferOptions
 
 if TYPE_CHECKING:
     from tfrecord_io.read.scan import Scan
@@ -57,6 +57,8 @@ def options_from_call(
             raise ValueError("datasets of a list select columns: tfr.dataset([…]).select(…) selects of these")
         decided = {**decided, "columns": columns}
     if call is not None:
+        from tfrecord_io.base import Refusal  # for datasets only
+
         refused = Refusal.of(call.__name__).keywords
         for dataset in datasets:
             refuse_options(dataset, call.__name__, refused)
@@ -129,6 +131,8 @@ def _options_of_datasets(kind: type[Options], datasets: Sequence[Scan]) -> dict[
 
 def refuse_options(dataset: Scan, call: str, names: Set[str]) -> None:
     """Raise ValueError for options that a dataset states and a call refuses."""
+    from tfrecord_io.base import Refusal  # for datasets only
+
     advice, refusal = _OTHERWISE.get(call, _WRITE_FIRST), Refusal.of(call)
     if "filters" in names and dataset.chooses_rows:
         raise ValueError(f"{call} works on whole files, and takes no selection ({dataset.chooses_rows}): {advice}")

@@ -8,7 +8,6 @@ their records.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -248,6 +247,8 @@ def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | 
     """The default configuration of TFDS, named in a note beside the configurations; ValueError if there is none."""
     if not configs:
         return None
+    import json  # for folders of configurations only
+
     from tfrecord_io.store import Directory
 
     text = Directory.from_filesystem(fs, root).read(_DEFAULT_CONFIG)

@@ -16,7 +16,6 @@ from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Origin, Scan, ScanHolder
 from tfrecord_io.read.source_resolution import Files, resolve_source
-from tfrecord_io.read.sources import add_folder_types, resolve_selection
 from tfrecord_io.store import Sources
 
 if TYPE_CHECKING:
@@ -95,10 +94,14 @@ class CallSource:
 
     def resolve_selection(self, options: AnyOptions) -> tuple[Any, AnyOptions]:
         """See `tfrecord_io.read.sources.resolve_selection`."""
+        from tfrecord_io.read.sources import resolve_selection  # for datasets only
+
         return resolve_selection(self.given, options)
 
     def add_folder_types(self, options: AnyOptions) -> AnyOptions:
         """See `tfrecord_io.read.sources.add_folder_types`."""
+        from tfrecord_io.read.sources import add_folder_types  # for datasets only
+
         return add_folder_types(self.given, options)
 
     def files(self, options: FrameOptions | CopyOptions, storage: StorageOptions | None = None, **how: Any) -> Sources:

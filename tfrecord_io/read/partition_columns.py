@@ -25,7 +25,7 @@ from tfrecord_io.columns import (
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import ColumnFolder, Source, Sources
 
-_INTEGER = re.compile(r"-?[0-9]+")
+_INTEGER = r"-?[0-9]+"
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
@@ -204,7 +204,7 @@ def _type_of(texts: set[str], stated: set[pa.DataType | None]) -> pa.DataType:
     if len(stated) == 1 and (type_ := next(iter(stated))) is not None:
         return type_
     may_be_integers = all(type_ is None or pa.types.is_integer(type_) for type_ in stated)
-    integers = bool(texts) and all(_INTEGER.fullmatch(text) and _LEAST <= int(text) <= _MOST for text in texts)
+    integers = bool(texts) and all(re.fullmatch(_INTEGER, text) and _LEAST <= int(text) <= _MOST for text in texts)
     return pa.int64() if may_be_integers and integers else pa.string()
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from operator import itemgetter
@@ -20,15 +20,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import cached_property
 from tfrecord_io.bytes import Layout, Plan, PlanColumn, RecordCounts, RecordType, ShapeSource, Text
-from tfrecord_io.columns import (
-    EmbeddedSchema,
-    InferredSchema,
-    Observations,
-    Overrides,
-    Schema,
-    plan_columns,
-    reads_companions,
-)
+from tfrecord_io.columns import EmbeddedSchema, Observations, Overrides, Schema, plan_columns, reads_companions
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, RowBudget, plan_limits, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
@@ -40,7 +32,7 @@ from tfrecord_io.read.record_checks import check_record_type
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class _Sample:
     """Decoded records, and what they show of features that are not known."""
 
@@ -99,7 +91,7 @@ class _SampledPlan(ABC):
         if not sample.chunks or (revision := sample.chunks[-1].revision) is None:
             return None
         revision.warn_if_late()
-        return replace(self.assumptions, embedded=self.schemas.unite(revision.embedded))
+        return self.assumptions._replace(embedded=self.schemas.unite(revision.embedded))
 
     def is_newly_declared(self, name: str) -> bool:
         """True if ``schema_overrides=`` declares the type of a feature that is not yet decoded as declared."""
@@ -173,9 +165,9 @@ class InferredPlan(_SampledPlan):
         if (revised := self.revise_embedded(sample)) is not None:
             return revised
         if sample.error is not None and options.schema is None and (united := self.schemas.unite(None)) is not None:
-            return replace(assumptions, embedded=united)
+            return assumptions._replace(embedded=united)
         if any(map(self._sampled_names.is_companion, sample.contested)):
-            return replace(assumptions, fold_tensors=False)
+            return assumptions._replace(fold_tensors=False)
         if sample.contested:
             return self._revise_kinds(sample)
         if self._is_of_no_rows(sample):
@@ -184,10 +176,10 @@ class InferredPlan(_SampledPlan):
             check_record_type(_record_counts(sample), self.request.sources, options)
             self.request.check_names(self._seen_names(sample))
         elif self._sampled_names.is_companion(getattr(sample.error, "feature", None)):
-            return replace(assumptions, fold_tensors=False)  # it was not selected, and may be anything
+            return assumptions._replace(fold_tensors=False)  # it was not selected, and may be anything
         if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in sample.until_error):
             # One feature list makes all records SequenceExamples, also those that were decoded as Examples.
-            return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
+            return assumptions._replace(record_type=RecordType.SEQUENCE_EXAMPLE)
         return None
 
     def _revise_kinds(self, sample: _Sample) -> Assumptions:
@@ -197,7 +189,7 @@ class InferredPlan(_SampledPlan):
         for name in (name for name in sample.contested if name not in declared):
             columns = [(c.columns[name], c.record_of) for c in sample.chunks if name in c.columns]
             contested[name, columns[0][0].steps is not None] = Observations.count_kinds(columns)
-        return replace(self.assumptions, contested=contested, declared={**self.assumptions.declared, **declared})
+        return self.assumptions._replace(contested=contested, declared={**self.assumptions.declared, **declared})
 
     def plan(self, sample: _Sample) -> Planned:
         """The plan under the schema of the sample."""
@@ -215,6 +207,8 @@ class InferredPlan(_SampledPlan):
         planned.budget, planned.error = sample.budget, sample.error
         planned.sampled = sum(chunk.rows for chunk in chunks)
         if request.with_evidence:
+            from tfrecord_io.columns import InferredSchema
+
             evidence = sample.observations.evidence((chunk.columns for chunk in chunks), self.assumptions.contested)
             planned.inferred = InferredSchema(scan.features, evidence, planned.sampled)
         planned.sample = _chunks_to_deliver(chunks)
@@ -329,12 +323,12 @@ class ForeignFeatures(_SampledPlan):
         if (revised := self.revise_embedded(sample)) is not None:
             return revised
         if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in sample.chunks):
-            return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
+            return assumptions._replace(record_type=RecordType.SEQUENCE_EXAMPLE)
         if sample.contested:
             declared = {name: sample.observations[name] for name in sample.contested}
-            return replace(assumptions, declared={**assumptions.declared, **declared})
+            return assumptions._replace(declared={**assumptions.declared, **declared})
         if sample.error is not None and (united := self.schemas.unite(self._embedded)) is not self._embedded:
-            return replace(assumptions, embedded=united)
+            return assumptions._replace(embedded=united)
         return None
 
     def plan(self, sample: _Sample) -> Planned:

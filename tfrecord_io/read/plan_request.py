@@ -9,8 +9,9 @@ Tests: tests/read/test_resolve_schema.py and tests/read/test_reader_schema.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from tfrecord_io.base import ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import FeatureColumns, RecordType
@@ -21,8 +22,7 @@ from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.store import Sources
 
 
-@dataclass(frozen=True, slots=True)
-class Assumptions:
+class Assumptions(NamedTuple):
     """The assumptions of decoding. The records may disprove each assumption once, in one direction."""
 
     record_type: RecordType  # DETECT may become SEQUENCE_EXAMPLE
@@ -31,9 +31,9 @@ class Assumptions:
     # Whether features of files without an embedded schema become columns in addition to those of `embedded`.
     unites: bool = False
     # The features with values of different kinds, where records may be left out: the first kind is read.
-    contested: Mapping[FeatureColumns.Name, Sequence[KindCount]] = field(default_factory=dict)
+    contested: Mapping[FeatureColumns.Name, Sequence[KindCount]] = MappingProxyType({})
     # The features with values of different kinds whose type ``schema_overrides=`` declares, and what they showed.
-    declared: Mapping[str, Observation] = field(default_factory=dict)
+    declared: Mapping[str, Observation] = MappingProxyType({})
 
 
 def has_declared_schema(options: ScanOptions) -> bool:

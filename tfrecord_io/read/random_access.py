@@ -33,10 +33,9 @@ from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, batch_or_fault, fitting_parts, is_damage
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
-from tfrecord_io.read.index.find_index import find_indexes
+from tfrecord_io.read.index.find_index import SUFFIXES, find_indexes
 from tfrecord_io.read.index.indexed_files import IndexedFiles
 from tfrecord_io.read.index.key_index import KeyIndex, indexed_keys, key_type
-from tfrecord_io.read.index.record_index import SUFFIXES
 from tfrecord_io.read.index_search import column_search, indexed_fields, matching_numbers
 from tfrecord_io.read.narrow_scan import add_condition_columns, apply_filter
 from tfrecord_io.read.plan_random_access import index_around_damage, plan_records

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import MIB, Expansion, LateTypes, OnDamage, and_more, printable, unknown_attribute
+from tfrecord_io.base import MIB, Expansion, LateTypes, OnDamage, and_more, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import BatchBuilder, BatchStream, Column, RowFault, uncommon_columns, value_bytes
 from tfrecord_io.errors import TFRecordError
@@ -47,7 +47,7 @@ _PUBLIC = "schema report fault origins payload_bytes read_all read_next_batch re
 _MOST_COPIED = 16 * MIB  # of a batch that is joined with what precedes it
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Planned:
     """A scan whose files are open, for a `Reader`; and what was found while the scan was planned."""
 
@@ -128,6 +128,8 @@ class Reader(BatchStream):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
+            from tfrecord_io.base import unknown_attribute  # for mistakes only
+
             raise unknown_attribute(self, name)
 
     def __dir__(self) -> list[str]:

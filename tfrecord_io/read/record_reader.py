@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tfrecord_io.base import ConsumedOnce, FrameOptions, OnDamage, check_keywords, unknown_attribute
+from tfrecord_io.base import ConsumedOnce, FrameOptions, OnDamage, check_keywords
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import Recovery
@@ -72,6 +72,8 @@ class RecordReader(ConsumedOnce[bytes]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
+            from tfrecord_io.base import unknown_attribute  # for mistakes only
+
             raise unknown_attribute(self, name)
 
     @check_keywords

@@ -229,21 +229,21 @@ class _Planner:
             return None
         if not self._schemas.is_found:
             united = self._schemas.unite(assumptions.embedded)
-            return None if united is None else replace(assumptions, embedded=united)
+            return None if united is None else assumptions._replace(embedded=united)
         if not self._request.whole or assumptions.unites or self._schemas.found is None:
             return None
         files = [source for source in self._request.sources if source.size != 0]
         has_foreign = sum(1 for _ in first_contents(files, self._request.options)) < len(files)
-        return replace(assumptions, unites=True) if has_foreign else None
+        return assumptions._replace(unites=True) if has_foreign else None
 
     def _replan(
         self, assumptions: Assumptions, reader: ChunkReader, revision: SchemaRevision | TFRecordError
     ) -> Planned:
         if not isinstance(revision, SchemaRevision):  # an error about a feature of a file that has none
-            return self.plan(reader.restart(), replace(assumptions, unites=True))
+            return self.plan(reader.restart(), assumptions._replace(unites=True))
         revision.warn_if_late()
         embedded = revision.embedded if revision.declared else self._schemas.unite(revision.embedded)
-        planned = self.plan(reader.restart(), replace(assumptions, embedded=embedded))
+        planned = self.plan(reader.restart(), assumptions._replace(embedded=embedded))
         planned.scan.refuse_conflicts()
         return planned
 
@@ -281,10 +281,10 @@ class _Planner:
         request = self._request
         if self._obeys_embedded and schemas_are_stated(request.sources):
             # Manifests also have columns that no file has yet, and no file has to be opened.
-            return replace(assumptions, embedded=self._schemas.unite(None))
+            return assumptions._replace(embedded=self._schemas.unite(None))
         is_sequence, revision = reader.peek()
         if is_sequence and assumptions.record_type is RecordType.DETECT:
-            assumptions = replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
+            assumptions = assumptions._replace(record_type=RecordType.SEQUENCE_EXAMPLE)
         elif is_sequence:
             warn_of_feature_lists(request.sources, request.options, request.selection.columns)
         if revision is not None:
@@ -292,7 +292,7 @@ class _Planner:
         embedded = None if revision is None else revision.embedded
         if self._obeys_embedded and len(request.all_sources) > 1 and not request.reads_all:
             embedded = self._schemas.unite(embedded, begin=1)
-        return replace(assumptions, embedded=embedded)
+        return assumptions._replace(embedded=embedded)
 
     def _plan_embedded(
         self, reader: ChunkReader, assumptions: Assumptions, embedded: EmbeddedSchema

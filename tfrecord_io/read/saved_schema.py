@@ -8,9 +8,7 @@ the records that it was made for; records that do not fit it are read as if it w
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -277,6 +275,9 @@ def read_saved_schema(fs: FileSystem, entry: Entry, source: Source) -> SavedSche
 
     SchemaError if it is damaged, or of another version.
     """
+    import json  # for files with a saved schema only
+    import shlex
+
     path = fs.display_path(entry.name)
     parent, _, name = entry.name.rpartition("/")
     command = "tfr schema "

@@ -53,7 +53,7 @@ _OF_BATCHES = {"threads", "batch_size", "batch_bytes", "progress"}
 _SHOWN_COLUMNS = 6  # of a schema, on one line
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ResolvedSchema:
     """The schema of the features, and its source."""
 
@@ -647,7 +647,7 @@ class Scan:
         return "tfrecord_io", pickle.dumps(self)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class EarlyFilter:
     """The part of a scan's filter that can be applied before the other columns are decoded.
 

@@ -20,13 +20,12 @@ from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import ResolvedSchema, Scan
-from tfrecord_io.read.sources import add_folder_types, record_sources, resolve_selection
 from tfrecord_io.store import Sources
 
 AnyFrameOptions = TypeVar("AnyFrameOptions", bound=FrameOptions)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Files(Generic[AnyFrameOptions]):
     """Files that were looked up, and how to read them; their schema is not decided yet."""
 
@@ -46,6 +45,8 @@ class Files(Generic[AnyFrameOptions]):
     @staticmethod
     def from_scan(scan: Scan, options: ReadOptions, *, as_records: bool = False) -> Files[ScanOptions]:
         """The files of a scan, to be read by a call's own options with the scan's selection; see `from_source`."""
+        from tfrecord_io.read.sources import add_folder_types, record_sources  # for datasets only
+
         of_files = add_folder_types(scan, options).of_scan
         selection = selection_of(scan)
         # The rest of a file is read by the schema at its begin.
@@ -121,6 +122,8 @@ def resolve_source(source: Any, options: Any, *, whole: bool = False, keeps_filt
     """
     found = source
     if not isinstance(source, str | os.PathLike):  # which is no dataset
+        from tfrecord_io.read.sources import resolve_selection
+
         found, options = resolve_selection(source, options, whole=whole, keeps_filter=keeps_filter)
     if not isinstance(options, ReadOptions):
         return found if isinstance(found, Scan) else Files(find_sources(found, options), options)

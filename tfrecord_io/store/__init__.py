@@ -26,7 +26,7 @@ _HOMES = {
     "Folder": "paths.folder",  # The files below a folder, those of a wanted kind apart
     "read_files": "paths.folder",  # The content of files, in order
     "Listing": "paths.listing",  # What a directory has, or what matches a pattern
-    "find_sidecars": "paths.manifest",  # For each file, its existing sidecar with the first of these suffixes
+    "find_sidecars": "paths.sidecars",  # For each file, its existing sidecar with the first of these suffixes
     "Manifest": "paths.manifest",  # The content of a manifest
     "ManifestFile": "read.source",  # One shard
     "PackedSources": "paths.packed_sources",  # Sources without the state of this process

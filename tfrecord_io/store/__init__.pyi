@@ -21,7 +21,6 @@ from tfrecord_io.store.paths.folder import check_class_names as check_class_name
 from tfrecord_io.store.paths.folder import read_files as read_files
 from tfrecord_io.store.paths.listing import Listing as Listing
 from tfrecord_io.store.paths.manifest import Manifest as Manifest
-from tfrecord_io.store.paths.manifest import find_sidecars as find_sidecars
 from tfrecord_io.store.paths.packed_sources import PackedSources as PackedSources
 from tfrecord_io.store.paths.plain_files import PathMatch as PathMatch
 from tfrecord_io.store.paths.plain_files import find_files as find_files
@@ -30,6 +29,7 @@ from tfrecord_io.store.paths.resolve import sources_of_shards as sources_of_shar
 from tfrecord_io.store.paths.resolve_output import OtherSuffix as OtherSuffix
 from tfrecord_io.store.paths.resolve_output import Output as Output
 from tfrecord_io.store.paths.safe_names import name_fault as name_fault
+from tfrecord_io.store.paths.sidecars import find_sidecars as find_sidecars
 from tfrecord_io.store.read.block_reader import Block as Block
 from tfrecord_io.store.read.block_reader import BlockReader as BlockReader
 from tfrecord_io.store.read.block_reader import Bytes as Bytes

@@ -16,7 +16,7 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import example, int64s, written
-from tfrecord_io.base.options import MIB, ReadOptions
+from tfrecord_io.base import MIB, ReadOptions
 from tfrecord_io.base.options.did_you_mean import OTHER_NAMES, meant_keywords
 from tfrecord_io.base.options.transfer import SalvageOptions
 from tfrecord_io.base.options.write import WriteOptions

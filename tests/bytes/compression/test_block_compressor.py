@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from limited import set_limits
 from running_threads import running
-from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.compression.block_compressor import BlockCompressor
 from tfrecord_io.bytes.compression.deflate import GzipTrailer

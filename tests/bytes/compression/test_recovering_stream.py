@@ -12,7 +12,7 @@ import pytest
 
 from packed import packed
 from records import common_prefix
-from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.compression.codec import CERTAIN_BYTES
 from tfrecord_io.bytes.compression.recovering_stream import RecoveringStream

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from arrow_tables import batches
 from rounds import rounds
 from tfrecord_io.bytes.format.dtypes import Dtype
-from tfrecord_io.columns.arrow.encode.encode_columns import dictionaries
 from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing
+from tfrecord_io.columns.arrow.encode.slice_encoder import dictionaries
 from tfrecord_io.columns.schema import embedded
 from tfrecord_io.columns.schema.embedded import (
     EmbeddedSchemaUnreadable,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.base.options import ReadOptions
+from tfrecord_io.base import ReadOptions
 from tfrecord_io.bytes.format.feature_types import Kind, Layout
 from tfrecord_io.columns.arrow.decode.observations import Observations
 from tfrecord_io.columns.schema.inferred_type import Observation, arrow_type, join, join_columns

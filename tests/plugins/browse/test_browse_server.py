@@ -51,7 +51,7 @@ class Client:
 @pytest.fixture
 def client() -> Iterator[Any]:
     """Serve a source, until the test ends."""
-    from tfrecord_io.base.options import ReadOptions
+    from tfrecord_io.base import ReadOptions
     from tfrecord_io.plugins.browse.browse_server import make_server
 
     made: list[tfr.typing.BrowseServer] = []

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.base.options import ReadOptions
+from tfrecord_io.base import ReadOptions
 from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset
 from tfrecord_io.read.record_map import Damage
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tfrecord_io.apps.views.number_statistics import NumberAccumulator, NumberStatistics
-from tfrecord_io.base.options import ReadOptions
+from tfrecord_io.base import ReadOptions
 from tfrecord_io.plugins.report.dataset_statistics import dataset_statistics
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts, jensen_shannon, l_infinity
 from tfrecord_io.plugins.report.report_sample import SampleLimits

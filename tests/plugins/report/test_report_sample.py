@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.base.options import ReadOptions
+from tfrecord_io.base import ReadOptions
 from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.read.opening import CallSource
 

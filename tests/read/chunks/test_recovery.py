@@ -17,7 +17,7 @@ from reading import read_by
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
 from rounds import COMPLETE
-from tfrecord_io.base.options import FrameOptions
+from tfrecord_io.base import FrameOptions
 from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.write.salvage_writer import IntactRecords

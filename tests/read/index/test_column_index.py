@@ -38,8 +38,8 @@ from tfrecord_io.read.index.find_index import open_columns
 from tfrecord_io.read.index.record_index import Fingerprint, RecordIndex
 from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store.paths.manifest import find_sidecars
 from tfrecord_io.store.paths.resolve import resolve_inputs
+from tfrecord_io.store.paths.sidecars import find_sidecars
 from tfrecord_io.store.read.random_access_file import RandomAccessFile
 from traced import peak
 

@@ -18,7 +18,7 @@ from in_processes import first_of, in_other_process
 from limited import set_limits
 from reading_modes import pieces_of
 from servers import Bucket
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.read.file_indexes import check_indexes, write_indexes
 from tfrecord_io.read.index import indexed_files
 from tfrecord_io.store.paths.resolve import resolve_inputs

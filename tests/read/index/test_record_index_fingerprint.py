@@ -24,7 +24,7 @@ from rounds import rounds
 from servers import Bucket
 from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.index import find_index, record_index
-from tfrecord_io.store.read.random_access_file import RemoteRandomAccessFile
+from tfrecord_io.store.read.random_access_file import RandomAccessFile, RemoteRandomAccessFile
 
 SCHEMA = {"id": "string", "label": "int64", "pad": "bytes"}
 Rows = list[tuple[int, int]]  # the label and the length of the pad of each
@@ -237,13 +237,13 @@ def test_few_bytes_of_a_large_file_are_read(tmp_path: Path, monkeypatch: pytest.
     tfr.build_index(path, columns=["id"])
     os.utime(path, (1, 1))  # else nothing can have changed since its index was written
     read: list[int] = []
-    original = find_index.RandomAccessFile.read_all
+    original = RandomAccessFile.read_all
 
     def counted(file: Any, begins: Any, ends: Any, gap: int | None = None) -> Any:
         read.extend(end - begin for begin, end in zip(begins, ends, strict=True))
         return original(file, begins, ends, gap)
 
-    monkeypatch.setattr(find_index.RandomAccessFile, "read_all", counted)
+    monkeypatch.setattr(RandomAccessFile, "read_all", counted)
     with tfr.open_random(path):
         assert (len(read), sum(read)) == (64, 256)
 

@@ -21,7 +21,7 @@ from PIL import Image
 import tfrecord_io as tfr
 from records import example, flip, int64s, written
 from rounds import rounds
-from tfrecord_io.base.options import MIB
+from tfrecord_io.base import MIB
 from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.scan import Scan
 from training_batches import Rows, going_on, is_an_epoch, is_continued, rows_of

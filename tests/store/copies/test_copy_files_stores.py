@@ -24,7 +24,7 @@ from gcs_server import GcsServer
 from limited import set_limits
 from messages import published_by
 from servers import Bucket, Web, around_requests
-from tfrecord_io.base.options import MIB, StorageOptions
+from tfrecord_io.base import MIB, StorageOptions
 from tfrecord_io.store.copies import copy_files as copy_module
 from tfrecord_io.store.copies import store_copy
 from tfrecord_io.store.copies.file_transfer import Traffic
@@ -155,7 +155,7 @@ def test_a_missing_folder_is_an_error_with_a_reason(s3: Bucket, tmp_path: Path, 
 
 
 def test_a_store_copies_large_objects_in_parts(s3: Bucket) -> None:
-    from tfrecord_io.base.options import StorageOptions
+    from tfrecord_io.base import StorageOptions
     from tfrecord_io.store.copies import store_copy
     from tfrecord_io.store.filesystem.locate import locate
     from tfrecord_io.store.paths.resolve import resolve_inputs

@@ -19,7 +19,7 @@ import tfrecord_io as tfr
 from limited import set_limits
 from reading import read_by
 from servers import Bucket, around_requests
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.filesystem.azure import MISSING, MOST_DELETED, Blob, delete_blobs
 from tfrecord_io.store.filesystem.os_errors import to_os_error
 from tfrecord_io.store.filesystem.retries import is_transient

@@ -20,7 +20,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import tfrecord_io as tfr
 from limited import set_limits
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.filesystem.locate import locate
 
 CALLS: dict[str, Callable[[str], Any]] = {

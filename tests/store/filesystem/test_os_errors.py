@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from limited import set_limits
-from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base import LIMITS
 from tfrecord_io.store.filesystem.os_errors import raise_os_errors, replaced_error, to_os_error
 from tfrecord_io.store.filesystem.retries import is_transient, pauses, retry
 

@@ -22,7 +22,7 @@ import tfrecord_io as tfr
 from limited import set_limits
 from reading import read_by
 from servers import Bucket
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.filesystem.retries import s3_options

@@ -19,7 +19,7 @@ import pytest
 
 import tfrecord_io as tfr
 from reading import read_by
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.filesystem.retries import retry
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from folder_trees import shards
 from forked import interpreter
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.store.paths.file_names import natural_key
 from tfrecord_io.store.paths.plain_files import find_files

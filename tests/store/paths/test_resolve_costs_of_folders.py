@@ -22,7 +22,7 @@ from reading import read_by
 from records import framed
 from rounds import COMPLETE, IN_A_BUCKET
 from servers import Bucket, s3_bucket
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.columns.schema.embedded import embedded_schema, pack
 from tfrecord_io.store.filesystem import remote

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from reading import read_by
 from rounds import COMPLETE
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.base.registry import Registry
 from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.format.format_registry import FORMATS

@@ -9,7 +9,7 @@ import fsspec
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.paths.similar_files import similar_files

@@ -13,7 +13,7 @@ import pytest
 
 from limited import set_limits
 from servers import Bucket
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.arriving_object import ArrivingObject
 from tfrecord_io.store.read.range_reader import Window

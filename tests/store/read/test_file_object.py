@@ -172,7 +172,7 @@ def test_a_file_replaced_before_it_is_opened_again_is_an_error(error: Exception)
 
 @given(st.lists(st.tuples(st.integers(0, len(CONTENT)), runs), max_size=8))
 def test_seeks_and_failures_give_the_bytes_of_the_file(steps: list[tuple[int, list[str]]]) -> None:
-    from tfrecord_io.base.options import StorageOptions
+    from tfrecord_io.base import StorageOptions
     from tfrecord_io.store.paths.resolve import resolve_inputs
 
     fs = FlakyFiles()

@@ -13,7 +13,7 @@ import pytest
 
 import tfrecord_io as tfr
 from servers import Bucket, around_requests
-from tfrecord_io.base.options import MIB
+from tfrecord_io.base import MIB
 
 TABLE = {"x": list(range(1000))}
 

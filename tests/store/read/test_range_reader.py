@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from limited import set_limits
 from servers import Bucket, Web
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read import range_reader
 from tfrecord_io.store.read.prefetch import SourcePrefetcher

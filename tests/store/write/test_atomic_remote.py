@@ -19,7 +19,7 @@ import tfrecord_io as tfr
 from chaos import Chaos
 from limited import set_limits
 from servers import Bucket, around_requests
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.write import atomic_remote
 from tfrecord_io.store.write.atomic import open_named, open_output

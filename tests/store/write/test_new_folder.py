@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from forked import interpreter
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.store import system
 from tfrecord_io.store.write.new_folder import NewFolder
 
@@ -22,7 +22,7 @@ from tfrecord_io.store.write.new_folder import NewFolder
 def test_a_full_disk_names_the_file_and_leaves_nothing(tmp_path: Path) -> None:
     code = f"""
         import errno, resource
-        from tfrecord_io.base.options import StorageOptions
+        from tfrecord_io.base import StorageOptions
         from tfrecord_io.store.write.new_folder import NewFolder
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
         try:

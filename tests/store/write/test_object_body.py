@@ -16,7 +16,7 @@ import tfrecord_io as tfr
 from chaos import Chaos, Schedule
 from limited import set_limits
 from servers import Bucket
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.write.atomic import open_named

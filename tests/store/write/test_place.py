@@ -12,7 +12,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from servers import Bucket
 from tfrecord_io.apps.tools.clean import clean
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.paths import manifest
 from tfrecord_io.store.paths.file_names import FileName

@@ -22,7 +22,7 @@ import tfrecord_io as tfr
 from folder_trees import content
 from forked import interpreter
 from reading import read_by
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.store.write.atomic import open_output
 from tfrecord_io.store.write.atomic_local import LocalPlace

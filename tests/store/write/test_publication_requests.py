@@ -16,8 +16,8 @@ from gcs_server import GcsServer
 from limited import set_limits
 from reading import read_by
 from servers import Bucket, Web
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.base.background import Task
-from tfrecord_io.base.options import StorageOptions
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.store.filesystem.locate import locate
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 import tfrecord_io as tfr
 from reading_modes import blocks_of
-from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base import LIMITS
 from tfrecord_io.write import writer
 
 # ---- writing
@@ -77,7 +77,7 @@ WRITES: dict[str, Callable[[str, int], None]] = {
 
 @contextmanager
 def small_pieces() -> Iterator[None]:
-    vars(LIMITS)["piece_bytes"] = 5000
+    LIMITS.piece_bytes = 5000
     writer.cpu_count = lambda: 8  # type: ignore[attr-defined]
     yield
 

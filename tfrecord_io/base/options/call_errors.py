@@ -5,13 +5,11 @@ Tests: tests/test_mistakes.py and tests/test_likely_mistakes.py.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
+from inspect import CO_VARARGS
 from typing import Any, TypeVar
-
-from tfrecord_io.base.display import secret_url
-from tfrecord_io.base.options.did_you_mean import meant_keywords, too_many_arguments, unknown_keyword
 
 F = TypeVar("F", bound=Callable[..., Any])
 Moved = Callable[[], Mapping[str, str]]
@@ -22,25 +20,39 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
 
     `moved` returns how keywords are written that are options of a format, by name.
     """
-    parameters = inspect.signature(function).parameters
-    by_position = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    max_args = len(parameters) if any(p.kind is p.VAR_POSITIONAL for p in parameters.values()) else len(by_position)
+    code = function.__code__  # `inspect.signature` of all public calls would take milliseconds of each import
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    by_position = list(parameters[: code.co_argcount])
+    max_args = sys.maxsize if code.co_flags & CO_VARARGS else code.co_argcount
 
     @wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         if len(args) > max_args:
+            from tfrecord_io.base.options.did_you_mean import too_many_arguments  # for mistakes only
+
             raise too_many_arguments(function, by_position, args)
         for name in keywords:
             if name not in parameters:
-                meant = [] if any(keyword in parameters for keyword in meant_keywords(name)) else meant_keywords(name)
-                options = {} if moved is None else moved()
-                instead = next((options[keyword] for keyword in (name, *meant) if keyword in options), None)
-                raise unknown_keyword(name, parameters, function, instead)
+                raise _unknown_keyword(function, name, parameters, {} if moved is None else moved())
         try:
             return function(*args, **keywords)
-        except Exception as error:
-            if isinstance(error, OSError) and isinstance(error.filename, str):
+        except OSError as error:
+            if isinstance(error.filename, str):
+                from tfrecord_io.base.display import secret_url
+
                 error.filename = secret_url(error.filename)
             raise
 
     return call  # type: ignore[return-value]
+
+
+def _unknown_keyword(
+    function: Callable[..., Any], name: str, parameters: Collection[str], options: Mapping[str, str]
+) -> TypeError:
+    # For mistakes only. The options of reading name the keywords of datasets, for calls that write, too.
+    import tfrecord_io.base.options.read  # noqa: F401
+    from tfrecord_io.base.options.did_you_mean import meant_keywords, unknown_keyword
+
+    meant = [] if any(keyword in parameters for keyword in meant_keywords(name)) else meant_keywords(name)
+    instead = next((options[keyword] for keyword in (name, *meant) if keyword in options), None)
+    return unknown_keyword(name, parameters, function, instead)

@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable, Set
 from typing import Any, NamedTuple
 
-from tfrecord_io.base.options.selection import Selection
+from tfrecord_io.base.options.selection import OF_DATASETS, Selection
 
-OF_DATASETS: set[str] = set()  # the keywords of reading, which `tfrecord_io.base.options.read` adds
 _SOURCE = re.compile("InputPath|FilesLike|OpenedDataset")  # the types of a parameter that a dataset is passed to
 _OF_ROWS = Selection.KEYWORDS - {"columns"}
 _OF_ALL_FILES = Selection.KEYWORDS | {"on_error", "check_crc", "split", "allow_missing_shards"}
@@ -70,12 +69,12 @@ def names_up_to_source(call: Callable[..., Any]) -> list[str]:
     return []
 
 
-def kept_by_dataset(call: Callable[..., Any]) -> set[str]:
+def kept_by_dataset(call: Callable[..., Any]) -> Set[str]:
     """The keywords that a call which reads a source takes from a dataset alone.
 
     A filesystem is what the call's ``storage_options=`` takes.
     """
     if not is_method(call) and not names_up_to_source(call):
-        return set()
+        return frozenset()
     keywords = OF_DATASETS - REFUSED.get(call.__qualname__.split(".")[0], frozenset())
     return keywords - {"filesystem"} if "storage_options" in inspect.signature(call).parameters else keywords

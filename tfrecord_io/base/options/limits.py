@@ -9,7 +9,6 @@ Tests: tests/faults/test_expansion.py and tests/base/options/test_options.py.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,7 +17,6 @@ from functools import wraps
 from numbers import Real
 from typing import Any, ClassVar, TypeVar
 
-from tfrecord_io.base.options.did_you_mean import unknown_keyword
 from tfrecord_io.base.options.options_base import INT64_MAX, MIB, check_integer
 
 T = TypeVar("T")
@@ -28,12 +26,14 @@ _EXPANSION_BYTES = 256 * MIB
 
 def _check_keywords(cls: type[T]) -> type[T]:
     """Make the error for an unknown keyword of a constructor name the one meant."""
-    init, parameters = cls.__init__, inspect.signature(cls).parameters
+    init, names = cls.__init__, cls.__dataclass_fields__.keys()  # type: ignore[attr-defined]
 
     @wraps(init)
     def check_and_set(self: T, *values: Any, **keywords: Any) -> None:
-        for name in keywords.keys() - parameters.keys():
-            raise unknown_keyword(name, parameters, cls)
+        for name in keywords.keys() - names:
+            from tfrecord_io.base.options.did_you_mean import unknown_keyword  # for mistakes only
+
+            raise unknown_keyword(name, names, cls)
         init(self, *values, **keywords)
 
     cls.__init__ = check_and_set  # type: ignore[assignment]
@@ -140,9 +140,11 @@ class Expansion:
 _current: ContextVar[Expansion | None] = ContextVar("expansion", default=None)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class TunedLimits:
-    """The limits of this process; each was chosen by measuring, its comment says what it balances."""
+    """The limits of this process; each was chosen by measuring, its comment says what it balances.
+
+    Tests alone assign others. A dataclass with as many fields would take a millisecond of each import.
+    """
 
     MAX_RECORD_BYTES: ClassVar = _MAX_RECORD_BYTES  # the most bytes of a record: protobuf's limit
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Self, TypeVar, cast, get_args
 
-from tfrecord_io.base.options.did_you_mean import NO_APPEND, unknown_keyword
 from tfrecord_io.typing import UNSET, Compression, FileMode, ProgressLike, StorageLike
 
 _MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
@@ -75,7 +74,7 @@ def _separate_filesystem(keywords: Mapping[str, Any]) -> dict[str, Any]:
     return {**keywords, "storage_options": None, "filesystem": storage}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Options:
     """The keywords of all calls that take a path; construction from keywords, and checks that several classes share."""
 
@@ -95,6 +94,8 @@ class Options:
         names = cls.__dataclass_fields__.keys() - cls.internal
         for name in keywords:
             if name not in names:
+                from tfrecord_io.base.options.did_you_mean import unknown_keyword  # for mistakes only
+
                 raise unknown_keyword(name, names)
         stated = {
             name: value
@@ -170,7 +171,7 @@ class Options:
                 raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RecordOptions(Options):
     """Keywords of calls that read or write files of records."""
 
@@ -191,7 +192,7 @@ class RecordOptions(Options):
         self._check_progress()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TransferOptions(Options):
     """Options of calls that read files and write others; a keyword of storage holds for both by default."""
 
@@ -236,5 +237,7 @@ def check_mode(value: object, modes: Sequence[str] = get_args(FileMode)) -> None
         advice = f"did you mean mode={meant!r}? Valid modes: {', '.join(modes)}"
         raise ValueError(f"mode={value!r}: {advice}")
     if value is not None and value not in modes:
+        from tfrecord_io.base.options.did_you_mean import NO_APPEND
+
         reason = f"mode={value!r}: expected one of {', '.join(map(repr, (None, *modes)))}"
         raise ValueError(f"{reason}; {NO_APPEND}" if value in ("append", *_MODES_OF_FILES) else reason)

@@ -11,16 +11,15 @@ from dataclasses import dataclass, fields
 from operator import itemgetter
 from typing import Any, ClassVar, Literal, Self, cast, get_args
 
-from tfrecord_io.base.options.dataset_keywords import OF_DATASETS
 from tfrecord_io.base.options.limits import Limits
 from tfrecord_io.base.options.on_damage import Collect, Inspect, OnDamage
 from tfrecord_io.base.options.options_base import INT64_MAX, MIB, RecordOptions, check_choice
 from tfrecord_io.base.options.record_types import checked_record_type
-from tfrecord_io.base.options.selection import Selection
+from tfrecord_io.base.options.selection import OF_DATASETS, Selection
 from tfrecord_io.typing import OnError, OnNew, RecordTypeLike, SchemaLike
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class FrameOptions(RecordOptions):
     """Keywords of calls that go through the frames of records, whatever these contain."""
 
@@ -54,7 +53,7 @@ class FrameOptions(RecordOptions):
         return self.changed(on_error=Collect(receive)) if self.damage.hands_over else self
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ScanOptions(FrameOptions):
     """How the rows of files are read, whichever are selected: the keywords of `ReadOptions` without a selection."""
 
@@ -114,7 +113,7 @@ class ScanOptions(FrameOptions):
         return not isinstance(self.schema, str | None) or self.schema_overrides is not None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ReadOptions(ScanOptions):
     """Keywords of all reading calls; see `tfrecord_io.read_table`."""
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from tfrecord_io.base.display import printable
 from tfrecord_io.errors import SchemaError
@@ -21,8 +20,7 @@ _EXPECTED = "a message class, or (descriptor set, name of the message)"
 _PROTOC = "protoc --include_imports --descriptor_set_out=FILE"
 
 
-@dataclass(frozen=True, slots=True)
-class MessageType:
+class MessageType(NamedTuple):
     """A type of messages, which can be pickled."""
 
     descriptors: bytes  # a serialized FileDescriptorSet, with the file of the message and all that it imports

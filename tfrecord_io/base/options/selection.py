@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tfrecord_io.base.options.condition import Condition
 
 _OF_ROWS = ("offset", "filters", "limit")  # in the order in which a read applies them
+OF_DATASETS: set[str] = set()  # the keywords of reading, which `tfrecord_io.base.options.read` adds
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ Tests: tests/laws/test_shapes_from_features.py.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -43,6 +42,8 @@ class ShapeSource(NamedTuple):
         text = cls.entry_of(metadata or {})
         if text is None:
             return None
+        import json  # for fields with such an entry only
+
         try:
             entry = json.loads(text)
             axes = entry.pop("axes")
@@ -60,6 +61,8 @@ class ShapeSource(NamedTuple):
     @property
     def metadata(self) -> dict[bytes, bytes]:
         """The entry of a field's metadata."""
+        import json  # for fields with such an entry only
+
         defaults = self._field_defaults
         entry = {name: value for name, value in self._asdict().items() if name == "axes" or value != defaults[name]}
         return {_KEY: json.dumps(entry, ensure_ascii=False).encode()}

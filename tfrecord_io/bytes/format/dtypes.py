@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,16 +24,15 @@ from tfrecord_io.errors import SchemaError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_TEXT = re.compile(r"([SU])([1-9][0-9]{0,8})")
-_TIME = re.compile(r"(datetime64|timedelta64)\[(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
+_TEXT = r"([SU])([1-9][0-9]{0,8})"
+_TIME = r"(datetime64|timedelta64)\[(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]"
 _ARROW_UNITS = ("s", "ms", "us", "ns")
 _UCS4 = 4  # bytes of a character of NumPy's text
 _OF_LIBRARY = 2  # `isbuiltin` of a dtype that another library added to NumPy
 _MAX_BYTES = 2**31 - 1  # of one value, as of one record
 
 
-@dataclass(frozen=True, kw_only=True)
-class TensorField:
+class TensorField(NamedTuple):
     """The field of a TensorProto for the values of a dtype, which TensorFlow numbers.
 
     The numbers are those of tensorflow/core/framework/types.proto, the fields those of tensor.proto beside it.
@@ -161,10 +160,10 @@ class Dtype:
         """The row of a dtype, also if its library is not installed; None if the table has no such name."""
         if (row := Dtype.TABLE.get(name)) is not None:
             return row
-        if text := _TEXT.fullmatch(name):
+        if text := re.fullmatch(_TEXT, name):
             size = int(text[2]) * (_UCS4 if text[1] == "U" else 1)
             return _text(name, size) if size <= _MAX_BYTES else None
-        if time := _TIME.fullmatch(name):
+        if time := re.fullmatch(_TIME, name):
             return _time(name, "M" if time[1] == "datetime64" else "m", time[2])
         return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +27,10 @@ from tfrecord_io.columns.arrow.buffers import (
 from tfrecord_io.columns.arrow.row_fault import RowFault, first_failing
 from tfrecord_io.columns.schema.column_features import nested_handed
 from tfrecord_io.columns.schema.types import (
+    DAY,
     has_dictionary,
     hashable,
-    is_list_like,
+    integer_range,
     kind_of,
     types_within,
     uncommon_columns,
@@ -38,10 +39,9 @@ from tfrecord_io.columns.schema.types import (
 Cast = Callable[[int, int, Array | None, Array, Array | None], pa.Array]
 """Called with count, null count, validity, values and, for bytes, their offsets; raises RowFault."""
 
-_DECIMAL = re.compile(r"[+-]?(?=\.?[0-9])[0-9]*(\.[0-9]*)?([eE][+-]?[0-9]{1,9})?")
+_DECIMAL = r"[+-]?(?=\.?[0-9])[0-9]*(\.[0-9]*)?([eE][+-]?[0-9]{1,9})?"
 _EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
 _REFUSED = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
-DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 Encode = Callable[[pa.Array], pa.DictionaryArray]
 """Makes a dictionary array of plain values of the dictionary's value type; raises RowFault."""
 
@@ -79,19 +79,6 @@ def _from_int64(type_: pa.DataType) -> Cast:
         return fixed_width(type_, count, nulls=nulls, validity=validity, values=narrow)
 
     return cast
-
-
-@cache
-def integer_range(type_: pa.DataType) -> tuple[int, int]:
-    """Least and greatest int64 that is a value of the type."""
-    if t.is_boolean(type_):
-        return 0, 1
-    if t.is_time(type_):
-        return 0, DAY[type_.unit] - 1
-    bits = type_.bit_width
-    if t.is_unsigned_integer(type_):
-        return 0, min(2**bits, 2**63) - 1
-    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
 
 def _from_float(type_: pa.DataType) -> Cast:
@@ -159,17 +146,6 @@ def _decimal(
     )
 
 
-def other_kinds(type_: pa.DataType) -> tuple[Kind, ...]:
-    """Kinds that values of a type, or of lists of it, are read from besides their kind when written.
-
-    Decimals, which are written as text, are read from numbers, and floats from integers that they can hold exactly.
-    """
-    value = type_.value_type if is_list_like(type_) else type_
-    if t.is_decimal(value):
-        return Kind.FLOAT, Kind.INT64
-    return (Kind.INT64,) if t.is_floating(value) else ()
-
-
 def checked_cast(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """Arrow's cast of bytes to text, and of text or numbers to decimals.
 
@@ -212,7 +188,7 @@ def _plain_decimals(texts: pa.Array, type_: pa.DataType) -> pa.Array:
         if text is None:
             plain.append(None)
             continue
-        if _DECIMAL.fullmatch(text) is None:
+        if re.fullmatch(_DECIMAL, text) is None:
             raise pa.ArrowInvalid("not a number")
         number = Decimal(text).normalize(_EXACT)
         if number and (number.adjusted() >= whole or -int(number.as_tuple().exponent) > fraction):

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.buffers import bitmap_of, fixed_width, offsets_of, variable_width
+from tfrecord_io.errors import EncodeError
 
 _FEW = 1000  # values; more of them are converted faster by pyarrow
 _NUMBERS = {int: np.dtype(np.int64), float: np.dtype(np.float64), bool: np.dtype(np.bool_)}
@@ -71,3 +72,34 @@ def array_of_values(values: Sequence[Any]) -> pa.Array | None:
     return variable_width(
         _BYTES[kind], len(parts), nulls=nulls, validity=bitmap_of(is_valid), offsets=offsets, values=data
     )
+
+
+def plain_array(values: Array, missing: Array | None = None) -> pa.Array | pa.ChunkedArray:
+    """Values of an array of one axis; `missing` ones are null. Text keeps a NUL inside, where pyarrow ends it.
+
+    A date beyond Arrow's, of which pyarrow (26.0) makes another one, is an EncodeError whose ``record`` is the row.
+
+    >>> plain_array(np.array([b"a\\0b"]))[0]
+    <pyarrow.BinaryScalar: b'a\\x00b'>
+    """
+    numbers = array_of_numbers(values) if missing is None else None
+    column = pa.array(values, mask=missing) if numbers is None else numbers
+    if values.dtype == "M8[D]":
+        days = np.asarray(values).view(np.int64)
+        far = (days != days.astype(np.int32)) & np.asarray(column.is_valid())
+        if far.any():
+            reason, advice = "a date has more than 2**31 days before or after 1970", "convert it to datetime64[s]"
+            raise EncodeError(reason, record=int(far.argmax()), expected="a day within int32", hint=advice)
+    if values.dtype.kind not in "SU" or not values.itemsize:
+        return column
+    import pyarrow.compute as pc  # takes longer to import than all of this package
+
+    lengths = pc.binary_length(column) if values.dtype.kind == "S" else pc.utf8_length(column)
+    codes = np.ascontiguousarray(values).view(np.uint8 if values.dtype.kind == "S" else np.uint32)
+    has_more = np.count_nonzero(codes) > (pc.sum(lengths).as_py() or 0)
+    return pa.array(values.tolist(), column.type, mask=missing) if has_more else column
+
+
+def native(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array in this machine's byte order, the only one that Arrow supports."""
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))

@@ -15,7 +15,7 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError, EncodeError, TFRecordError
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class RowFault(Exception):
     """A row whose value does not fit its column, or the array for the column; see also `TFRecordError`.
 

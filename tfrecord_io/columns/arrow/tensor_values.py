@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bitmap_of, fixed_width, list_array, offsets_of, scatter
-from tfrecord_io.columns.arrow.plain_values import array_of_numbers
+from tfrecord_io.columns.arrow.plain_values import plain_array
 from tfrecord_io.columns.schema.column_features import fixed_part
 from tfrecord_io.columns.schema.tensor_types import (
     axes_of,
@@ -42,7 +42,7 @@ Shape = tuple[int, ...]
 _LAST_CHARACTER = 0x10FFFF  # of Unicode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TensorValues:
     """The tensors of a column, one after another, null rows left out."""
 
@@ -195,32 +195,6 @@ def flat_values(array: pa.Array, field: pa.Field) -> tuple[pa.Array, Array, Arra
     except (pa.ArrowException, ValueError):  # a unit that Arrow does not have, or half of a character
         plain = pa.nulls(len(values))
     return plain, tensors.counts, tensors.shape_matrix
-
-
-def plain_array(values: Array, missing: Array | None = None) -> pa.Array | pa.ChunkedArray:
-    """Values of an array of one axis; `missing` ones are null. Text keeps a NUL inside, where pyarrow ends it.
-
-    A date beyond Arrow's, of which pyarrow (26.0) makes another one, is an EncodeError whose ``record`` is the row.
-
-    >>> plain_array(np.array([b"a\\0b"]))[0]
-    <pyarrow.BinaryScalar: b'a\\x00b'>
-    """
-    import pyarrow.compute as pc
-
-    numbers = array_of_numbers(values) if missing is None else None
-    column = pa.array(values, mask=missing) if numbers is None else numbers
-    if values.dtype == "M8[D]":
-        days = np.asarray(values).view(np.int64)
-        far = (days != days.astype(np.int32)) & np.asarray(column.is_valid())
-        if far.any():
-            reason, advice = "a date has more than 2**31 days before or after 1970", "convert it to datetime64[s]"
-            raise EncodeError(reason, record=int(far.argmax()), expected="a day within int32", hint=advice)
-    if values.dtype.kind not in "SU" or not values.itemsize:
-        return column
-    lengths = pc.binary_length(column) if values.dtype.kind == "S" else pc.utf8_length(column)
-    codes = np.ascontiguousarray(values).view(np.uint8 if values.dtype.kind == "S" else np.uint32)
-    has_more = np.count_nonzero(codes) > (pc.sum(lengths).as_py() or 0)
-    return pa.array(values.tolist(), column.type, mask=missing) if has_more else column
 
 
 def first_invalid(element: Dtype, data: Array) -> int:

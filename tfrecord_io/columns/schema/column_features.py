@@ -323,7 +323,7 @@ _MOST_LEVELS = 64  # that Arrow's IPC format reads
 _NUMBERS = pa.list_(pa.int64())  # of a row: lengths, positions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, repr=False)
 class Node:
     """A part of a type, inside `depth` lists."""
 

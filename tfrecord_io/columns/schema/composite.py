@@ -28,7 +28,7 @@ VALUES = "values"  # each bytes value is a value; arrow.decode.composite_decoder
 ENCODINGS = (VALUES, "bytes", "zlib")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, repr=False)
 class Composite:
     """How a column is built: items of a shape, in nested lists.
 
@@ -125,7 +125,7 @@ class Composite:
         return fixed_part(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, repr=False)
 class Built(Node):
     """A column that a composite describes."""
 

@@ -70,7 +70,7 @@ class EmbeddedSchemaUnreadable(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, repr=False)
 class EmbeddedSchema:
     """An embedded schema, of one file or united from several files, and the path of the first file."""
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import decimal
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from operator import attrgetter
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -62,10 +60,17 @@ CONVERSION_ERRORS = (
     RecursionError,
 )
 
+
+def _base64() -> ModuleType:
+    import base64  # few fields have values in JSON
+
+    return base64
+
+
 _MICROSECOND = dt.timedelta(microseconds=1)
 # Values that JSON lacks are objects with a single key, the name of the class. A datetime is a date: it comes first.
 _TAGS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "bytes": (bytes, lambda v: base64.b64encode(v).decode(), base64.b64decode),
+    "bytes": (bytes, lambda v: _base64().b64encode(v).decode(), lambda text: _base64().b64decode(text)),
     "datetime": (dt.datetime, dt.datetime.isoformat, dt.datetime.fromisoformat),
     "date": (dt.date, dt.date.isoformat, dt.date.fromisoformat),
     "time": (dt.time, dt.time.isoformat, dt.time.fromisoformat),
@@ -82,6 +87,8 @@ _TAGS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 def json_text(value: Any, indent: int | None = None) -> str:
     """JSON text, with keys in their order and without escapes for characters outside of ASCII."""
+    import json  # few fields have values in JSON
+
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
 
 
@@ -435,8 +442,8 @@ class Field:
         feature = metadata.pop(FEATURE_KEY, source.name.encode()).decode("utf-8", "replace")
         part, empty = (metadata.pop(key, b"").decode("utf-8", "replace") or None for key in (PART_KEY, EMPTY_KEY))
         try:
-            shape = json.loads(metadata.pop(SHAPE_KEY, b"null"))
-            default = from_json_value(json.loads(metadata.pop(DEFAULT_KEY, b"null")))
+            shape, default = (_from_json(metadata.pop(key, None)) for key in (SHAPE_KEY, DEFAULT_KEY))
+            default = from_json_value(default)
         except CONVERSION_ERRORS as error:
             reason = "its metadata is damaged: tfrecord_io.shape, tfrecord_io.default"
             raise SchemaError(reason, feature=feature) from error
@@ -469,6 +476,15 @@ class Field:
         return None if self.shape is None else size_of(self.shape)
 
 
+def _from_json(text: bytes | None) -> Any:
+    """The value of JSON text; None without a text."""
+    if text is None:
+        return None
+    import json  # few fields have values in JSON
+
+    return json.loads(text)
+
+
 def default_part(type_: pa.DataType, encoding: str) -> str:
     if is_composed(encoding) or not is_list_like(type_):
         return CONTEXT
@@ -487,7 +503,7 @@ def _source_notes(field: Field) -> dict[str, str]:
 def _image_notes(text: bytes) -> Iterator[tuple[str, Any]]:
     """The mode and other arguments in the metadata of an image column."""
     try:
-        metadata = json.loads(text)
+        metadata = _from_json(text)
     except CONVERSION_ERRORS:
         return
     if isinstance(metadata, dict):

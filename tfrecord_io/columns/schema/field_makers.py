@@ -439,8 +439,8 @@ def _field(
 
 
 # Text of a call, for a shell: tensor(uint8,(height,width,3)), image(uint8,(3,height,width),CHW)
-_TENSOR_CALL = re.compile(r"tensor\(([^,()]+),\s*(\([^()]*\)|[^(),]+)\)")
-_IMAGE_CALL = re.compile(r"image\(([^,()]+),\s*(\([^()]*\)|[^(),]+)(?:,\s*(HWC|CHW))?\)")
+_TENSOR_CALL = r"tensor\(([^,()]+),\s*(\([^()]*\)|[^(),]+)\)"
+_IMAGE_CALL = r"image\(([^,()]+),\s*(\([^()]*\)|[^(),]+)(?:,\s*(HWC|CHW))?\)"
 
 
 def is_call(type_: object) -> bool:
@@ -479,9 +479,9 @@ def as_field(name: str, source: Any) -> Field:
     if isinstance(source, pa.Field):
         return Field.from_arrow(source).named(name)
     if isinstance(source, str):
-        if (call := _TENSOR_CALL.fullmatch(source.strip())) is not None:
+        if (call := re.fullmatch(_TENSOR_CALL, source.strip())) is not None:
             return tensor(call[1].strip(), _shape_of_text(call[2])).named(name)
-        if (call := _IMAGE_CALL.fullmatch(source.strip())) is not None:
+        if (call := re.fullmatch(_IMAGE_CALL, source.strip())) is not None:
             pixels = tensor(call[1].strip(), _shape_of_text(call[2]))
             return image(pixels, layout="CHW" if call[3] == "CHW" else "HWC").named(name)
         if (marked := marked_tensor(source)) is not None:

@@ -7,7 +7,6 @@ the class below.
 
 from __future__ import annotations
 
-import json
 import math
 from abc import ABC
 from collections.abc import Iterable, Mapping
@@ -71,6 +70,8 @@ def variable_shape_tensor(
     >>> variable_shape_tensor(pa.float32(), (None, 3)).storage_type
     StructType(struct<data: list<item: float>, shape: fixed_size_list<item: int32>[2]>)
     """
+    import json  # for tensors of variable shape only
+
     storage = pa.struct([("data", pa.list_(value_type)), ("shape", pa.list_(pa.int32(), len(shape)))])
     metadata: dict[str, Any] = {} if shape.count(None) == len(shape) else {"uniform_shape": shape}
     if dim_names is not None:
@@ -163,6 +164,8 @@ def extension_metadata(type_: pa.BaseExtensionType) -> dict[bytes, bytes]:
 
 
 def _extension_metadata(type_: pa.BaseExtensionType) -> dict[str, Any]:
+    import json  # for tensors only
+
     metadata = json.loads(extension_metadata(type_).get(EXTENSION_METADATA) or b"{}")
     if not isinstance(metadata, dict):
         raise ValueError(f"the metadata of {type_} is damaged")
@@ -246,6 +249,8 @@ def tensor_type_from_metadata(name: str, storage: pa.DataType, text: bytes) -> p
     """
     if len(text) > _MAX_METADATA_BYTES:
         raise ValueError(f"the metadata of a tensor has {len(text)} bytes")
+    import json  # for tensors only
+
     try:
         metadata = json.loads(text or b"{}")
     except RecursionError:
@@ -353,7 +358,7 @@ class EncodingRules(ABC):
             raise ValueError(f'the encoding "{self.name}" does not store {what}')
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class _Own:
     """An encoding of this package, which is loaded when its rules are asked for."""
 

@@ -54,15 +54,15 @@ _SINGLE += ["double", "bool", "string", "binary", *_SYNONYMS]
 _COMMON = [*_SINGLE, *(f"list<{name}>" for name in _SINGLE), "date32"]
 _COMMON += [f"timestamp[{unit}]" for unit in ("s", "ms", "us", "ns")]
 
-_TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns),\s*(?:tz=)?([^\]]+)\]")
-_BINARY = re.compile(r"(?:fixed_size_)?binary[\[(](\d+)[\])]")
-_DECIMAL = re.compile(r"decimal(32|64|128|256)\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
-_DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>", re.DOTALL)
-_TENSOR = re.compile(r"tensor<(.+)>\[([\d\s,?]*)\]")
-_ARROW_TENSOR = re.compile(r"extension<arrow\.fixed_shape_tensor\[value_type=([^<>=]+), shape=\[([\d,]*)\]\]>")
-_EXTENSION = re.compile(r"extension<arrow\.(uuid|json|bool8)>")
+_TIMESTAMP = r"timestamp\[(s|ms|us|ns),\s*(?:tz=)?([^\]]+)\]"
+_BINARY = r"(?:fixed_size_)?binary[\[(](\d+)[\])]"
+_DECIMAL = r"decimal(32|64|128|256)\(\s*(\d+)\s*,\s*(-?\d+)\s*\)"
+_DICTIONARY = r"(?s)dictionary<values=(.+), indices=(\w+), ordered=([01])>"
+_TENSOR = r"tensor<(.+)>\[([\d\s,?]*)\]"
+_ARROW_TENSOR = r"extension<arrow\.fixed_shape_tensor\[value_type=([^<>=]+), shape=\[([\d,]*)\]\]>"
+_EXTENSION = r"extension<arrow\.(uuid|json|bool8)>"
 _NOT_NULL = " not null"
-_NESTED = re.compile(r"(list|large_list|fixed_size_list|struct)<(.*)>(?:\[(\d+)\])?", re.DOTALL)
+_NESTED = r"(?s)(list|large_list|fixed_size_list|struct)<(.*)>(?:\[(\d+)\])?"
 
 
 def type_from_name(name: str) -> pa.DataType:
@@ -86,7 +86,7 @@ def type_name(type_: pa.DataType) -> str:
         return f"tensor<{_numpy_name(str(tensor_value_type(type_)))}>{_axes_name(axes_of(type_))}"
     if pa.types.is_list(type_) and is_variable_shape_tensor(type_.value_type):
         return f"list<item: {type_name(type_.value_type)}>"
-    return _ARROW_TENSOR.sub(lambda match: f"tensor<{_numpy_name(match[1])}>[{match[2]}]", str(type_))
+    return re.sub(_ARROW_TENSOR, lambda match: f"tensor<{_numpy_name(match[1])}>[{match[2]}]", str(type_))
 
 
 def logical_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None) -> str:
@@ -129,7 +129,7 @@ def short_type_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None =
 
 def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:
     """Type and metadata for names like ``"tensor<complex64>[2,3]"``, whose dtype is in the metadata; else None."""
-    match = _TENSOR.fullmatch(name.strip())
+    match = re.fullmatch(_TENSOR, name.strip())
     dtype = None if match is None else Dtype.find(match[1].strip())
     if match is None or dtype is None or not dtype.marked:
         return None
@@ -184,7 +184,7 @@ def _parse(text: str, whole: str, depth: int) -> pa.DataType:
     text = text.strip()
     if depth == 0:
         raise _unknown_type(whole)
-    if nested := _NESTED.fullmatch(text):
+    if nested := re.fullmatch(_NESTED, text):
         return _parse_nested(nested, whole, depth)
     try:
         return _SYNONYMS.get(text) or _parametric(text, whole, depth) or pa.type_for_alias(text)
@@ -193,19 +193,19 @@ def _parse(text: str, whole: str, depth: int) -> pa.DataType:
 
 
 def _parametric(text: str, whole: str, depth: int) -> pa.DataType | None:
-    if m := _TIMESTAMP.fullmatch(text):
+    if m := re.fullmatch(_TIMESTAMP, text):
         return pa.timestamp(m[1], m[2].strip())
-    if m := _BINARY.fullmatch(text):
+    if m := re.fullmatch(_BINARY, text):
         return pa.binary(int(m[1]))
-    if m := _DECIMAL.fullmatch(text):
+    if m := re.fullmatch(_DECIMAL, text):
         return getattr(pa, f"decimal{m[1]}")(int(m[2]), int(m[3]))
-    if m := _TENSOR.fullmatch(text) or _ARROW_TENSOR.fullmatch(text):
+    if m := re.fullmatch(_TENSOR, text) or re.fullmatch(_ARROW_TENSOR, text):
         dtype, axes = Dtype.find(m[1].strip()), _axes(m[2])  # by NumPy's name, or else by Arrow's
         value = _parse(m[1], whole, depth - 1) if dtype is None or dtype.marked else dtype.arrow
         return variable_shape_tensor(value, axes) if None in axes else pa.fixed_shape_tensor(value, axes)
-    if m := _EXTENSION.fullmatch(text):
+    if m := re.fullmatch(_EXTENSION, text):
         return _EXTENSIONS[m[1]]()
-    if m := _DICTIONARY.fullmatch(text):
+    if m := re.fullmatch(_DICTIONARY, text):
         return pa.dictionary(_parse(m[2], whole, depth - 1), _parse(m[1], whole, depth - 1), m[3] == "1")
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -44,6 +45,8 @@ _NOT_VALUES = frozenset(
     }
 )
 _WIDE = frozenset({*NARROW, pa.lib.Type_LARGE_LIST, pa.lib.Type_LARGE_LIST_VIEW})
+
+DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}  # values of a time of this unit
 
 # The extension types that are written as their storage and restored; see also schema.embedded.
 EXTENSIONS = ("arrow.bool8", "arrow.json", "arrow.uuid")
@@ -142,6 +145,30 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
     else:
         advice = "cast the column to integers or text"
     raise UnsupportedType(feature, f"values of type {type} cannot be stored in a TFRecord", advice)
+
+
+@cache
+def integer_range(type_: pa.DataType) -> tuple[int, int]:
+    """Least and greatest int64 that is a value of the type."""
+    if t.is_boolean(type_):
+        return 0, 1
+    if t.is_time(type_):
+        return 0, DAY[type_.unit] - 1
+    bits = type_.bit_width
+    if t.is_unsigned_integer(type_):
+        return 0, min(2**bits, 2**63) - 1
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+
+def other_kinds(type_: pa.DataType) -> tuple[Kind, ...]:
+    """Kinds that values of a type, or of lists of it, are read from besides their kind when written.
+
+    Decimals, which are written as text, are read from numbers, and floats from integers that they can hold exactly.
+    """
+    value = type_.value_type if is_list_like(type_) else type_
+    if t.is_decimal(value):
+        return Kind.FLOAT, Kind.INT64
+    return (Kind.INT64,) if t.is_floating(value) else ()
 
 
 DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}  # the most that a decimal has, by its width in bits

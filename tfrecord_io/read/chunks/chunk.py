@@ -63,7 +63,7 @@ class FileRun(NamedTuple):
     end: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DecodedChunk:
     """The columns of consecutive records, of one file or of several small ones."""
 
@@ -180,7 +180,7 @@ def first_record_settings(options: ScanOptions) -> DecodeSettings:
     )
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class KnownRecords:
     """The facts about the records decoded so far that apply to later ones."""
 
@@ -276,7 +276,7 @@ _WHOLE_BATCH_BYTES = 64 * MIB
 _INTEGER_BYTES = 8
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class RowBudget:
     """How many rows and payload bytes the next chunk may have: what remains of its batch and of the whole read."""
 

@@ -17,8 +17,7 @@ from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Recover, Step
 from tfrecord_io.read.chunks.segments import SegmentWalk, segment_pool
 from tfrecord_io.read.index.known_counts import KnownCounts
-from tfrecord_io.read.index.record_index import scan_sizes
-from tfrecord_io.store import RandomAccessFile, Source, SourcePrefetcher
+from tfrecord_io.store import Source, SourcePrefetcher
 
 _LARGE_REMOTE_BYTES = 8 * MIB  # reading only headers pays for larger remote files
 _SMALL_BYTES = 64 * MIB  # smaller files are counted side by side, larger ones in segments
@@ -185,6 +184,9 @@ def _count_without_reading(source: Source, index: Source | None, known: KnownCou
         return None  # reading many small ones in parallel is faster
     if not known.may_be_plain:
         return None
+    from tfrecord_io.read.index.record_index import scan_sizes  # for large files in buckets only
+    from tfrecord_io.store import RandomAccessFile
+
     try:
         with RandomAccessFile.open(source) as ranges:
             if ranges.codec is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial, reduce
 from typing import NamedTuple, TypeGuard
 
@@ -45,25 +45,31 @@ class SchemaRevision(NamedTuple):
             warn(f"{printable(self.path)}: {reason}; it is used", SchemaWarning)
 
 
-@dataclass
 class EmbeddedSchemaCheck:
-    """Checks the embedded schemas that decoders find; shared by threads."""
+    """Checks the embedded schemas that decoders find; shared by threads.
 
-    obey: bool  # False: a schema was declared or inference requested; types and columns are not those that are embedded
-    governing: EmbeddedSchema | None = None  # the one that the plan was made from
-    declared: Schema | None = None  # some of whose columns may be stored as several features
-    selects: Callable[[str], bool] = lambda _: True  # which of them are read
-    _accepted: dict[bytes, pa.Schema] = field(default_factory=dict)  # by content
-    _unreadable: set[bytes] = field(default_factory=set)
-    _as_declared: set[bytes] = field(default_factory=set)  # which say of no declared column that it is stored otherwise
-    _by_path: dict[str, pa.Schema] = field(default_factory=dict)  # what each file's record 0 carries
-    _paths: set[str] = field(default_factory=set)  # of the files that carry a readable schema
-    _index_differs: bool = False
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    With `obey`, types and columns are those that are embedded; else a schema was declared, or inference requested. The
+    plan was made from the `governing` one. Columns of a `declared` schema, of which `selects` says which are read, may
+    be stored as several features.
+    """
 
-    def __post_init__(self) -> None:
-        if self.governing is not None and self.governing.content is not None:
-            self._accepted[self.governing.content] = self.governing.schema
+    def __init__(
+        self,
+        obey: bool,
+        governing: EmbeddedSchema | None = None,
+        declared: Schema | None = None,
+        selects: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        self.obey, self.governing, self.declared, self.selects = obey, governing, declared, selects
+        self._accepted: dict[bytes, pa.Schema] = {}  # by content
+        self._unreadable: set[bytes] = set()
+        self._as_declared: set[bytes] = set()  # which say of no declared column that it is stored otherwise
+        self._by_path: dict[str, pa.Schema] = {}  # what each file's record 0 carries
+        self._paths: set[str] = set()  # of the files that carry a readable schema
+        self._index_differs = False
+        self._lock = threading.Lock()
+        if governing is not None and governing.content is not None:
+            self._accepted[governing.content] = governing.schema
 
     def check(self, path: str, record: int, offset: int, content: bytes) -> SchemaError | SchemaRevision | None:
         """Check the embedded schema that a record carries; None if the plan covers it.

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from tfrecord_io.base import LINE_WIDTH, Expansion, OnDamage, byte_size, cached_property, counted, printable, warn
 from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FrameHeader, get_engine
-from tfrecord_io.columns import RowFault
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
@@ -30,7 +29,7 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder
+    from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder, RowFault
     from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 
 _NAMED_FILES = 3  # in a warning
@@ -354,6 +353,8 @@ def fitting_parts(
     whose ``row`` is counted from `begin`. `passes` says whether the row of a fault, counted from the start of all rows,
     may be left out: one that may not is the last part, after the rows before it.
     """
+    from tfrecord_io.columns import RowFault  # counting decodes no rows
+
     begin, step = 0, max(rows, 1)
     while True:
         end = min(begin + step, rows)
@@ -417,6 +418,8 @@ def chunk_batches(
     Each batch has the index of its first row. Rows are counted among those that the chunk's columns have. `may_pass` is
     that of an early filter: what does not fit in a row that is known not to pass is not a fault.
     """
+    from tfrecord_io.columns import RowFault
+
     rows, left_out = chunk.held, list[int]()
 
     def passes(fault: RowFault) -> bool:

@@ -16,20 +16,15 @@ import numpy as np
 from tfrecord_io.base import LIMITS, StorageOptions, and_more, logger, printable, warn
 from tfrecord_io.bytes import Array, Checks, FrameHeader, get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning
-from tfrecord_io.read.index.record_index import (
-    REWRITE,
-    SMALL_BYTES,
-    SUFFIXES,
-    RecordIndex,
-    is_pickle,
-    scan_sizes,
-    some_records,
-)
-from tfrecord_io.store import FileName, RandomAccessFile, Source, find_sidecars, is_url, locate
+from tfrecord_io.read.index import SMALL_BYTES
+from tfrecord_io.store import FileName, Source, find_sidecars, is_url, locate
 
 if TYPE_CHECKING:
     from tfrecord_io.read.index.column_index import ColumnIndex
+    from tfrecord_io.read.index.record_index import RecordIndex
+    from tfrecord_io.store import RandomAccessFile
 
+SUFFIXES = (FileName.INDEX_SUFFIX, *FileName.INDEX_SUFFIXES_OF_TOOLS)  # of the index files that are looked up
 _MD5 = re.compile('(?:ETag|etag)="?[0-9a-f]{32}"?|(?:md5Hash|content_md5)=.+')
 _HEADERS = {True: 64, False: 4}  # of a large file that are compared with a text index, by whether it is on a disk
 
@@ -77,6 +72,8 @@ def _is_pickle(sidecar: Source) -> bool:
     """True if a local file is the index of tfd-utils, which is named as one of this package may be."""
     if not sidecar.local or sidecar.path.endswith(FileName.COLUMN_INDEX_SUFFIX):
         return False
+    from tfrecord_io.read.index.record_index import is_pickle
+
     with suppress(OSError), open(sidecar.path, "rb") as file:
         return is_pickle(file.read(2))
     return False
@@ -129,6 +126,9 @@ def read_index(
         with open_columns(index_source, source, file) as (_, index):
             assert index is not None
             return index
+    from tfrecord_io.read.index.record_index import RecordIndex
+    from tfrecord_io.store import RandomAccessFile
+
     with RandomAccessFile.open(index_source) as opened:
         index = RecordIndex.read(opened)
     _check_records(index, index_source, source=source, file=file, checks=checks)
@@ -155,6 +155,7 @@ def open_columns(
     content of the whole file is known to be that of the index.
     """
     from tfrecord_io.read.index.column_index import REWRITE_COLUMNS, ColumnIndex
+    from tfrecord_io.store import RandomAccessFile
 
     with RandomAccessFile.open(index_source) as opened:
         columns = ColumnIndex(opened, index_source.path, file.size, span)
@@ -217,6 +218,7 @@ def _is_tag(version: str) -> bool:
 def _check_records(
     index: RecordIndex, index_source: Source, source: Source, file: RandomAccessFile, checks: Checks
 ) -> None:
+    from tfrecord_io.read.index.record_index import REWRITE, scan_sizes, some_records
 
     def mismatch(reason: str, expected: Any = None, got: Any = None) -> CorruptRecordError:
         text = f"the index does not match {printable(source.path)}: {reason}"

@@ -9,14 +9,17 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import FrameOptions, StorageOptions, printable, warn
 from tfrecord_io.bytes import Checks, FrameHeader
 from tfrecord_io.errors import SchemaError, SchemaWarning
+from tfrecord_io.read.index import SMALL_BYTES
 from tfrecord_io.read.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
-from tfrecord_io.read.index.record_index import SMALL_BYTES
-from tfrecord_io.store import Entry, FileName, RandomAccessFile, Source
+from tfrecord_io.store import Entry, FileName, Source
+
+if TYPE_CHECKING:
+    from tfrecord_io.store import RandomAccessFile
 
 _MOST_TEXT = 1 / 64  # of the size of a file, up to which its text index is read to count its records
 _LOOKED_UP = 1000  # files at a time: the first that is missing ends the look-up of millions that an info states
@@ -79,6 +82,8 @@ class KnownCounts:
             return source.records
         count = None
         if index is not None and (prefer_index or not (self.may_scan and _takes_longer(index, source))):
+            from tfrecord_io.store import RandomAccessFile  # for files with an index only
+
             with RandomAccessFile.open(source) as file:
                 checks = Checks.from_check_crc(self.options.check_crc)
                 use = partial(

@@ -18,9 +18,9 @@ from tfrecord_io.base import LIMITS, ProgressMeter
 from tfrecord_io.bytes import Array, Checks, Fault, FaultCode, FrameHeader, crc32c, get_engine
 from tfrecord_io.columns import arrow_file
 from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.read.index import SMALL_BYTES
 from tfrecord_io.store import Bytes, FileName, RandomAccessFile
 
-SMALL_BYTES = 256 << 10  # a file up to this size is compared by all of its records: they are one range
 _SOME = {True: 64, False: 8}  # records of a larger file that are compared, by whether it is on a disk
 _BLOCK_BYTES = 1 << 20  # read at a time to compare all records
 _GOLDEN = (5**0.5 - 1) / 2  # whose multiples, without their integers, are spread evenly, however many are taken
@@ -134,7 +134,6 @@ def _checksums(file: RandomAccessFile, ends: list[int], gap: int | None = 0) -> 
 
 
 SUFFIX = FileName.INDEX_SUFFIX
-SUFFIXES = (SUFFIX, *FileName.INDEX_SUFFIXES_OF_TOOLS)  # of the index files that are looked up
 REWRITE = "rewrite it (tfr index)"
 
 _LINE = re.compile(rb"[0-9]+ [0-9]+\r?")

@@ -13,17 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pyarrow as pa
 
-from tfrecord_io.base import (
-    LIMITS,
-    MIB,
-    Closing,
-    OnDamage,
-    Shared,
-    cached_property,
-    check_keywords,
-    unknown_attribute,
-    warn,
-)
+from tfrecord_io.base import LIMITS, MIB, Closing, OnDamage, Shared, cached_property, check_keywords, warn
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DamagedDataWarning, SchemaWarning
 from tfrecord_io.read import CallSource, LazyScan, ReadReport, Scan, ScanHolder, options_from_call
@@ -114,6 +104,8 @@ class ArrayIterator(Closing, Shared):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
+            from tfrecord_io.base import unknown_attribute  # for mistakes only
+
             raise unknown_attribute(self, name)
 
     def __repr__(self) -> str:

@@ -20,8 +20,9 @@ from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind
-from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest, Manifests, parse_manifest, sidecar_entries
+from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest, Manifests, parse_manifest
 from tfrecord_io.store.paths.resolve import list_directory, other_files, record_files, resolve_inputs
+from tfrecord_io.store.paths.sidecars import sidecar_entries
 from tfrecord_io.store.paths.sniff_files import files_with_records
 from tfrecord_io.store.read.source import ManifestFile, ManifestShard, ManifestVersion, Source, read_manifest
 from tfrecord_io.store.write.leftovers import LEFT

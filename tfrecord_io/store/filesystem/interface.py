@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from tfrecord_io.store import system
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
     """An existing file or directory."""
 
@@ -116,8 +116,8 @@ def literal_prefix(fs: FileSystem, pattern: str) -> int:
 
 
 _Folder = tuple[int, int]  # its device and number
-_ANY_FOLDERS = re.compile(r"(?:^|(?<=/))\*\*(/+|$)")
-_ESCAPED = re.compile(r"\[([*?[])\]")  # by `glob.escape`
+_ANY_FOLDERS = r"(?:^|(?<=/))\*\*(/+|$)"
+_ESCAPED = r"\[([*?[])\]"  # by `glob.escape`
 
 
 def _matching(pattern: str) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _matching(pattern: str) -> Iterator[str]:
     That would find its files again and again, until the system refuses the path. A folder that may not be listed is an
     OSError, as its files would be missing without a word.
     """
-    wildcard = _ANY_FOLDERS.search(pattern)
+    wildcard = re.search(_ANY_FOLDERS, pattern)
     if wildcard is None:
         yield from _matching_names(pattern)
         return
@@ -146,16 +146,16 @@ def _matching(pattern: str) -> Iterator[str]:
 def _matching_names(pattern: str) -> Iterator[str]:
     """Names of local files matching a pattern without ``**``."""
     head, tail = os.path.split(pattern)
-    for folder in _matching_names(head) if _has_wildcards(head) else [_ESCAPED.sub(r"\1", head)]:
+    for folder in _matching_names(head) if _has_wildcards(head) else [re.sub(_ESCAPED, r"\1", head)]:
         if _has_wildcards(tail):
             names = (entry.name for entry in _entries(folder) if tail.startswith(".") or not entry.name.startswith("."))
             yield from (os.path.join(folder, name) for name in fnmatch.filter(names, tail))
-        elif _exists(name := os.path.join(folder, _ESCAPED.sub(r"\1", tail))):
+        elif _exists(name := os.path.join(folder, re.sub(_ESCAPED, r"\1", tail))):
             yield name
 
 
 def _has_wildcards(pattern: str) -> bool:
-    return glob.has_magic(_ESCAPED.sub("", pattern))
+    return glob.has_magic(re.sub(_ESCAPED, "", pattern))
 
 
 def _exists(name: str) -> bool:

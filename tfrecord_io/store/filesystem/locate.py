@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 IN_MEMORY = "; data in memory is read from io.BytesIO(data)"  # after "not bytes"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(://|::)")  # a single letter is a name, or a drive
-_NO_HADOOP = re.compile("Unable to load lib(?P<library>jvm|hdfs)|Prior attempt to load libhdfs failed")
+_NO_HADOOP = "Unable to load lib(?P<library>jvm|hdfs)|Prior attempt to load libhdfs failed"
 _hadoop_failure: list[str] = []  # the library that pyarrow did not load when it first tried, and why
 
 
@@ -254,7 +254,7 @@ def _open_url(url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
     try:
         fsspec_filesystem, name = fsspec.core.url_to_fs(_plain_file_names(url), **options)
     except OSError as error:
-        tried = _NO_HADOOP.match(str(error))
+        tried = re.match(_NO_HADOOP, str(error))
         if tried is None:
             raise
         if tried["library"] is not None:

@@ -11,8 +11,8 @@ import pyarrow as pa
 from tfrecord_io.errors import SchemaError
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
-_SPECIAL = re.compile(r"(?![a-zA-Z0-9_.~-])[\x00-\x7f]")
-_MAGIC = re.compile(r"[*?\[{]")
+_SPECIAL = r"(?![a-zA-Z0-9_.~-])[\x00-\x7f]"
+_MAGIC = r"[*?\[{]"
 
 
 class ColumnFolder(NamedTuple):
@@ -129,7 +129,7 @@ class ColumnFolder(NamedTuple):
         >>> ColumnFolder.root_of("data/label=*/part-*.tfrecord"), ColumnFolder.root_of("data/label=cat/part-*.tfrecord")
         ('data/', 'data/label=cat/')
         """
-        magic = _MAGIC.search(pattern)
+        magic = re.search(_MAGIC, pattern)
         return pattern[: pattern.rfind("/", 0, magic.start() if magic else len(pattern)) + 1]
 
     @classmethod
@@ -169,4 +169,4 @@ def _parse(folder: str) -> tuple[str, str | None] | None:
 
 
 def _escape(text: str) -> str:
-    return _SPECIAL.sub(lambda match: f"%{ord(match[0]):02X}", text)
+    return re.sub(_SPECIAL, lambda match: f"%{ord(match[0]):02X}", text)

@@ -20,19 +20,19 @@ from typing import ClassVar, NamedTuple
 from tfrecord_io.base import Registry
 from tfrecord_io.bytes import CODECS
 
+# Patterns of names that few calls meet are text, which `re` compiles when they are first used.
 _ID = "[0-9a-f]{16}"
-_IDS = re.compile(_ID)
 _NUMBER = "(?:[0-9]{5}|[1-9][0-9]{5,17})"  # as "05d" writes it, below 10^18
-_MANIFEST = re.compile(r"_MANIFEST(?:-(?P<stem>.+))?\.json", re.DOTALL)
-_STAGED = re.compile(f"_{_ID}-{_NUMBER}(?:-{_NUMBER})?[.]staged")
-_PART = re.compile(f"_{_ID}-{_NUMBER}(?:-{_NUMBER})?[.]json")
-_JOURNAL = re.compile(r"_RESUME-(?P<stem>.+)\.json", re.DOTALL)
-_SCHEMA = re.compile(r"_SCHEMA(?:-(?P<stem>.+))?\.json", re.DOTALL)
+_MANIFEST = r"(?s)_MANIFEST(?:-(?P<stem>.+))?\.json"
+_STAGED = f"_{_ID}-{_NUMBER}(?:-{_NUMBER})?[.]staged"
+_PART = f"_{_ID}-{_NUMBER}(?:-{_NUMBER})?[.]json"
+_JOURNAL = r"(?s)_RESUME-(?P<stem>.+)\.json"
+_SCHEMA = r"(?s)_SCHEMA(?:-(?P<stem>.+))?\.json"
 _CLAIMS, _CLAIM_SUFFIX = "_APPEND-", ".claim"
-_CLAIM = re.compile(f"{_ID}[.]claim")
-_CONDITION = re.compile(f"_{_ID}[.]condition")
+_CLAIM = f"{_ID}[.]claim"
+_CONDITION = f"_{_ID}[.]condition"
 _MOST_SHOWN = 32  # characters of a name that its temporary file's name has
-_TEMPORARY = re.compile(rf"\..{{0,{_MOST_SHOWN}}}\.{_ID}\.tmp", re.DOTALL)
+_TEMPORARY = rf"(?s)\..{{0,{_MOST_SHOWN}}}\.{_ID}\.tmp"
 
 _COUNTED_SHARD = re.compile(
     r"(?P<base>.+?)-(?P<index>[0-9]{1,18})-of-(?P<count>[0-9]{1,18})(?P<suffix>(?:\.[^-]*)?)", re.DOTALL
@@ -46,15 +46,13 @@ _NUMBERED_MIDDLE = re.compile("-[0-9]{5}")
 _HADOOP = ("part", "part-r", "part-m")  # the stems of the files that Hadoop and Spark write
 _DIGITS = re.compile("[0-9]+")
 _END = "\0\0"  # of a part of a path, in `natural_key`: before all that may follow there
-_OF_TOOL = re.compile(
-    r"\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|SCHEMA(-.*)?\.json|RESUME-.*|.*\.staged)", re.DOTALL
-)
-_WEB_ADDRESS = re.compile("https?://", re.IGNORECASE)
-_EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
-_SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+))(?P<suffix>(?:\.[^@/]*)?)", re.DOTALL)
+_OF_TOOL = r"(?s)\..*|_(SUCCESS|metadata|common_metadata|MANIFEST.*|SCHEMA(-.*)?\.json|RESUME-.*|.*\.staged)"
+_WEB_ADDRESS = "(?i)https?://"
+_EXTENSION = r"\.[A-Za-z_]\w*$"
+_SPEC = r"(?s)(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+))(?P<suffix>(?:\.[^@/]*)?)"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ShardName:
     """The parts of a shard's file name: ``base-00001-of-00008suffix``, or ``base-00001suffix`` without a count.
 
@@ -242,7 +240,7 @@ class ShardSpec(NamedTuple):
         >>> ShardSpec.parse("train@8.tfrecord"), ShardSpec.parse("logo@2.png")
         (ShardSpec(stem='train.tfrecord', shards=8, suffix_last=True), None)
         """
-        match = _SPEC.fullmatch(path)
+        match = re.fullmatch(_SPEC, path)
         suffix = "" if match is None else match["suffix"] or ""
         if match is None or FileName.split_suffixes("-" + suffix)[0] != "-":
             return None
@@ -251,7 +249,7 @@ class ShardSpec(NamedTuple):
 
 def is_id(text: str) -> bool:
     """True if a text is an id as of `ShardName.new_id`."""
-    return _IDS.fullmatch(text) is not None
+    return re.fullmatch(_ID, text) is not None
 
 
 class Kind(Enum):
@@ -275,7 +273,7 @@ class Kind(Enum):
     OTHER = "another file"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, repr=False)
 class FileName:
     """A file's name in its directory, with what the name says: each fact is worked out when it is asked for.
 
@@ -335,7 +333,7 @@ class FileName:
         >>> FileName.without_query("https://example.com/a.csv?token=x.y"), FileName.without_query("a?.csv")
         ('https://example.com/a.csv', 'a?.csv')
         """
-        return re.split("[?#]", path, maxsplit=1)[0] if _WEB_ADDRESS.match(path) else path
+        return re.split("[?#]", path, maxsplit=1)[0] if re.match(_WEB_ADDRESS, path) else path
 
     @staticmethod
     def without_compression(path: str) -> str:
@@ -456,7 +454,7 @@ class FileName:
         name = self.name
         if self.is_hidden:
             return self._hidden_kind()
-        if name.endswith(_CLAIM_SUFFIX) and self.folder.startswith(_CLAIMS) and _CLAIM.fullmatch(name) is not None:
+        if name.endswith(_CLAIM_SUFFIX) and self.folder.startswith(_CLAIMS) and re.fullmatch(_CLAIM, name) is not None:
             return Kind.CLAIM
         if self.is_sidecar:
             return Kind.INDEX if self._is_index() else Kind.SIDECAR
@@ -464,7 +462,7 @@ class FileName:
 
     def _hidden_kind(self) -> Kind:
         for kind, form in _HIDDEN_FORMS:
-            if form.fullmatch(self.name) is not None:
+            if re.fullmatch(form, self.name) is not None:
                 return kind
         return Kind.INDEX if self._is_index() else Kind.HIDDEN
 
@@ -477,7 +475,7 @@ class FileName:
         if shard is None:
             return plain.lower().endswith(Registry.RECORD_SUFFIXES)
         plain = CODECS.without_suffix(shard.base) + shard.suffix
-        if not shard.suffix and not _EXTENSION.search(plain):
+        if not shard.suffix and not re.search(_EXTENSION, plain):
             return True  # "train-00000-of-00008", but not a checkpoint's "model.data-00000-of-00001"
         return plain.lower().endswith(Registry.WRITTEN_SUFFIXES)
 
@@ -494,7 +492,7 @@ class FileName:
     @property
     def is_of_tool(self) -> bool:
         """True if globs skip a file of this name; they may match other names with a leading ``_``."""
-        return _OF_TOOL.fullmatch(self.name) is not None or self.kind is Kind.PART
+        return re.fullmatch(_OF_TOOL, self.name) is not None or self.kind is Kind.PART
 
     @property
     def of(self) -> str | None:
@@ -517,10 +515,10 @@ class FileName:
         if self.kind is Kind.CLAIM:
             return self.folder.removeprefix(_CLAIMS)
         if self.kind in (Kind.MANIFEST, Kind.SCHEMA):
-            match = (_MANIFEST if self.kind is Kind.MANIFEST else _SCHEMA).fullmatch(self.name)
+            match = re.fullmatch(_MANIFEST if self.kind is Kind.MANIFEST else _SCHEMA, self.name)
             return FileName.DIRECTORY_STEM if match is None else match["stem"] or FileName.DIRECTORY_STEM
         if self.kind is Kind.JOURNAL:
-            match = _JOURNAL.fullmatch(self.name)
+            match = re.fullmatch(_JOURNAL, self.name)
             return None if match is None else match["stem"]
         shard = self._described_shard
         return None if shard is None else shard.stem

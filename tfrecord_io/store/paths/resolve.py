@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import Registry, StorageOptions, and_more, for_cli, hide_secrets, printable, warn
 from tfrecord_io.bytes import CODECS
@@ -31,8 +31,10 @@ from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileS
 from tfrecord_io.store.filesystem.locate import IN_MEMORY, is_remote, locate
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, ShardSpec, natural_key
-from tfrecord_io.store.paths.manifest import Manifest, Manifests, is_dataset, manifests_for, sidecar_entries
 from tfrecord_io.store.read.source import Source, Sources
+
+if TYPE_CHECKING:
+    from tfrecord_io.store.paths.manifest import Manifest, Manifests
 
 _LOOKUPS = 3
 _BYTES_LIKE = (bytes, bytearray, memoryview)
@@ -147,7 +149,7 @@ def _warn_of_unnamed(files: Mapping[str, str]) -> None:
     warn(f"not read, as the manifest of the dataset, '{manifest}', does not name them: {shown}", UserWarning)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Lookup:
     """The options of one call of `resolve_inputs`, and what it finds besides the files; see there."""
 
@@ -170,6 +172,10 @@ class _Lookup:
     def sources(self, path: str | os.PathLike[str], *, complete: bool) -> Sources:
         """The files that one path means; if `complete`, no shard may be missing."""
         fs, name = locate(path, self.storage)
+        if isinstance(fs, LocalFileSystem) and (entry := fs.entry(name)) is not None and not entry.directory:
+            return Sources([Source.of_entry(fs, entry)])  # a file of exactly this name, of which no manifest says more
+        from tfrecord_io.store.paths.manifest import Manifests
+
         is_directory = not isinstance(fs, LocalFileSystem) and os.fspath(path).endswith("/")
         for attempt in range(_LOOKUPS):
             manifests = Manifests(fs, self.check_sizes, self.manifest_faults, parsed=self.parsed)
@@ -202,7 +208,7 @@ class _Lookup:
         return Sources(sources)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Search:
     """The path rules, for one path.
 
@@ -267,6 +273,8 @@ class _Search:
             is_local = entry.directory and isinstance(self.fs, LocalFileSystem)
             return [] if is_local and self._is_named(f"{name.rstrip('/')}/") else self._existing(entry)
         stem, count, _ = spec or (name, None, False)
+        from tfrecord_io.store.paths.manifest import is_dataset  # no file of this name needs it
+
         if (spec is None or names != [name]) and is_dataset(self.fs, stem):
             return self._spec(name, stem, count)
         return self._pattern(name) if names == [name] else self._files_of_braces(name, names)
@@ -291,6 +299,8 @@ class _Search:
 
     def _files_of_braces(self, name: str, names: Sequence[str]) -> list[Entry]:
         """The files of all `names` that the braces of `name` expand to."""
+        from tfrecord_io.store.paths.manifest import is_dataset
+
         by_name: dict[str, Entry] = {}
         for expanded, entry in zip(names, self.fs.entries(names), strict=True):
             try:
@@ -456,6 +466,8 @@ class _Search:
         listing = self.manifests.apply(list_files, is_wanted)
         if pattern in self.manifests.listed:  # of exactly this name
             return self._existing(self.manifests.listed[pattern])
+        from tfrecord_io.store.paths.manifest import manifests_for
+
         if any(self.manifests.listed.get(name) for name in manifests_for(pattern)):
             return self._spec(pattern, pattern, None)
         files = [
@@ -556,6 +568,9 @@ class _Search:
 
     def _looked_up(self, name: str, stem: str, count: int | None) -> list[Entry]:
         """Look up the manifest of ``name@8`` and its possible shards, in the most exact existing form of names."""
+        from tfrecord_io.store.paths.manifest import manifests_for
+        from tfrecord_io.store.paths.sidecars import sidecar_entries
+
         manifests = [*sidecar_entries(self.fs, manifests_for(stem), stem).values()]
         if count is None and not manifests:
             text = "a web server has no listing of its files; state the number of shards, as in name@8"

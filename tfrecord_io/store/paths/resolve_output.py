@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from tfrecord_io.base import Registry, StorageOptions, for_cli, printable
 from tfrecord_io.bytes import CODECS
@@ -15,8 +15,9 @@ from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileS
 from tfrecord_io.store.filesystem.locate import Location, is_url, locate, path_text
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, ShardSpec
-from tfrecord_io.store.paths.manifest import is_dataset
-from tfrecord_io.store.read.source import Source
+
+if TYPE_CHECKING:
+    from tfrecord_io.store.read.source import Source
 
 _SUFFIX = ".tfrecord"  # added to shard names that need a suffix
 
@@ -356,6 +357,8 @@ class _Request:
         may_begin = self.grows and self.is_path_object and FileName.split_suffixes(self.name)[1:] == ("", "")
         if not may_begin or self.has_shards:
             return False
+        from tfrecord_io.store.paths.manifest import is_dataset
+
         return ShardSpec.parse(self.text) is None and not is_dataset(self.fs, self.name)
 
     def base_of(self, name: str, text: str) -> str:
@@ -395,6 +398,8 @@ def _file_or_shards(request: _Request, entry: Entry | None) -> Output:
     if not request.has_shards:
         if not request.grows:
             return Output(request.text, entry=entry)
+        from tfrecord_io.store.paths.manifest import is_dataset
+
         if entry is not None or not is_dataset(request.fs, request.name):
             raise ValueError(f"'{printable(request.text)}': mode='append': this path is one file, {_ONE_FILE}")
         count = 1

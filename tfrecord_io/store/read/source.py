@@ -45,7 +45,7 @@ _PIECE = 1 << 20
 MOST_MANIFEST_BYTES = 256 * MIB  # about 2 million files
 ONLY_TAG = "ETag"  # a key of the description of an object in S3, of which fsspec states no checksum
 INCOMPLETE = "incomplete"  # a key of the description of an object that was pickled: it has little more than the version
-_ID = re.compile(rb'"id":\s*"([0-9a-f]{16})"')  # of a manifest; names of files have ids, too
+_ID = rb'"id":\s*"([0-9a-f]{16})"'  # of a manifest; names of files have ids, too
 
 
 class ManifestVersion(NamedTuple):
@@ -79,7 +79,7 @@ class ManifestVersion(NamedTuple):
 
 def _id_in(text: bytes) -> str | None:
     """The id in the text of a manifest, or in its beginning: the first, as metadata may have one of this name, too."""
-    found = _ID.search(text)
+    found = re.search(_ID, text)
     return None if found is None else found[1].decode()
 
 

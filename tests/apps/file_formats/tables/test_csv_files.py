@@ -27,7 +27,7 @@ from rounds import COMPLETE, rounds
 from tfrecord_io.apps.file_formats.tables import csv_files
 from tfrecord_io.apps.file_formats.tables.csv_files import rows_end
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.base.options import StorageOptions
+from tfrecord_io.base import StorageOptions
 from transfers import convert_flat
 
 ROWS = st.lists(

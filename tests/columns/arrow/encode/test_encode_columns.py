@@ -19,8 +19,9 @@ from arrow_tables import LEAVES, batches
 from rounds import rounds
 from tfrecord_io.bytes.engine.contract import ColumnBuffers
 from tfrecord_io.bytes.format.feature_types import Kind, Layout
-from tfrecord_io.columns.arrow.encode.encode_columns import dictionaries, encode_columns
+from tfrecord_io.columns.arrow.encode.encode_columns import encode_columns
 from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing
+from tfrecord_io.columns.arrow.encode.slice_encoder import dictionaries
 from tfrecord_io.columns.arrow.input.batch_source import nest_lossy_columns
 from tfrecord_io.columns.schema.column_features import Leaf
 from tfrecord_io.columns.schema.types import is_list_like

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.columns.arrow.encode.encode_columns import dictionaries, encode_columns
+from tfrecord_io.columns.arrow.encode.encode_columns import encode_columns
 from tfrecord_io.columns.arrow.encode.encode_plan import plan_writing
+from tfrecord_io.columns.arrow.encode.slice_encoder import dictionaries
 from tfrecord_io.errors import EncodeError
 
 MIDNIGHT = 86_400_000

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from limited import set_limits
-from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base import LIMITS
 from tfrecord_io.columns.arrow.input.batch_source import BatchSource, open_input
 from tfrecord_io.columns.schema.column_features import encoding_of
 from tfrecord_io.errors import EncodeError, SchemaError, SchemaWarning

@@ -21,9 +21,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rounds import rounds
-from tfrecord_io.columns.arrow.input.from_arrays import plain_cells, table_of_arrays
+from tfrecord_io.columns.arrow.input.from_arrays import Columns, plain_cells, table_of_arrays
 from tfrecord_io.columns.arrow.input.from_pandas import table_of_frame
-from tfrecord_io.columns.arrow.input.tensor_cast import Columns
 from tfrecord_io.errors import EncodeError
 
 ENCODINGS: list[dict[str, str]] = [{}, {"x": "raw"}, {"x": "npy"}]

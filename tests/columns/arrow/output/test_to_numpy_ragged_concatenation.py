@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from limited import set_limits
-from tfrecord_io.base.options import LIMITS
+from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.arrow.output.to_numpy import concatenate
 

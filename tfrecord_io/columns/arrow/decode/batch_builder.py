@@ -20,9 +20,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import Expansion, printable
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
-from tfrecord_io.columns.arrow.casts import category_encode, integer_range, unify_table
 from tfrecord_io.columns.arrow.decode.decode_plan import field_layout, field_leaves, reads_companions
-from tfrecord_io.columns.arrow.decode.lists import Restore, empties_to_nulls, feature_list_array
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.schema.column_features import (
     FEATURE_LIST,
@@ -37,11 +35,12 @@ from tfrecord_io.columns.schema.column_features import (
 from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
-from tfrecord_io.columns.schema.types import is_list_like, null_bytes, value_type
+from tfrecord_io.columns.schema.types import integer_range, is_list_like, null_bytes, value_type
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 
 if TYPE_CHECKING:
     from tfrecord_io.columns.arrow.decode.companion_checks import CompanionColumns, Companions
+    from tfrecord_io.columns.arrow.decode.lists import Restore
     from tfrecord_io.columns.arrow.decode.tensor_column import TensorColumn
 
 Columns = Mapping[str, ColumnBuffers]
@@ -182,6 +181,8 @@ class BatchBuilder:
         """The batch of columns whose values are known, in their order and of their types."""
         arrays = values.columns
         if self.dictionaries:
+            from tfrecord_io.columns.arrow.casts import category_encode
+
             for at, (feature, type_) in enumerate(zip(self._features, self._types, strict=True)):
                 if pa.types.is_dictionary(type_):
                     encode = category_encode(type_, self.dictionaries.get(feature), rounded=False)
@@ -215,7 +216,11 @@ class BatchBuilder:
         if not schema.names:  # from_batches takes the length from the first column
             return pa.Table.from_batches([batch_of([], sum(len(batch) for batch in parts), schema)])
         table = pa.Table.from_batches(parts, schema)
-        return unify_table(table) if len(parts) > 1 else table
+        if len(parts) <= 1:
+            return table
+        from tfrecord_io.columns.arrow.casts import unify_table
+
+        return unify_table(table)
 
     def _excess(self, rows: int, expansion: Expansion) -> RowFault | None:
         """The fault of the first row that exceeds the memory, whatever its values are."""
@@ -294,6 +299,8 @@ def _empty_as_null(field: Field, restore: Maker) -> Maker:
     required = bool(field.required) and field.default is None
 
     def restore_present(columns: Columns, rows: int) -> pa.Array:
+        from tfrecord_io.columns.arrow.decode.lists import empties_to_nulls
+
         present = {name: columns[name] for name in needed if name in columns}
         for name in features:
             if name in present:
@@ -313,6 +320,8 @@ def _plain(field: Field, dictionaries: Dictionaries, companions: Companions | No
     if not is_list_like(field.type):
         assert whole is not None
         return whole.array
+    from tfrecord_io.columns.arrow.decode.lists import feature_list_array
+
     step = field_leaves(field, in_steps=True)[0]
     as_steps = _Leaf(step, partial(feature_list_array, field.type, _leaf(field, step, dictionary).restore))
 
@@ -325,6 +334,8 @@ def _plain(field: Field, dictionaries: Dictionaries, companions: Companions | No
 
 
 def _steps(field: Field, leaf: Leaf, tensors: TensorColumn, own: Companions, columns: Columns, rows: int) -> pa.Array:
+    from tfrecord_io.columns.arrow.decode.lists import feature_list_array
+
     return _Leaf(leaf, partial(feature_list_array, field.type, tensors.steps(columns, own))).array(columns, rows)
 
 

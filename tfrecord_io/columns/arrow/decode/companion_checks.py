@@ -26,7 +26,7 @@ LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more valu
 _ADVICE = "read everything with read_table, or pass schema='infer' for the plain columns"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, repr=False)
 class Companions:
     """The companions of a feature."""
 
@@ -46,7 +46,7 @@ class Companions:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, repr=False)
 class _NoCompanions(Companions):
     """In the place of the companions of a feature that has none, whatever the features named like them are."""
 
@@ -70,7 +70,7 @@ def _as(column: ColumnBuffers | None, name: str, rows: int, kind: Kind, layout: 
     return ColumnBuffers.nulls(name, rows, kind, layout) if is_list else widen(column, kind, layout)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class CompanionColumns:
     """Statements of the companions of some rows about their tensors."""
 

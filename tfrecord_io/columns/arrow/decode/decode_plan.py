@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.bytes import Kind, Layout, PlanColumn, ShapeSource, Text
-from tfrecord_io.columns.arrow.casts import other_kinds
 from tfrecord_io.columns.schema.column_features import (
     EXTENSION_ENCODING_KEY,
     FEATURE_LIST,
@@ -37,6 +36,7 @@ from tfrecord_io.columns.schema.types import (
     UnsupportedType,
     is_list_like,
     is_text,
+    other_kinds,
     plain_kind,
     plain_list_kind,
     value_type,

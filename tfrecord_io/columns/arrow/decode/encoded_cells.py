@@ -30,14 +30,14 @@ from pyarrow import types as t
 
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout
 from tfrecord_io.columns.arrow.buffers import ArrayBuffers, offsets_of, scatter, variable_width
-from tfrecord_io.columns.arrow.casts import Encode, category_encode, checked_cast, number_array, other_kinds
+from tfrecord_io.columns.arrow.casts import Encode, category_encode, checked_cast, number_array
 from tfrecord_io.columns.arrow.decode.lists import Restore, from_kinds, is_nothing, leaf_restore, slots, widen, wrap
 from tfrecord_io.columns.arrow.encodings.list_and_wire import check_counts
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells, TensorEncoding, tensor_encoding
 from tfrecord_io.columns.arrow.row_fault import RowFault, faults_of_lists, faults_of_present
 from tfrecord_io.columns.schema.column_features import RAW, Leaf
 from tfrecord_io.columns.schema.tensor_types import Shape
-from tfrecord_io.columns.schema.types import is_list_like, is_text_or_bytes
+from tfrecord_io.columns.schema.types import is_list_like, is_text_or_bytes, other_kinds
 
 
 def value_restore(leaf: Leaf, shape: Shape | None, dictionary: pa.Array | None = None) -> Restore:

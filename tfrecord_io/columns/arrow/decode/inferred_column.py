@@ -14,9 +14,6 @@ import numpy as np
 
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
 from tfrecord_io.columns.arrow.buffers import split_by_kind
-from tfrecord_io.columns.arrow.decode.companion_checks import Companions, product
-from tfrecord_io.columns.arrow.decode.lists import is_nothing
-from tfrecord_io.columns.arrow.tensor_values import first_invalid
 from tfrecord_io.columns.schema.inferred_type import KindCount, Observation, earliest, join, join_columns
 from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.store import RecordRef
@@ -271,6 +268,8 @@ def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]], *, is_read: 
 
     If it is not read itself, that is what its companions state.
     """
+    from tfrecord_io.columns.arrow.decode.lists import is_nothing  # for features with companions only
+
     joined: FoldedTensor | None = None
     parts = (name, *ShapeSource.companions(name)) if is_read else ShapeSource.companions(name)
     for columns in batches:
@@ -287,6 +286,9 @@ def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]], *, is_read: 
 
 
 def _fold(name: str, columns: Mapping[str, ColumnBuffers], column: ColumnBuffers, is_read: bool) -> FoldedTensor | None:
+    from tfrecord_io.columns.arrow.decode.companion_checks import Companions, product
+    from tfrecord_io.columns.arrow.tensor_values import first_invalid
+
     pair = Companions(name).columns(columns, column.rows)
     mask = column.mask
     if not mask.any() or not all(np.array_equal(mask, part.mask) for part in (pair.shape, pair.dtype)):

@@ -27,10 +27,10 @@ from tfrecord_io.columns.arrow.buffers import (
     split_by_kind,
     variable_width,
 )
-from tfrecord_io.columns.arrow.casts import Cast, checked_cast, other_kinds, value_cast
+from tfrecord_io.columns.arrow.casts import Cast, checked_cast, value_cast
 from tfrecord_io.columns.arrow.row_fault import RowFault, faults_of_lists
 from tfrecord_io.columns.schema.column_features import Leaf
-from tfrecord_io.columns.schema.types import is_list_like, is_number
+from tfrecord_io.columns.schema.types import is_list_like, is_number, other_kinds
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError
 
 Restore = Callable[[ColumnBuffers], pa.Array]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,6 @@ from tfrecord_io.columns.arrow.decode.inferred_column import FoldedTensor, candi
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST, RAW
 from tfrecord_io.columns.schema.column_selection import Projection
 from tfrecord_io.columns.schema.field import Field
-from tfrecord_io.columns.schema.inferred_schema import Evidence
 from tfrecord_io.columns.schema.inferred_type import (
     KindCount,
     Observation,
@@ -32,6 +32,9 @@ from tfrecord_io.columns.schema.tensor_types import dtype_metadata, tensor_type
 from tfrecord_io.columns.schema.types import plain_kind
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import RecordRef
+
+if TYPE_CHECKING:
+    from tfrecord_io.columns.schema.inferred_schema import Evidence
 
 
 class Observations(dict[str, Observation]):
@@ -166,6 +169,8 @@ def _lengths(column: ColumnBuffers) -> Array:
 def _evidence(
     observation: Observation, records: int, least: int | None, most: int | None, others: Sequence[KindCount]
 ) -> Evidence:
+    from tfrecord_io.columns.schema.inferred_schema import Evidence  # if it is requested
+
     values = observation if observation.steps is None else observation.steps
     text = values.kind is Kind.BYTES and values.text
     part = "context" if observation.steps is None else FEATURE_LIST

@@ -29,7 +29,7 @@ from tfrecord_io.errors import FeatureNotFoundError
 _DERIVED = -1  # in a matrix of shapes: the size follows from the number of values
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, repr=False)
 class StatedShapes(Companions):
     """The features of a `ShapeSource`, for arrays of a dtype and of so many dimensions."""
 
@@ -75,7 +75,7 @@ class StatedShapes(Companions):
         return take_rows([distinct], numbers)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class StatedColumns(CompanionColumns):
     """The shapes and dtypes of some rows, as `StatedShapes` found them."""
 

@@ -10,23 +10,20 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, ShapeSource
-from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bytes_values, fixed_width, is_same_memory
-from tfrecord_io.columns.arrow.casts import collide_as_float32
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bytes_values, fixed_width
 from tfrecord_io.columns.arrow.encode.encode_plan import (
     WritePlan,
     float32_values,
     int64_values,
     number_cells,
     refuse_invalid,
-    refuse_invalid_categories,
 )
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding, tensor_encoding
 from tfrecord_io.columns.arrow.flatten import Rows, cut_steps, feature_column, feature_list, flatten, row_offsets
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows
 from tfrecord_io.columns.arrow.tensor_values import TensorValues, array_to_tensors
 from tfrecord_io.columns.schema.column_features import LIST, AsJson, Leaf, Node, PlainLists, PlainStruct
-from tfrecord_io.columns.schema.embedded import dictionary_at
-from tfrecord_io.columns.schema.types import has_dictionary, is_text, is_text_or_bytes, plain_kind, restored_type
+from tfrecord_io.columns.schema.types import is_text, is_text_or_bytes, plain_kind
 from tfrecord_io.errors import EncodeError
 
 
@@ -41,8 +38,6 @@ def encode_columns(
     EncodeError with ``feature`` and ``record``. A column that is `taken`, by the engine from Arrow, is left as its
     number.
     """
-    if taken and all(taken):
-        return list(range(len(taken)))
     columns: list[ColumnBuffers | int] = []
     stated: list[ColumnBuffers] = []  # the sizes of arrays, which features of another program state
     for number, (name, parts, in_steps) in enumerate(zip(plan.schema.names, plan.columns, plan.in_steps, strict=True)):
@@ -188,29 +183,3 @@ def _text_cells(rows: Rows, values: pa.Array) -> list[Array]:
         return [np.array(plain[row], object) for row in present.tolist()]
     at = rows.offsets.tolist()
     return [plain[at[row] : at[row + 1]] for row in present.tolist()]
-
-
-def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
-    """The categories of a batch's dictionary columns by feature, for the embedded schema."""
-    categories = {}
-    for number, parts in enumerate(plan.columns):
-        for leaf in parts:
-            if has_dictionary(leaf.type):
-                values = dictionary_at(batch.column(number), leaf.path)
-                if not is_same_memory(values, plan.checked.get(leaf.feature)):  # slices share a dictionary
-                    _check_categories(values, leaf)
-                    plan.checked[leaf.feature] = values
-                categories[leaf.feature] = values.cast(restored_type(values.type))
-    return categories
-
-
-def _check_categories(values: pa.Array, leaf: Leaf) -> None:
-    refuse_invalid_categories(values, leaf.feature)
-    if leaf.encoding == LIST and collide_as_float32(values):
-        reason = "two of its categories are equal as float32, so that their rows could not be distinguished"
-        raise EncodeError(
-            reason,
-            feature=leaf.feature,
-            hint='float64="raw" keeps their bits',
-            hint_cli="--float64 raw keeps their bits",
-        )

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,7 @@ from pyarrow import types as t
 from tfrecord_io.base import and_more, counted, printable, warn
 from tfrecord_io.bytes import Array, Dtype, ShapeSource
 from tfrecord_io.columns.arrow.buffers import ArrayBuffers, offsets_of
-from tfrecord_io.columns.arrow.casts import DAY
-from tfrecord_io.columns.arrow.flatten import Rows
 from tfrecord_io.columns.arrow.row_fault import first_failing
-from tfrecord_io.columns.arrow.tensor_values import TensorValues
 from tfrecord_io.columns.schema.column_features import (
     LIST,
     OF_FLOAT64,
@@ -40,7 +37,6 @@ from tfrecord_io.columns.schema.column_features import (
     step_field,
     union_names,
 )
-from tfrecord_io.columns.schema.extension_types import stated_extension, stated_extensions
 from tfrecord_io.columns.schema.tensor_types import (
     JSON,
     NESTED,
@@ -50,6 +46,7 @@ from tfrecord_io.columns.schema.tensor_types import (
     is_any_tensor,
 )
 from tfrecord_io.columns.schema.types import (
+    DAY,
     UnsupportedType,
     drop_run_ends,
     has_dictionary,
@@ -62,6 +59,10 @@ from tfrecord_io.columns.schema.types import (
     value_type,
 )
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning
+
+if TYPE_CHECKING:
+    from tfrecord_io.columns.arrow.flatten import Rows
+    from tfrecord_io.columns.arrow.tensor_values import TensorValues
 
 _NAMES_IN_WARNING = 10
 _INT64_MAX = 2**63 - 1
@@ -265,14 +266,21 @@ def _annotate(
 
 
 def _is_extension(field: pa.Field) -> bool:
-    is_of_type = isinstance(field.type, pa.BaseExtensionType) and not is_any_tensor(field.type)
-    return is_of_type or stated_extension(field) is not None
+    if isinstance(field.type, pa.BaseExtensionType) and not is_any_tensor(field.type):
+        return True
+    if not field.metadata:
+        return False
+    from tfrecord_io.columns.schema.extension_types import stated_extension
+
+    return stated_extension(field) is not None
 
 
 def _has_extension(column: pa.Field) -> bool:
     """True if a column or a part has an extension type, or metadata that names one; tensors do not count."""
     if plain_kind(column.type) is not None and not column.metadata:
         return False
+    from tfrecord_io.columns.schema.extension_types import stated_extensions
+
     types = (part for part in types_within(column.type) if isinstance(part, pa.BaseExtensionType))
     return any(not is_any_tensor(part) for part in types) or bool(stated_extensions(column))
 
@@ -415,6 +423,8 @@ def refuse_invalid_categories(values: pa.Array, feature: str) -> None:
 
 def number_cells(rows: Rows, values: pa.Array) -> TensorValues:
     """The cells of a plain column as tensors: single numbers have no dimension, lists of them one."""
+    from tfrecord_io.columns.arrow.tensor_values import TensorValues
+
     element = Dtype.of_arrow(values.type)
     numbers = ArrayBuffers(values).numbers
     data = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<")).view(np.uint8)

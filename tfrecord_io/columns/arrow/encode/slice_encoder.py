@@ -15,14 +15,13 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, MIB, MessageType, Task, WriteOptions
-from tfrecord_io.bytes import ArrowReader, Encoder, Engine, FrameHeader, Layout, PlainForm, get_engine
-from tfrecord_io.columns.arrow.buffers import value_bytes
-from tfrecord_io.columns.arrow.casts import has_all
-from tfrecord_io.columns.arrow.encode.encode_columns import dictionaries, encode_columns
-from tfrecord_io.columns.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing
-from tfrecord_io.columns.schema.column_features import LIST
-from tfrecord_io.columns.schema.embedded import embedded_dictionaries, embedded_schema, pack
+from tfrecord_io.bytes import ArrowReader, ColumnBuffers, Encoder, Engine, FrameHeader, Layout, PlainForm, get_engine
+from tfrecord_io.columns.arrow.buffers import is_same_memory, value_bytes
+from tfrecord_io.columns.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing, refuse_invalid_categories
+from tfrecord_io.columns.schema.column_features import LIST, Leaf
+from tfrecord_io.columns.schema.embedded import dictionary_at, embedded_dictionaries, embedded_schema, pack
 from tfrecord_io.columns.schema.tensor_types import IMAGE_ENCODINGS, TENSOR_ENCODINGS, encoding_rules, written_encodings
+from tfrecord_io.columns.schema.types import has_dictionary, restored_type
 from tfrecord_io.errors import EncodeError
 
 if TYPE_CHECKING:
@@ -100,6 +99,8 @@ class _Embedding:
         """Raise EncodeError if later rows have categories that are not listed."""
         if not self._categories:
             return
+        from tfrecord_io.columns.arrow.casts import has_all
+
         later, ordered = dictionaries(batch, plan), plan.ordered
         for name, first_categories in self._categories.items():
             if not has_all(first_categories, later[name], ordered=name in ordered):
@@ -108,6 +109,34 @@ class _Embedding:
                     reason = "its ordered categories are in another order than in the first rows"
                 advice = "unify the categories (pyarrow.Table.unify_dictionaries), or cast them to plain values"
                 raise EncodeError(reason, feature=name, hint=advice)
+
+
+def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
+    """The categories of a batch's dictionary columns by feature, for the embedded schema."""
+    categories = {}
+    for number, parts in enumerate(plan.columns):
+        for leaf in parts:
+            if has_dictionary(leaf.type):
+                values = dictionary_at(batch.column(number), leaf.path)
+                if not is_same_memory(values, plan.checked.get(leaf.feature)):  # slices share a dictionary
+                    _check_categories(values, leaf)
+                    plan.checked[leaf.feature] = values
+                categories[leaf.feature] = values.cast(restored_type(values.type))
+    return categories
+
+
+def _check_categories(values: pa.Array, leaf: Leaf) -> None:
+    refuse_invalid_categories(values, leaf.feature)
+    from tfrecord_io.columns.arrow.casts import collide_as_float32
+
+    if leaf.encoding == LIST and collide_as_float32(values):
+        reason = "two of its categories are equal as float32, so that their rows could not be distinguished"
+        raise EncodeError(
+            reason,
+            feature=leaf.feature,
+            hint='float64="raw" keeps their bits',
+            hint_cli="--float64 raw keeps their bits",
+        )
 
 
 class SliceEncoder:
@@ -201,7 +230,11 @@ class SliceEncoder:
             return MessageEncoder(self._fields, batch, row=row, engine=self._engine, rounded=rounded)
         arrow = None if reader is None else reader.read(batch)
         plan, read_columns = replace(self.plan, rounding=rounding), () if arrow is None else arrow.taken
-        columns = encode_columns(batch, plan, row_base=row, taken=read_columns)
+        columns: Sequence[ColumnBuffers | int] = range(len(read_columns))  # if the engine takes all of them from Arrow
+        if not (read_columns and all(read_columns)):
+            from tfrecord_io.columns.arrow.encode.encode_columns import encode_columns
+
+            columns = encode_columns(batch, plan, row_base=row, taken=read_columns)
         return self._engine.encoder(columns, sequence=self._sequence, arrow=arrow)
 
 

@@ -21,8 +21,6 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS
 from tfrecord_io.columns.arrow.buffers import value_bytes
-from tfrecord_io.columns.arrow.casts import plain_layout, unify_table
-from tfrecord_io.columns.arrow.flatten import loses
 from tfrecord_io.columns.arrow.input.from_arrays import (
     class_name,
     imported_module,
@@ -34,7 +32,6 @@ from tfrecord_io.columns.arrow.input.from_arrays import (
     table_of_arrays,
     table_of_rows,
 )
-from tfrecord_io.columns.arrow.input.schema_cast import refuse_missing
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows
 from tfrecord_io.columns.schema.column_features import encoding_of, needs_nesting, nested_handed, set_encoding
 from tfrecord_io.columns.schema.tensor_types import NESTED, image_encodings
@@ -80,6 +77,8 @@ class BatchSource:
         schema = pa.schema([f.with_type(nested_handed(f.type)) for f in self.schema], self.schema.metadata)
         if schema.equals(self.schema):
             return self
+        from tfrecord_io.columns.arrow.casts import plain_layout
+
         arrays = (map(plain_layout, batch.columns) for batch in self.batches)
         batches = (pa.RecordBatch.from_arrays(list(columns), schema=schema) for columns in arrays)
         return BatchSource(schema, batches, self.rows)
@@ -169,6 +168,7 @@ def open_input(
 
 def _refuse_missing(source: BatchSource, row_base: int) -> BatchSource:
     """The source, in which a null of a field that is not nullable is an EncodeError."""
+    from tfrecord_io.columns.arrow.input.schema_cast import refuse_missing
 
     def check_batches(batches: Iterator[pa.RecordBatch], row: int) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -430,6 +430,10 @@ def _source_of_stream(schema: pa.Schema, batches: Iterable[pa.RecordBatch], rows
 def nest_lossy_columns(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Schema:
     """Store columns as nested where plain features would lose a part of the content of the batches."""
     candidates = [at for at in uncommon_columns(schema) if _may_lose(schema.field(at))]
+    if not candidates:
+        return schema
+    from tfrecord_io.columns.arrow.flatten import loses
+
     nested = [at for at in candidates if any(loses(batch.column(at)) for batch in batches)]
     return replace_fields(schema, {at: set_encoding(schema.field(at), NESTED) for at in nested})
 
@@ -462,6 +466,8 @@ def _source_of_chunks(table: pa.Table, schema: pa.Schema) -> BatchSource:
 
 def _one_dictionary(table: pa.Table) -> pa.Table:
     """One dictionary for all chunks, where Arrow can make one: the embedded schema then holds all categories."""
+    from tfrecord_io.columns.arrow.casts import unify_table
+
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # it would need larger indices
         table = unify_table(table)
     return table

@@ -9,8 +9,9 @@ import datetime as dt
 import importlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
 from numbers import Number
@@ -25,28 +26,45 @@ from pyarrow import types as t
 from tfrecord_io.base import LIMITS, counted, printable
 from tfrecord_io.bytes import Dtype, GatheredValues, Kind, check_nesting_level, holds_masked
 from tfrecord_io.columns.arrow.buffers import bitmap_of, list_array, variable_width
-from tfrecord_io.columns.arrow.input.tensor_cast import (
-    Columns,
-    Tensors,
-    native,
-    tensors_of_array,
-    tensors_of_cells,
-    unmasked_rows,
-)
-from tfrecord_io.columns.arrow.plain_values import array_of_values
+from tfrecord_io.columns.arrow.plain_values import array_of_values, native, plain_array
 from tfrecord_io.columns.arrow.row_fault import first_failing
-from tfrecord_io.columns.arrow.tensor_values import plain_array
-from tfrecord_io.columns.schema.types import is_list_like, map_fields, types_within, value_type
+from tfrecord_io.columns.schema.types import is_list_like, map_fields, replace_fields, types_within, value_type
 from tfrecord_io.errors import EncodeError
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tfrecord_io.columns.arrow.input.tensor_cast import Tensors
     from tfrecord_io.columns.schema.sparse_column import SparseColumn
 
 NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
 # Attributes of objects whose values Arrow takes one by one, or by a protocol of Arrow.
 _TAKEN_BY_ARROW = ("__iter__", "__getitem__", "__arrow_array__", "__arrow_c_array__", "__arrow_c_stream__")
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A table with columns that are not converted yet."""
+
+    table: pa.Table  # a column that is in `tensors` has the null type here
+    tensors: Mapping[int, Tensors]  # by the number of the column
+
+    @property
+    def schema(self) -> pa.Schema:
+        names = self.table.schema.names
+        return replace_fields(self.table.schema, {at: column.field(names[at]) for at, column in self.tensors.items()})
+
+    def batches(self, most_bytes: int, begin: int = 0, end: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows [begin, end), in batches whose tensors have about `most_bytes`."""
+        rows, schema = self.table.num_rows, self.schema
+        heavy = -(-sum(tensors.nbytes for tensors in self.tensors.values()) // most_bytes)
+        part = self.table.slice(begin, None if end is None else end - begin)
+        for batch in part.to_batches(max_chunksize=max(1, -(-rows // max(heavy, 1)))):
+            columns, end = batch.columns, begin + batch.num_rows
+            for at, tensors in self.tensors.items():
+                columns[at] = tensors.slice(begin, end)
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            begin = end
 
 
 def table_of_arrays(
@@ -319,6 +337,8 @@ def tensors_of(values: Any, nan_to_null: bool, encoding: str | None) -> Tensors 
 
     Arrays of different ranks or dtypes, of objects, or masked in part are EncodeErrors whose ``record`` is the row.
     """
+    from tfrecord_io.columns.arrow.input.tensor_cast import tensors_of_array, tensors_of_cells
+
     valid = None
     if _is_series(values):
         if not isinstance(values.dtype, np.dtype):
@@ -767,6 +787,8 @@ def unmask_cells(cells: Sequence[Any] | np.ndarray[Any, Any]) -> list[Any] | Non
 
 def _unmask(cell: Any) -> Any:
     if isinstance(cell, np.ma.MaskedArray):
+        from tfrecord_io.columns.arrow.input.tensor_cast import unmasked_rows
+
         return np.asarray(cell) if unmasked_rows(cell[None])[0] else None
     if isinstance(cell, list | tuple):
         return [_unmask(item) for item in cell]

@@ -16,6 +16,7 @@ from tfrecord_io.base import and_more, printable, warn
 from tfrecord_io.columns.arrow.buffers import replace_columns
 from tfrecord_io.columns.arrow.input.from_arrays import (
     NOT_ARROW,
+    Columns,
     check_name,
     dense,
     is_object_dtype,
@@ -31,7 +32,7 @@ from tfrecord_io.columns.arrow.input.from_arrays import (
     unmask_column,
     zone_of,
 )
-from tfrecord_io.columns.arrow.input.tensor_cast import Columns, Tensors, native
+from tfrecord_io.columns.arrow.input.tensor_cast import Tensors
 from tfrecord_io.columns.arrow.pandas_types import (
     categories_as_json,
     categories_to_text,
@@ -39,6 +40,7 @@ from tfrecord_io.columns.arrow.pandas_types import (
     is_of_pandas,
     labels_as_json,
 )
+from tfrecord_io.columns.arrow.plain_values import native
 from tfrecord_io.columns.schema.pandas_metadata import (
     add_labels,
     arrow_entry,

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.columns.arrow.buffers import list_array
-from tfrecord_io.columns.arrow.input.tensor_cast import native
-from tfrecord_io.columns.arrow.tensor_values import plain_array
+from tfrecord_io.columns.arrow.plain_values import native, plain_array
 from tfrecord_io.columns.schema.sparse_column import SparseColumn
 from tfrecord_io.errors import EncodeError
 

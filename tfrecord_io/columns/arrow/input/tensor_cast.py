@@ -10,8 +10,8 @@ entirely in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bitmap_of, list_arra
 from tfrecord_io.columns.arrow.casts import number_array
 from tfrecord_io.columns.arrow.encode.encode_plan import number_cells
 from tfrecord_io.columns.arrow.flatten import Rows, flatten
+from tfrecord_io.columns.arrow.plain_values import native, plain_array
 from tfrecord_io.columns.arrow.tensor_values import (
     TensorValues,
     cells_to_column,
@@ -29,7 +30,6 @@ from tfrecord_io.columns.arrow.tensor_values import (
     element_of_dtype,
     misfits,
     ndarray_to_column,
-    plain_array,
     shape_of_cells,
     shapes_of_counts,
     tensors_to_column,
@@ -46,7 +46,7 @@ from tfrecord_io.columns.schema.tensor_types import (
     tensor_field,
     tensor_value_type,
 )
-from tfrecord_io.columns.schema.types import is_list_like, replace_fields
+from tfrecord_io.columns.schema.types import is_list_like
 from tfrecord_io.errors import EncodeError, SchemaError
 
 _ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
@@ -264,31 +264,6 @@ Tensors = ArrayTensors | CellTensors
 """A column of tensors that is not converted to Arrow yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """A table with columns that are not converted yet."""
-
-    table: pa.Table  # a column that is in `tensors` has the null type here
-    tensors: Mapping[int, Tensors]  # by the number of the column
-
-    @property
-    def schema(self) -> pa.Schema:
-        names = self.table.schema.names
-        return replace_fields(self.table.schema, {at: column.field(names[at]) for at, column in self.tensors.items()})
-
-    def batches(self, most_bytes: int, begin: int = 0, end: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows [begin, end), in batches whose tensors have about `most_bytes`."""
-        rows, schema = self.table.num_rows, self.schema
-        heavy = -(-sum(tensors.nbytes for tensors in self.tensors.values()) // most_bytes)
-        part = self.table.slice(begin, None if end is None else end - begin)
-        for batch in part.to_batches(max_chunksize=max(1, -(-rows // max(heavy, 1)))):
-            columns, end = batch.columns, begin + batch.num_rows
-            for at, tensors in self.tensors.items():
-                columns[at] = tensors.slice(begin, end)
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
-            begin = end
-
-
 def tensors_of_array(values: Array, encoding: str | None = None, valid: Array | None = None) -> Tensors | None:
     """The tensors of an array whose first axis counts the rows; None if it is a plain column.
 
@@ -324,11 +299,6 @@ def tensors_of_cells(cells: Sequence[Any] | Array, encoding: str | None = None) 
         raise _objects()
     tensors = CellTensors(cells)
     return tensors if tensors.rank or needs_tensors else tensors.scalars()
-
-
-def native(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array in this machine's byte order, the only one that Arrow supports."""
-    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 
 def _is_array(cell: Any) -> bool:

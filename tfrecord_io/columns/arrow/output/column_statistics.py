@@ -13,12 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.base import Report, Summary, printable, short
-from tfrecord_io.columns.arrow.casts import integer_range
 from tfrecord_io.columns.arrow.output.to_python import json_value, python_value, python_values
 from tfrecord_io.columns.arrow.tensor_values import column_to_cells, flat_values
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.type_names import short_type_name
-from tfrecord_io.columns.schema.types import is_list_like, is_text, is_text_or_bytes
+from tfrecord_io.columns.schema.types import integer_range, is_list_like, is_text, is_text_or_bytes
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted
 EXAMPLE_ROWS = 16  # number of rows searched for an example
