@@ -15,6 +15,7 @@ from tfrecord_io.apps.api import read_table as read_table
 from tfrecord_io.apps.api import read_tfrecord as read_tfrecord
 from tfrecord_io.apps.api import write_tfrecord as write_tfrecord
 from tfrecord_io.apps.file_formats.convert import convert as convert
+from tfrecord_io.apps.follow import follow as follow
 from tfrecord_io.apps.lazy_dataset import Dataset as Dataset
 from tfrecord_io.apps.lazy_dataset import dataset as dataset
 from tfrecord_io.apps.lazy_dataset import mix as mix
@@ -81,6 +82,7 @@ __all__ = [
     "diff",
     "encode_example",
     "explode",
+    "follow",
     "image",
     "infer_schema",
     "iter_arrays",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream as ArrayStream
+    from tfrecord_io.apps.follow import Follower as Follower
     from tfrecord_io.apps.lazy_dataset import DatasetPiece as DatasetPiece
     from tfrecord_io.apps.lazy_dataset import MixedDataset as MixedDataset
     from tfrecord_io.apps.lazy_dataset import WindowedDataset as WindowedDataset
@@ -65,6 +66,7 @@ __all__ = [
     "FilesLike",
     "FilterPlan",
     "Float64",
+    "Follower",
     "ImageFit",
     "ImageLayout",
     "ImageResample",

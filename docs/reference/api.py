@@ -40,7 +40,8 @@ SAME = {"open_writer": "write_tfrecord"}  # functions whose keywords are describ
 COMMON = "These have the same meaning in every function whose signature contains them."
 
 GROUPS = {
-    "Read": "read_tfrecord read_table read_arrays iter_arrays open_reader dataset Limits mix open_random infer_schema",
+    "Read": "read_tfrecord read_table read_arrays iter_arrays open_reader dataset follow Limits mix open_random "
+    "infer_schema",
     "Write": "write_tfrecord open_writer",
     "Convert": "convert explode windows",
     "Images and folders of files": "open_image_folder write_image_folder open_coco open_voc open_yolo open_file_folder "
@@ -53,8 +54,8 @@ GROUPS = {
     "Schemas": "Schema InferredSchema Field scalar list_ tensor sequence image",
     "Results": "Reader ReadReport SkippedRegion Suggestion Writer WriteReport Dataset DatasetPiece MixedDataset "
     "WindowedDataset "
-    "Explanation FilePlan FilterPlan ArrayIterator ArrayStream RandomAccess SelectedRecords DatasetReport BrowseServer "
-    "DeleteReport Progress",
+    "Explanation FilePlan FilterPlan Follower ArrayIterator ArrayStream RandomAccess SelectedRecords DatasetReport "
+    "BrowseServer DeleteReport Progress",
     "Other libraries": "scan_polars register_duckdb register_pandas register_spark",
     "Single records and values, as in TensorFlow": "encode_example decode_example encode_examples decode_examples "
     "decode_json_example bytes_feature float_feature int64_feature serialize_tensor parse_tensor decode_raw "
@@ -82,8 +83,8 @@ METHODS = {
     "WriteReport": "skipped_table",
     "Reader": "schema read_all read_next_batch read_pandas close",
     "Writer": "write close",
-    "Dataset": "schema schema_source files bytes rows count_rows explain refresh head select filter limit offset "
-    "pieces to_table to_batches to_pandas to_arrays iter_arrays " + " ".join(_TO_LIBRARIES),
+    "Dataset": "schema schema_source files bytes rows version count_rows explain refresh head select filter limit "
+    "offset pieces to_table to_batches to_pandas to_arrays iter_arrays " + " ".join(_TO_LIBRARIES),
     "DatasetPiece": "schema files bytes read to_batches count_rows select filter",
     "ArrayIterator": "state restore close",
     "ArrayStream": "read_all read_next_batch close",

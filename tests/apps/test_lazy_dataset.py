@@ -370,6 +370,7 @@ def test_a_dataset_and_its_pieces_have_public_names_only(tmp_path: Path) -> None
             "files",
             "bytes",
             "rows",
+            "version",
             "select",
             "filter",
             "limit",

@@ -10,7 +10,7 @@ from itertools import combinations, product
 
 from programs import FORMS_OF, READERS, WRITERS, Program, Step, first_step
 
-_READERS_EXPLORED = ("table", "stream", "number", "filter", "count")
+_READERS_EXPLORED = ("table", "stream", "number", "filter", "count", "follow")
 
 
 def small_programs(world: str) -> Iterator[Program]:

@@ -400,6 +400,20 @@ def _converted(target: Target) -> list[int]:
     return _rows(read_by(tfr.read_table, copy, **target.options))
 
 
+def _followed(target: Target) -> list[int]:
+    """The rows of a dataset, then those that appends add meanwhile, which are the others that it has later."""
+    dataset = tfr.dataset(target.read, **target.options)
+    before, rows = _rows(dataset.to_table()), tfr.follow(dataset, since=dataset.version, every=None)
+    added = [row for part in rows for row in _rows(part.to_table())]
+    later = dataset.refresh()
+    after = _rows(later.to_table())
+    if later.version != rows.version:  # another writer was faster
+        return before
+    if sorted(added) != sorted(set(after).difference(before)):
+        raise Finding(f"followed {added} after {before}, and the dataset has {after}")
+    return after
+
+
 READERS: dict[str, Callable[[Target], list[int] | int]] = {
     "table": lambda t: _rows(read_by(tfr.read_table, t.read, **t.options)),
     "stream": _stream,
@@ -416,6 +430,7 @@ READERS: dict[str, Callable[[Target], list[int] | int]] = {
     "split": _split,
     "copy": _copied,
     "convert": _converted,
+    "follow": _followed,
 }
 
 

@@ -17,6 +17,8 @@ QUESTIONS = {
     "gcs google cloud storage": "howto/buckets",
     "hadoop hdfs libjvm": "howto/hdfs",
     "append to existing": "howto/shards",
+    "follow new rows": "howto/shards",
+    "exactly once retry job": "howto/shards",
     "decode jpeg images": "howto/images",
     "which images are broken": "howto/images",
     "pad variable length": "howto/train-with-shuffling howto/tensors howto/language-model",

@@ -178,6 +178,7 @@ def test_a_shard_without_the_records_of_the_manifest_changes_nothing(tmp_path: P
     document = json.loads(manifest.read_text())
     document["files"][1]["records"] += 1
     document["records"] += 1
+    document["history"]["runs"][-1][1] += 1
     manifest.write_text(json.dumps(document))
     before = content(tmp_path)
     with pytest.raises(tfr.errors.CorruptRecordError, match="have 10 records, and the manifest states 11"):

@@ -203,7 +203,8 @@ class Dataset(_Shown):
     accepts ``__arrow_c_stream__`` can read it: polars, DuckDB, `write_tfrecord`.
 
     It stands for one version of the files: those that existed when it was made. `refresh` returns a dataset with the
-    rows appended later; after its files were replaced, by an overwrite or `compact`, reading it raises `ReplacedError`.
+    rows appended later, and `tfrecord_io.follow` those rows alone; after its files were replaced, by an overwrite or
+    `compact`, reading it raises `ReplacedError`.
 
     Attributes
     ----------
@@ -218,6 +219,8 @@ class Dataset(_Shown):
         Of all files together, compressed if they are; None if a size is unknown.
     rows : int or None
         If a manifest states it; `count_rows` finds it otherwise.
+    version : str or None
+        If a manifest states all files: for `tfrecord_io.follow`. It changes when rows are added or removed.
     """
 
     __slots__ = ()
@@ -231,6 +234,11 @@ class Dataset(_Shown):
     def rows(self) -> int | None:
         """The number of rows, where a manifest states it; else None, and `count_rows` finds it."""
         return self._held.rows
+
+    @property
+    def version(self) -> str | None:
+        """The version of the files, after which `tfrecord_io.follow` finds the rows that appends add; or None."""
+        return self._held.version
 
     @property
     def columns(self) -> list[str]:

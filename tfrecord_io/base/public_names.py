@@ -29,6 +29,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "apps.file_formats.convert": "convert",
         "apps.tools.copy": "copy",
         "write.deleting": "delete",
+        "apps.follow": "follow",
         "write.compacting": "compact",
         "write.adopting": "adopt",
         "apps.tools.split": "split merge",
@@ -77,6 +78,7 @@ _HOMES: dict[str, dict[str, str]] = {
     "typing": {
         "apps.lazy_dataset": "DatasetPiece MixedDataset WindowedDataset",
         "apps.file_formats.array_files.array_stream": "ArrayStream",
+        "apps.follow": "Follower",
         "read.chunks.recovery": "SkippedRegion",
         "read.explanation": "Explanation FilePlan FilterPlan",
         "read.random_access": "RandomAccess SelectedRecords",

@@ -74,6 +74,27 @@ class LazyScan(Scan):
         """The files that are there now; see `refresh_scan`."""
         return refresh_scan(self)
 
+    @property
+    def version(self) -> str | None:
+        """The version of the dataset, as text; None if no manifest states one for all files."""
+        from tfrecord_io.read.followed_rows import version_of
+
+        version = version_of(self)
+        return None if version is None else str(version)
+
+    def check_followed(self, version: str | None) -> None:
+        """Raise the errors of `added_since` that follow from the files as they are now, and from the version."""
+        from tfrecord_io.read.followed_rows import Version, check_followed
+
+        check_followed(self, None if version is None else Version.parse(version))
+
+    def added_since(self, version: str | None) -> tuple[Self | None, str]:
+        """The rows that were added after a version, and the version that has them; see `find_added`."""
+        from tfrecord_io.read.followed_rows import Version, find_added
+
+        added, latest = find_added(self, None if version is None else Version.parse(version))
+        return added, str(latest)
+
     def open_all(self, *, with_index: bool = False, **changes: Any) -> Reader:
         """Open all rows of a dataset, under the types that all of them have; of a selection, under its schema.
 

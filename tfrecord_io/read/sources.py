@@ -218,12 +218,36 @@ class _RecordNumbers:
         return _RecordNumbers, (self.scan.absolute(), self._is_chosen)
 
 
+class _GivenNumbers:
+    """As `_RecordNumbers`, of numbers that are known."""
+
+    def __init__(self, scan: Scan, numbers: Sequence[Array | None]) -> None:
+        self.scan, self._numbers = scan, numbers
+
+    def numbers_in(self, file: int) -> Array | None:
+        """The numbers in a file, ascending; None: all."""
+        return self._numbers[file]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _GivenNumbers, (self.scan.absolute(), self._numbers)
+
+
+def choose_records(scan: Scan, chosen: Sequence[tuple[Source, Array | None]]) -> list[Source]:
+    """The files, in this order, each with the records of these numbers only; None: all of them as they are."""
+    plain = replace(scan, row_filter=None).with_sources(source for source, _ in chosen)
+    numbers = _GivenNumbers(plain, [rows for _, rows in chosen])
+    return [
+        source if rows is None else ChosenRecords(numbers, at, carries=False).source()
+        for at, (source, rows) in enumerate(chosen)
+    ]
+
+
 class ChosenRecords:
     """The records of a file that are rows of a scan; see `tfrecord_io.store.read.source.DerivedContent`."""
 
     can_be_read_again = True
 
-    def __init__(self, chosen: _RecordNumbers, number: int, *, carries: bool) -> None:
+    def __init__(self, chosen: _RecordNumbers | _GivenNumbers, number: int, *, carries: bool) -> None:
         self._chosen, self._number, self.scan = chosen, number, chosen.scan
         self._file = chosen.scan.sources[number]
         self.shard = self._file.stated_shard

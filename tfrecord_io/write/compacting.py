@@ -120,7 +120,7 @@ def _compact_shards(path: str | os.PathLike[str], options: CopyOptions, max_shar
         return CompactReport(
             path=os.fspath(path), records=0, bytes=0, compression=dataset.manifest.compression, columns=(), rounded={}
         )
-    compaction = dataset.replacement(runs, [sum(file.records for file in run) for run in runs])
+    compaction = dataset.replacement(runs)
     indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction.publication).resolve_columns()
     groups = {new: [by_path[file.path] for file in run] for new, run in zip(compaction.paths, runs, strict=True)}
     copied = CopiedRecords(path, options, groups)

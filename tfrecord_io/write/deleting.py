@@ -347,7 +347,7 @@ class _Deletion:
         files = {file.path: file for file in dataset.manifest.files}
         return dataset.replacement(
             [[files[dataset.path_of(found.source)]] for found in self._rewritten],
-            [found.count - len(found.rows) for found in self._rewritten],
+            [found.rows.tolist() for found in self._rewritten],
             [files[dataset.path_of(found.source)] for found in self._dropped],
         )
 

@@ -17,6 +17,7 @@ from servers import Web
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.paths import manifest
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName
+from tfrecord_io.store.paths.history import History
 from tfrecord_io.store.paths.manifest import Manifest, Txn, format_manifest, parse_manifest
 from tfrecord_io.store.read.source import ManifestFile
 
@@ -77,6 +78,7 @@ FULL = Manifest(
     staged_before=(STAGED,),
     metadata=(("a", "b"),),
     txns=(Txn("a", 1, 2),),
+    history=History(3, "1b" * 8, 1, ((1, 3), (3, 2))),
 )
 
 

@@ -33,7 +33,7 @@ CHANGES: dict[str, Change] = {
     "append": Append(UNITE),
     "overwrite": Overwrite(UNITE),
     "replace folders": ReplaceFolders(UNITE),
-    "replace shards": ReplaceShards(OLD, (NewShard(OLD.files, 1),), (), "compacted"),
+    "replace shards": ReplaceShards(OLD, (NewShard(OLD.files, ((0, 1),)),), (), "compacted"),
     "copy": Copy(PLAN, OLD, OWN_ID),
 }
 
@@ -73,7 +73,7 @@ def test_a_change_recognises_its_own_manifest(change: Change, old: OldFiles) -> 
 
 
 # The fields of a manifest: what identifies it, what a publication settles, what two datasets have in common, and facts.
-OF_PUBLICATION = {"dataset", "id", "files", "complete", "replaces", "replaced_ids", "staged_before"}
+OF_PUBLICATION = {"dataset", "id", "files", "complete", "replaces", "replaced_ids", "staged_before", "history"}
 UNITED = {"compression", "schema", "partition_by", "partition_schema"}
 FACTS: dict[str, Any] = {
     "metadata": (("a", "b"),),

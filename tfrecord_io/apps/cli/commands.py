@@ -47,35 +47,85 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
-@inspection(*_OF_RECORDS, number("-n", "count", default=5, help="Number of records."))
-def tail(path: str | list[str], as_json: bool, count: int, **keywords: Any) -> None:
-    """Show the last records."""
-    import pyarrow as pa
+@inspection(
+    *_OF_RECORDS,
+    number("-n", "count", default=5, help="Number of records."),
+    click.option("--follow", "-f", is_flag=True, help="Then show the records that appends add, until Ctrl-C."),
+    click.option(
+        "--since",
+        metavar="VERSION",
+        help="Show the records that appends added since this version of a dataset, which a call before has printed.",
+    ),
+)
+def tail(path: str | list[str], as_json: bool, count: int, follow: bool, since: str | None, **keywords: Any) -> None:
+    """Show the last records, or those that appends add to a dataset.
 
-    import tfrecord_io
-    from tfrecord_io.apps.api import open_reader, read_table
+    With --follow and --since, JSON is a record a line, and the version of the dataset follows on stderr.
+    """
     from tfrecord_io.apps.cli import output
     from tfrecord_io.columns import PythonRows
 
-    is_read_twice = not keywords["filters"] and OnDamage.of(keywords["on_error"]).is_strict and STDIN not in path
-    if is_read_twice:
-        names = ("compression", "split", "allow_missing_shards", "storage_options")
-        counting = {name: keywords[name] for name in names}
-        source = read_from(path, counting, tfrecord_io.count)
-        number = tfrecord_io.count(source, progress=True, **counting)
-        keywords["offset"] = max(number - count, 0)
-        records = read_table(read_from(path, keywords, read_table), **keywords)
-    else:
-        with open_reader(read_from(path, keywords, open_reader), **keywords) as reader:
-            batches: list[pa.RecordBatch] = []
-            for batch in reader:
-                batches.append(batch)
-                while sum(map(len, batches[1:])) >= count and len(batches) > 1:
-                    del batches[0]
-            records = pa.Table.from_batches(batches, reader.schema)
-            records = records[max(len(records) - count, 0) :]
+    if follow or since is not None:
+        _follow(path, count, since, keywords, as_json=as_json, waits=follow)
+        return
+    records = _last_records(path, count, keywords)
     value = PythonRows(records).dicts() if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(records))
+
+
+def _follow(
+    path: str | list[str], count: int, since: str | None, keywords: dict[str, Any], *, as_json: bool, waits: bool
+) -> None:
+    """Show the last records, unless those since a version are asked for, then those that appends add."""
+    import tfrecord_io
+    from tfrecord_io.apps.cli import output
+    from tfrecord_io.columns import PythonRows, json_value
+
+    def show(records: Any) -> None:
+        if not as_json:
+            output.show(output.records_table(records))
+            return
+        for record in PythonRows(records).dicts():
+            echo(json.dumps(json_value(record)))
+
+    dataset = tfrecord_io.dataset(read_from(path, keywords, tfrecord_io.dataset), **keywords)
+    rows = tfrecord_io.follow(dataset, since or dataset.version, every=1.0 if waits else None)
+    if since is None:
+        show(_end_of(dataset.to_batches(), count))
+    echo(f"version {rows.version}", err=True)
+    for added in rows:
+        show(added.to_table())
+        echo(f"version {rows.version}", err=True)
+
+
+def _last_records(path: str | list[str], count: int, keywords: dict[str, Any]) -> Any:
+    """The last records as a table."""
+    import tfrecord_io
+    from tfrecord_io.apps.api import open_reader, read_table
+
+    is_read_twice = not keywords["filters"] and OnDamage.of(keywords["on_error"]).is_strict and STDIN not in path
+    if not is_read_twice:
+        return _end_of(open_reader(read_from(path, keywords, open_reader), **keywords), count)
+    names = ("compression", "split", "allow_missing_shards", "storage_options")
+    counting = {name: keywords[name] for name in names}
+    source = read_from(path, counting, tfrecord_io.count)
+    number = tfrecord_io.count(source, progress=True, **counting)
+    keywords["offset"] = max(number - count, 0)
+    return read_table(read_from(path, keywords, read_table), **keywords)
+
+
+def _end_of(reader: Any, count: int) -> Any:
+    """The last rows of a reader as a table."""
+    import pyarrow as pa
+
+    with reader:
+        batches: list[pa.RecordBatch] = []
+        for batch in reader:
+            batches.append(batch)
+            while sum(map(len, batches[1:])) >= count and len(batches) > 1:
+                del batches[0]
+        records = pa.Table.from_batches(batches, reader.schema)
+    return records[max(len(records) - count, 0) :]
 
 
 @inspection(

@@ -76,8 +76,10 @@ class FoundDataset:
         """Select a part of the files."""
         paths = choose(self.manifest.sources(self.version))
         chosen_files = tuple(file for file in self.manifest.files if file.path in paths)
-        manifest = self.manifest._replace(files=chosen_files, sources_without_rows=())
-        return replace(self, manifest=manifest, is_part=len(chosen_files) < len(self.manifest.files))
+        if not (is_part := len(chosen_files) < len(self.manifest.files)):
+            return replace(self, manifest=self.manifest._replace(sources_without_rows=()), is_part=False)
+        part = self.manifest._replace(files=chosen_files, sources_without_rows=(), history=None)
+        return replace(self, manifest=part, is_part=is_part)
 
 
 @dataclass(slots=True)
@@ -216,7 +218,8 @@ def _part(sources: Sequence[Source]) -> FoundDataset:
         looked_up = fs.entries([root + (file.staged or file.path) for file in files], are_files=True)
         entries = [entry for entry in looked_up if entry is not None]
     listing = {entry.name[len(root) :]: entry for entry in entries}
-    manifest = manifest._replace(files=files, sources_without_rows=() if is_part else manifest.sources_without_rows)
+    if is_part:
+        manifest = manifest._replace(files=files, sources_without_rows=(), history=None)
     return FoundDataset(fs=fs, manifest=manifest, version=version, root=root, listing=listing, is_part=is_part)
 
 

@@ -50,6 +50,7 @@ from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.filesystem.retries import counting_retries
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardSpec
+from tfrecord_io.store.paths.history import History
 from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.resolve import list_directory, record_files
 from tfrecord_io.store.paths.resolve_output import Output, unnamed_error
@@ -390,7 +391,8 @@ class _Target:
         """Plan the copy of a dataset."""
         wanted, name = found.manifest, FileName.manifest(found.manifest.dataset)
         files = tuple(file if file.staged is None else file._replace(staged=None) for file in wanted.files)
-        wanted = wanted._replace(files=files, replaces=())
+        history = None if found.is_part else (wanted.history or History())._replace(line=wanted.line)
+        wanted = wanted._replace(files=files, replaces=(), history=history)
         known, version = known_manifest(self.fs, self.listing, name)
         is_own, is_local = name in self.written, isinstance(self.fs, LocalFileSystem)
         if not is_local:
@@ -411,7 +413,7 @@ class _Target:
             chosen = choose(known.sources(version))
             names = set(wanted.paths)
             others = [file for file in known.files if file.path not in chosen and file.path not in names]
-            wanted = wanted._replace(files=(*wanted.files, *others))
+            wanted = wanted._replace(files=(*wanted.files, *others), history=None)
         by_store = bool(found.manifest.files) and can_copy(found.source(found.manifest.files[0]), self.fs)
         keeps = self.options.mode != "overwrite" or is_own
         planned = plan(wanted, known, self.listing, keeps=keeps, stages_all=is_local, by_store=by_store)

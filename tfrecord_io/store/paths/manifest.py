@@ -16,7 +16,10 @@ A file that was made of one other file, by ``convert(resume=True)``, also has "s
 a digest of the conversion's keywords. One in which several such files were joined has "joined", the list of theirs.
 "sources_without_rows" has those of which no file was made. "metadata" has what the caller states about the dataset:
 texts by name. "txn" has the last transaction of each job whose rows are in: its number, and when it was published, in
-seconds since 1970.
+seconds since 1970. "history" says which commit added which rows, if there were several, or the files were replaced by
+others with the same rows (`tfrecord_io.store.paths.history`): "commit" is the last one, "line" the id of the writing
+since which no rows were replaced, "oldest" the first commit that is told apart, and "runs" has [commit, rows] for all
+rows, in the order of "files".
 
 While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
 files of the old dataset; afterwards, those that could not be removed. "staged_before" has the staged files of writers
@@ -60,6 +63,7 @@ from tfrecord_io.store.read.source import (
 )
 
 if TYPE_CHECKING:
+    from tfrecord_io.store.paths.history import History
     from tfrecord_io.store.paths.manifest_columns import ManifestColumns
 
 ManifestFiles: TypeAlias = "tuple[ManifestFile, ...] | ManifestColumns"  # few, or many
@@ -129,6 +133,7 @@ class Manifest(NamedTuple):
     staged_before: tuple[str, ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()
     txns: tuple[Txn, ...] = ()
+    history: History | None = None  # None: all rows were there from the beginning, at commit 0
 
     @staticmethod
     def txns_of(txn: tuple[str, int] | None) -> tuple[Txn, ...]:
@@ -143,8 +148,25 @@ class Manifest(NamedTuple):
     def version(self, fs: FileSystem, name: str) -> ManifestVersion:
         """The statements about the dataset as a whole, for its sources; `name` is the manifest's in the filesystem."""
         return ManifestVersion(
-            fs, name, id=self.id, schema=self.schema, partition_schema=self.partition_schema, metadata=self.metadata
+            fs,
+            name,
+            id=self.id,
+            schema=self.schema,
+            partition_schema=self.partition_schema,
+            metadata=self.metadata,
+            line=self.line,
+            commit=self.commit,
         )
+
+    @property
+    def line(self) -> str:
+        """The id of the writing since which no rows were replaced."""
+        return (self.history and self.history.line) or self.id
+
+    @property
+    def commit(self) -> int:
+        """The number of the last change of its rows."""
+        return 0 if self.history is None else self.history.commit
 
     @staticmethod
     def read(version: ManifestVersion) -> Manifest | None:
@@ -215,6 +237,12 @@ class Manifest(NamedTuple):
         return sum(file.records for file in files) if isinstance(files, tuple) else int(files.records.sum())
 
     @property
+    def counts(self) -> list[int]:
+        """The number of records in each file."""
+        files = self.files
+        return [file.records for file in files] if isinstance(files, tuple) else files.records.tolist()
+
+    @property
     def bytes(self) -> int:
         files = self.files
         return sum(file.bytes for file in files) if isinstance(files, tuple) else int(files.sizes.sum())
@@ -269,6 +297,8 @@ def format_manifest(manifest: Manifest) -> bytes:
         document["metadata"] = dict(manifest.metadata)
     if manifest.txns:
         document["txn"] = {txn.job: txn[1:] for txn in manifest.txns}
+    if manifest.history is not None:
+        document["history"] = manifest.history._asdict()
     if manifest.sources_without_rows:
         document["sources_without_rows"] = [dict(source) for source in manifest.sources_without_rows]
     head = json.dumps(document, ensure_ascii=bool(manifest.sources_without_rows))
@@ -372,10 +402,17 @@ class _Parser:
             staged_before=tuple(self._list(document, "staged_before", str, _is_staged)),
             metadata=self._metadata(document),
             txns=self._txns(document),
+            history=self._history(document),
         )
         for name in ("records", "bytes"):
             if self._is(document, name, int, _COUNTS.__contains__) != getattr(manifest, name):
                 _refuse(self._path, f"its number of {name} is not the sum over its files")
+        if (
+            manifest.history
+            and manifest.history.runs
+            and sum(rows for _, rows in manifest.history.runs) != manifest.records
+        ):
+            _refuse(self._path, "its history does not have the rows of its files")
         return manifest
 
     def _file(self, entry: Any, dataset: str, columns: Sequence[str]) -> ManifestFile:
@@ -446,6 +483,20 @@ class _Parser:
             if not is_pair or not all(type(number) is int and number in _COUNTS for number in pair):
                 _refuse(self._path, f"its 'txn' is {printable(repr(txns), 80)}")
         return tuple(Txn(job, *pair) for job, pair in txns.items())
+
+    def _history(self, document: dict[str, Any]) -> History | None:
+        if "history" not in document:
+            return None
+        from tfrecord_io.store.paths.history import History  # which few datasets have
+
+        stated = self._is(document, "history", dict)
+        commit, oldest = (self._is(stated, name, int, _COUNTS.__contains__) for name in ("commit", "oldest"))
+        line = self._is(stated, "line", str, lambda line: not line or is_id(line))
+        runs = self._list(stated, "runs", list)
+        are_pairs = all(len(run) == 2 and all(type(number) is int for number in run) for run in runs)
+        if not are_pairs or not all(oldest <= run[0] <= commit and run[1] in _COUNTS for run in runs):
+            _refuse(self._path, f"its 'history' is {printable(repr(stated), 80)}")
+        return History(commit, line, oldest, tuple(map(tuple, runs)))
 
     def _is(
         self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], object] | None = None

@@ -57,6 +57,8 @@ class ManifestVersion(NamedTuple):
     schema: bytes | None
     partition_schema: bytes | None = None  # of the columns in folders' names
     metadata: tuple[tuple[str, str], ...] = ()  # texts by name
+    line: str = ""  # the id of the writing since which no rows were replaced
+    commit: int = 0  # of the last change
 
     @property
     def path(self) -> str:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from itertools import compress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, ManifestFiles, Txn
 from tfrecord_io.store.write.old_files import OldFiles
+
+if TYPE_CHECKING:
+    from tfrecord_io.store.paths.history import History
 
 OVERTAKEN = "another writer has written this dataset at the same time; write it again"
 _WRITE_AGAIN = "writing it again completes it"
@@ -236,6 +239,7 @@ class _Grown(ChangeById):
             ),
             metadata=own.metadata if is_new else tuple({**dict(manifest.metadata), **dict(own.metadata)}.items()),
             txns=own.txns if self.rules.replaces_all else Txn.add(manifest.txns, own.txns),
+            history=_history_of_grown(manifest, kept, own),
         )
         return manifest if new == manifest else new  # no rows add no file
 
@@ -247,6 +251,22 @@ class _Grown(ChangeById):
         text_cli = f"shards of this name exist without a manifest, which --mode {mode} needs"
         error = FileExistsError(errno.EEXIST, f"{text}; tfrecord_io.adopt writes one", old.path_of(name))
         return for_cli(error, f"{text_cli}; tfr adopt writes one")
+
+
+def _history_of_grown(manifest: Manifest, kept: ManifestFiles, own: Manifest) -> History | None:
+    """The history of a dataset of which some files are kept, and to which others are added.
+
+    After rows were replaced, it begins anew: a reader of the rows before has rows that are not there any more.
+    """
+    if manifest.is_begun:
+        return manifest.history
+    if len(kept) < len(manifest.files) and manifest._replace(files=kept).records < manifest.records:
+        return None
+    if not own.records:
+        return manifest.history
+    from tfrecord_io.store.paths.history import History
+
+    return (manifest.history or History()).append(manifest.records, own.records, manifest.line)
 
 
 @dataclass(frozen=True, slots=True)

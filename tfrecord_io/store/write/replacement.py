@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from tfrecord_io.base import printable
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.paths.file_names import FileName, ShardName
+from tfrecord_io.store.paths.history import History, Runs, merge, without_rows
 from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.resolve_output import NamedShards
 from tfrecord_io.store.read.source import ManifestFile, ManifestVersion, Source
@@ -81,15 +82,30 @@ class ReplaceableDataset:
         return source.location[1].removeprefix(self.place.directory)
 
     def replacement(
-        self, replaced: Sequence[Sequence[ManifestFile]], records: Sequence[int], dropped: Sequence[ManifestFile] = ()
+        self,
+        replaced: Sequence[Sequence[ManifestFile]],
+        removed: Sequence[Sequence[int]] | None = None,
+        dropped: Sequence[ManifestFile] = (),
     ) -> Replacement:
         """Begin to write new shards, each in the place of the first of the files that it replaces.
 
-        `records` are the numbers of records that they must have; shards that are `dropped` are taken out of the
-        dataset.
+        They must have the records of these, without those that are `removed`, by their numbers among them, in
+        ascending order. Shards that are `dropped` are taken out of the dataset.
         """
-        new = [NewShard(tuple(files), count) for files, count in zip(replaced, records, strict=True)]
+        runs_of = self._runs_of({file.path: file.records for old in replaced for file in old})
+        new = []
+        for at, old in enumerate(replaced):
+            runs = merge(run for file in old for run in runs_of[file.path])
+            new.append(NewShard(tuple(old), runs if removed is None else without_rows(runs, removed[at])))
         return Replacement(self, new, dropped)
+
+    def _runs_of(self, files: Mapping[str, int]) -> dict[str, Runs]:
+        """The runs of files, whose paths and numbers of records these are."""
+        history = self.manifest.history or History()
+        if not history.runs:
+            return {path: history.runs_of(records) for path, records in files.items()}
+        all_runs = zip(self.manifest.paths, history.split(self.manifest.counts), strict=True)
+        return {path: runs for path, runs in all_runs if path in files}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +113,12 @@ class NewShard:
     """A shard in the place of the first of the `files` that it replaces."""
 
     files: tuple[ManifestFile, ...]
-    records: int  # that it must have
+    runs: Runs  # of the rows that it must have, by the commits that added them
+
+    @property
+    def records(self) -> int:
+        """How many records it must have."""
+        return sum(rows for _, rows in self.runs)
 
 
 class Replacement:
@@ -213,6 +234,7 @@ class ReplaceShards(ChangeById):
         gone = {file.path for file in replaced}
         kept = [new.get(file.path, file) for file in manifest.files if file.path in new or file.path not in gone]
         return manifest._replace(
+            history=(manifest.history or History()).change(self._runs_in(manifest), manifest.line),
             id=own.id,
             files=tuple(kept),
             replaces=(*manifest.replaces, *(file.path for file in replaced)),
@@ -221,6 +243,16 @@ class ReplaceShards(ChangeById):
                 *(source for file in self.dropped for source in file.sources),
             ),
         )
+
+    def _runs_in(self, manifest: Manifest) -> Iterator[tuple[int, int]]:
+        """The runs of all rows after the change, in the order of the files."""
+        new = {shard.files[0].path: shard.runs for shard in self.new}
+        gone = {file.path for shard in self.new for file in shard.files} | {file.path for file in self.dropped}
+        if manifest.history is None or not manifest.history.runs:
+            return
+        all_runs = manifest.history.split(manifest.counts)
+        for path, runs in zip(manifest.paths, all_runs, strict=True):
+            yield from new.get(path, () if path in gone else runs)
 
 
 def _changed_error(place: Place, verb: str) -> OSError:

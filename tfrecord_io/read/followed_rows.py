@@ -1,0 +1,157 @@
+"""Find the rows that appends have added to a dataset since a version of it, by the history in its manifest.
+
+Tests: tests/apps/test_follow.py.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from tfrecord_io.base import printable
+from tfrecord_io.bytes import Array
+from tfrecord_io.errors import ReplacedError
+from tfrecord_io.read.live_scan import refresh_scan
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.sources import choose_records
+from tfrecord_io.store import Manifest, Source
+
+AnyScan = TypeVar("AnyScan", bound=Scan)
+_TRIES = 5  # while other writers replace the manifest
+
+
+class Version(NamedTuple):
+    """A version of a dataset: the writing since which no rows were replaced, and the number of the last change."""
+
+    line: str
+    commit: int
+
+    @classmethod
+    def parse(cls, text: object) -> Version:
+        """The version that a text names; TypeError or ValueError for what is none."""
+        if not isinstance(text, str):
+            raise TypeError(f"since={text!r}: expected a text, as `Dataset.version` has it")
+        found = re.fullmatch("([0-9a-f]{16})[.]([0-9]{1,18})", text)
+        if found is None:
+            raise ValueError(f"since={text!r}: expected a version, as `Dataset.version` and `tfr info` state it")
+        return cls(found[1], int(found[2]))
+
+    def __str__(self) -> str:
+        return f"{self.line}.{self.commit}"
+
+
+def version_of(scan: Scan) -> Version | None:
+    """The version of the dataset of a scan; None if no manifest states one for all of its files, or several do."""
+    manifests = scan.sources.manifests
+    manifest = next(iter(manifests)) if len(manifests) == 1 else None
+    return None if manifest is None else Version(manifest.line, manifest.commit)
+
+
+def check_followed(scan: Scan, since: Version | None) -> None:
+    """Raise ValueError if the rows that are added to a scan cannot be told from those before, and ReplacedError."""
+    if scan.selection.is_range:
+        raise ValueError("follow() takes a dataset without offset and limit, which count rows in the order of files")
+    version = version_of(scan)
+    if version is None:
+        path = printable(scan.sources[0].path) if scan.sources else "[]"
+        text = f"'{path}': follow() needs one dataset with a manifest, such as appends make"
+        raise ValueError(f"{text}; tfrecord_io.adopt writes one for the files of other tools")
+    if since is not None:
+        _current(scan, since)
+
+
+def find_added(scan: AnyScan, since: Version | None) -> tuple[AnyScan | None, Version]:
+    """The rows that were added after a version, in the order of the appends, and the version that has them.
+
+    None if there are none. Files are looked up again, for the same columns and the same condition; `since` None: all.
+
+    Raises
+    ------
+    ReplacedError
+        Rows were replaced since that version, or it is too old to be told apart from later ones.
+    ValueError
+        As by `check_followed`, or the version is not one of the dataset.
+    """
+    if since is not None:
+        current = _current(scan, since)
+        if current is not None and current.commit == since.commit:
+            return None, since  # by one request
+    for _ in range(_TRIES):
+        latest = refresh_scan(scan)
+        check_followed(latest, None)
+        version = version_of(latest)
+        assert version is not None
+        if since is None:
+            return latest, version
+        current = _current(latest, since)
+        if current is not None and current.id == _path_and_id(latest)[2]:
+            return _select_added(latest, current, since, version), version
+    raise OSError(errno.EBUSY, "other writers replace this dataset again and again; do so later", latest.files[0])
+
+
+def _path_and_id(scan: Scan) -> tuple[str, str, str]:
+    """The path of the manifest of a scan, in its filesystem and for messages, and the id that it had."""
+    shard = scan.sources[0].shard
+    assert shard is not None
+    return shard.manifest.name, shard.manifest.path, shard.manifest.id
+
+
+def _current(scan: Scan, since: Version) -> Manifest | None:
+    """The manifest of a scan as it is now; ReplacedError or ValueError if the rows since a version cannot be told."""
+    shard = scan.sources[0].shard
+    manifest = None if shard is None else Manifest.read(shard.manifest)
+    if manifest is None:
+        return None
+    version, path = Version(manifest.line, manifest.commit), _path_and_id(scan)[1]
+    if since.line != version.line:
+        text = f"rows were replaced since version {since}, or it is of another dataset; the version is {version} now"
+        raise ReplacedError(errno.ESTALE, f"{text}: read the dataset again", path)
+    oldest = 0 if manifest.history is None else manifest.history.oldest
+    if since.commit < oldest:
+        text = f"version {since} is too old: appends are told apart from {version.line}.{oldest} on"
+        raise ReplacedError(errno.ESTALE, f"{text}: read the dataset again", path)
+    if since.commit > version.commit:
+        raise ValueError(f"since='{since}': the dataset's version is {version}")
+    return manifest
+
+
+def _select_added(scan: AnyScan, manifest: Manifest, since: Version, version: Version) -> AnyScan | None:
+    """The rows of a scan of a `version` whose commits come after another one; the manifest is at least as new."""
+    name = _path_and_id(scan)[0]
+    directory = name[: len(name) - len(name.rpartition("/")[2])]
+    sources = {source.location[1].removeprefix(directory): source for source in scan.sources}
+    ends = [*accumulate(manifest.counts)]
+    chosen: list[tuple[Source, Array | None]] = []
+    history = manifest.history  # None: there was one commit
+    added = [] if history is None else history.added(manifest.records, since.commit, version.commit)
+    for _, begin, end in added:
+        for at, rows in _rows_in_files(ends, begin, end):
+            source, records = sources.get(manifest.files[at].path), manifest.files[at].records
+            if source is not None:  # else the scan is of other folders
+                chosen.append((source, None if len(rows) == records else rows))
+    if not chosen:
+        return None
+    return scan.with_sources(choose_records(scan, chosen))
+
+
+def _rows_in_files(ends: Sequence[int], begin: int, end: int) -> Iterator[tuple[int, Array]]:
+    """The files, by number, of the rows from one number to another of a dataset, and their numbers in each.
+
+    `ends` are those of the files, in rows.
+
+    >>> [(at, rows.tolist()) for at, rows in _rows_in_files([2, 2, 5], 1, 4)]
+    [(0, [1]), (2, [0, 1])]
+    """
+    at = bisect_right(ends, begin)
+    while begin < end:
+        first = ends[at - 1] if at else 0
+        last = min(end, ends[at])
+        if last > begin:
+            yield at, np.arange(begin - first, last - first)
+        begin, at = max(begin, last), at + 1
