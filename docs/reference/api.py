@@ -89,7 +89,7 @@ METHODS = {
     "ArrayIterator": "state restore close",
     "ArrayStream": "read_all read_next_batch close",
     "BrowseServer": "wait close",
-    "RandomAccess": "select close",
+    "RandomAccess": "lookup get all lookup_all select close",
     "SelectedRecords": "to_table",
     "SparseTensor": "to_dense",
     "RaggedTensor": "to_list",

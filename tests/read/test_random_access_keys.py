@@ -304,3 +304,61 @@ def test_a_look_up_is_one_request(s3: Bucket, requests: list[str], indexed: bool
         requests.clear()
         assert records.lookup(["1-0", "0-0"]).num_rows == 2
         assert len(requests) == 2  # of two files
+
+
+REPEATED = pa.table(
+    {
+        "text": [None if number % 11 == 5 else f"k{number * number % 7}" for number in range(ROWS)],
+        "raw": [bytes([number % 3]) for number in range(ROWS)],
+        "int": pa.array([number % 5 - 2 for number in range(ROWS)], pa.int64()),
+        "uint": pa.array([2**62 + number % 4 for number in range(ROWS)], pa.uint64()),
+        "once": [number * 10 for number in range(ROWS)],
+        "x": [*range(ROWS)],
+    }
+)
+
+
+@pytest.mark.parametrize("indexed", ["none", "some", "all"])
+@pytest.mark.parametrize("key", ["text", "raw", "int", "uint", "once"])
+def test_all_records_of_a_key(engine: str, key: str, indexed: str, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{at}.tfrecord" for at in range(3)]
+    for at, path in enumerate(paths):
+        tfr.write_tfrecord(REPEATED.slice(at * 15, 15), path)
+    if indexed != "none":
+        tfr.build_index(paths if indexed == "all" else paths[1:], columns=[key])
+    expected: dict[Any, list[int]] = {}
+    for number, value in enumerate(REPEATED[key].to_pylist()):
+        expected.setdefault(value, []).append(number)
+    expected.pop(None, None)
+    with tfr.open_random(paths, key=key, keep="first") as records:
+        for value, numbers in expected.items():
+            assert [row["x"] for row in records.all(value)] == numbers
+            assert records.all(value)[0] == records.lookup(value)
+        asked = [*expected, next(iter(expected))]
+        assert records.lookup_all(asked)["x"].to_pylist() == [x for value in asked for x in expected[value]]
+        assert records.lookup_all(pa.array(asked, REPEATED[key].type)).schema == records.schema
+        assert records.all({"text": "none", "raw": b"none"}.get(key, 77)) == []
+        with pytest.raises(KeyError, match="1 of 2 keys not found"):
+            records.lookup_all([asked[0], {"text": "none", "raw": b"none"}.get(key, 77)])
+        with pytest.raises(TypeError, match="keys in column"):
+            records.all(1.5)  # type: ignore[arg-type]
+        again = pickle.loads(pickle.dumps(records))
+        assert again.all(asked[0]) == records.all(asked[0])
+        again.close()
+    with tfr.open_random(paths, key=key, keep="first", columns=["x"]) as records:
+        assert records.all(asked[0]) == [{"x": x} for x in expected[asked[0]]]
+
+
+def test_all_records_of_a_key_after_the_keys_have_changed(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"k": ["a", "b", "a"], "x": [1, 2, 3]}, path, write_index=["k"])
+    with tfr.open_random(path, key="k", keep="first") as records:
+        body = path.read_bytes()
+        assert [row["x"] for row in records.all("a")] == [1, 3]
+    index = path.with_name("a.tfrecord.column_index").read_bytes()
+    tfr.write_tfrecord({"k": ["a", "b", "b"], "x": [1, 2, 3]}, path)
+    assert len(path.read_bytes()) == len(body)
+    path.with_name("a.tfrecord.column_index").write_bytes(index)
+    with pytest.warns(tfr.errors.StaleIndexWarning):
+        found = [tfr.open_random(path, key="k", keep="first").all(key) for key in ("b", "a")]
+    assert [[row["x"] for row in rows] for rows in found] == [[2, 3], [1]]

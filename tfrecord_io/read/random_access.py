@@ -485,6 +485,41 @@ class RandomAccess(Closing, Shared):
         """The record with a key as a dict, as `lookup`; `default` if no record has it."""
         return default if self._held_keys().find(key) < 0 else self._find_by_key(lambda: self._row_of(key, default))
 
+    def all(self, key: Key) -> list[dict[str, Any]]:
+        """All records with a key as dicts, in their order; none if no record has it.
+
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord({"user": ["a", "b", "a"], "x": [1, 2, 3]}, "visits.tfrecord")
+        >>> with tfr.open_random("visits.tfrecord", key="user", keep="first") as records:
+        ...     records.all("a"), records.lookup_all(["b", "a"])["x"].to_pylist()
+        ([{'user': 'a', 'x': 1}, {'user': 'a', 'x': 3}], [2, 1, 3])
+
+        A key may be that of several records if `open_random` was given ``keep="first"``; `lookup` returns the first.
+        The first call groups the keys of all records; after it, a key is found in microseconds, as by `lookup`.
+
+        Raises
+        ------
+        TypeError, ValueError, TFRecordError
+            As `lookup`.
+        """
+        found: list[dict[str, Any]] = self._find_by_key(lambda: self._rows_of(key))
+        return found
+
+    def lookup_all(self, keys: Sequence[Key] | npt.NDArray[Any] | ArrowArray | ArrowStream) -> pa.Table:
+        """All records with several keys as a table: those of each key, in their order, in the order of the keys.
+
+        Raises
+        ------
+        KeyError
+            A key is of no record.
+        TypeError, ValueError, TFRecordError
+            As `lookup`.
+        """
+        asked: Any = keys
+        asked = asked if hasattr(asked, "__len__") else list(asked)  # it may be found twice
+        table: pa.Table = self._find_by_key(lambda: self._table_of(asked, each=True))
+        return table
+
     def _find_by_key(self, find: Callable[[], Any]) -> Any:
         """Find by keys; if a record has another key now, the keys are read again."""
         result = find()
@@ -510,11 +545,22 @@ class RandomAccess(Closing, Shared):
         key_of_row = row[keys.name] if records is self else row.pop(keys.name)
         return row if keys.is_key_of(number, key_of_row) else _OTHER
 
-    def _table_of(self, asked: Iterable[Key]) -> Any:
+    def _rows_of(self, key: Key) -> Any:
+        keys, records, rows = self._held_keys(), self._with_keys, []
+        for number in keys.numbers_of(key):
+            row = records._row(number)
+            key_of_row = row[keys.name] if records is self else row.pop(keys.name)
+            if not keys.has_key(number, key_of_row):
+                return _OTHER
+            rows.append(row)
+        return rows
+
+    def _table_of(self, asked: Any, *, each: bool = False) -> Any:
         keys, records = self._held_keys(), self._with_keys
+        is_right = keys.has_key if each else keys.is_key_of
         table = records._table_if(
-            keys.find_all(asked),
-            lambda numbers, batch: all(map(keys.is_key_of, numbers.tolist(), batch.column(keys.name).to_pylist())),
+            keys.find_all(asked, each=each),
+            lambda numbers, batch: all(map(is_right, numbers.tolist(), batch.column(keys.name).to_pylist())),
         )
         return _OTHER if table is None else self._select_columns(table)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import ordered, printable
+from tfrecord_io.base import cached_property, ordered, printable
 from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.columns import ArrayBuffers, Column
 from tfrecord_io.errors import CorruptRecordError, SchemaError
@@ -42,7 +42,7 @@ class KeyIndex:
             have = "1 record has" if count == 1 else f"{count:,} records have"
             shown = ", ".join(f"{self._show_key(first)} (records {first} and {row})" for first, row in examples)
             reason = f"{have} the key of an earlier record: {shown}{', …' if count > len(examples) else ''}"
-            advice = 'keep="first" finds the first record of each key'
+            advice = 'keep="first" finds the first record of each key, and all(key) then finds each of them'
             advice_cli = "--keep first finds the first record of each key"
             raise SchemaError(reason, feature=self.name, got=count, hint=advice, hint_cli=advice_cli)
 
@@ -70,12 +70,51 @@ class KeyIndex:
         noun = "integers" if self._offsets is None else "text" if self._is_text else "bytes"
         raise TypeError(f"the keys in column {self.name!r} are {noun}, not {type(key).__name__}")
 
+    def numbers_of(self, key: Any) -> list[int]:
+        """The numbers of all records with a key, ascending; see `find`.
+
+        The first call sorts the keys, which takes about a second for ten million.
+        """
+        first = self.find(key)
+        if first < 0 or not self._table.repeated:
+            return [] if first < 0 else [first]
+        codes, starts, order = self._groups
+        begin, end = starts[codes[first] : codes[first] + 2]
+        return order[begin:end].tolist()
+
+    def has_key(self, number: int, key: Any) -> bool:
+        """True if a record's key, as it was read, is the one that is held for the record."""
+        first = -1 if key is None else self.find(key)
+        if first < 0 or not self._table.repeated:
+            return first == number
+        codes = self._groups[0]
+        return bool(codes[first] == codes[number])
+
+    @cached_property
+    def _groups(self) -> tuple[Array, Array, Array]:
+        """The number of each record's key, where the records of a key begin, and the records sorted by key."""
+        if self._offsets is None:
+            keys = pa.array(self._data.view(np.int64))
+        else:
+            type_ = pa.binary() if self._offsets.dtype == np.int32 else pa.large_binary()
+            buffers = [None, pa.py_buffer(self._offsets), pa.py_buffer(self._data)]
+            keys = pa.Array.from_buffers(type_, len(self._offsets) - 1, buffers)
+        encoded = keys.dictionary_encode()
+        codes, count = encoded.indices.to_numpy(), len(encoded.dictionary)
+        if self._valid is not None:
+            codes = np.where(self._valid, codes, count)  # behind all keys
+        starts = np.append(0, np.cumsum(np.bincount(codes, minlength=count + 1)))
+        return codes, starts, np.argsort(codes, kind="stable")
+
     def is_key_of(self, number: int, key: Any) -> bool:
         """True if looking up a record's key, as it was read, finds the record."""
         return key is not None and self.find(key) == number
 
-    def find_all(self, keys: Iterable[Any]) -> Array:
-        """The numbers of the records with keys; KeyError if one of them is of no record."""
+    def find_all(self, keys: Iterable[Any], *, each: bool = False) -> Array:
+        """The numbers of the records with keys; KeyError if one of them is of no record.
+
+        With `each`, those of all records with each key, else of the one that `find` finds.
+        """
         to_list = getattr(keys, "to_pylist", None) or getattr(keys, "tolist", None)  # of Arrow, of NumPy and pandas
         asked = list(keys) if to_list is None else to_list()
         numbers = np.fromiter(map(self.find, asked), np.int64, len(asked))
@@ -84,7 +123,9 @@ class KeyIndex:
             shown = ", ".join(printable(repr(asked[row]), 80) for row in missing[:_SHOWN].tolist())
             more = ", …" if len(missing) > _SHOWN else ""
             raise KeyError(f"{len(missing)} of {len(asked)} keys not found: {shown}{more}")
-        return numbers
+        if not each or not self._table.repeated:
+            return numbers
+        return np.array([number for key in asked for number in self.numbers_of(key)], np.int64)
 
     def _show_key(self, row: int) -> str:
         if self._offsets is None:
