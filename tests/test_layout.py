@@ -62,6 +62,7 @@ WHEN_NEEDED = {  # inside functions only
         "simplejpeg",
         "tifffile",
         "array_record",
+        "av",
         "h5netcdf",
         "h5py",
         "netCDF4",

@@ -188,6 +188,7 @@ SourceFormat = Literal[
     "libsvm",
     "svmlight",
     _Annotations,
+    "lerobot",
     "images",
     "files",
     "elwc",

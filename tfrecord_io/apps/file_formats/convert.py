@@ -163,8 +163,9 @@ def convert(
         - ``tar`` (``.tar``): WebDataset archives: members that share a name form a sample
         - ``coco``, ``voc``, ``yolo``: images with boxes: `formats.open_coco` and others; ``class_names``,
           ``shuffle_seed``, ``images``, ``image_set``, ``invalid_boxes``, ``check_sizes``, ``orient``, ``masks``
-        - ``lerobot`` (only a target): a LeRobot 3.0 folder, from TFRecord files of episodes; needs ``fps``; ``task``
-        - ``images``, ``files``: a folder of images, or of files of any kind: `formats.open_image_folder`,
+        - ``lerobot``: a LeRobot folder: episodes become frames of it, with ``fps``; frames and videos are read;
+          ``task``, ``use_videos``, ``video_frames``
+        - ``images``, ``files``: a folder of images, or of any files: `formats.open_image_folder`,
           `formats.open_file_folder`; ``class_names``, ``shuffle_seed``, ``filename``
         - ``elwc`` (only a source): TFRecord files with lists of TensorFlow Ranking: `formats.open_elwc`
         - ``array_record`` (``.array_record``, ``.arrayrecord``): files of Grain and TFDS; records are copied, and
@@ -181,7 +182,7 @@ def convert(
         As for `dataset`, `limit` and `on_error` of sources that have them; the result has a ``skipped_table()``.
         `schema`: that of the target, and the types of CSV and JSON lines, else inferred from the first 8 MiB.
     storage_options : dict or filesystem, optional
-        Options for fsspec, or the filesystem, of source and target.
+        Options for fsspec, or the filesystem.
     mode, compression, float64, shards
         As for `write_tfrecord`; other files have the modes "error" and "overwrite". Folders of tables have all modes
         and `shards`, and as options ``partition_by`` and ``max_file_bytes``: about so many bytes of uncompressed values
@@ -190,11 +191,10 @@ def convert(
         Read a folder like `formats.open_image_folder` or `formats.open_file_folder`; write one like
         `formats.write_image_folder` or, with the name of a column, `formats.write_file_folder`.
     resume : bool, default False
-        Write a shard for each source file, and continue where an earlier call with the same keywords was stopped: files
-        that it converted, and that have the same size and ETag or times and inode, are not read again. `target` is a
-        directory, or a name such as ``train@*``; readers see the dataset when all files are converted. If files were
-        changed, added or removed since, ``mode="overwrite"`` writes the dataset again, and copies the shards of others.
-        For TFRecord, tables and WebDataset archives.
+        Write a shard for each file of TFRecord, tables or WebDataset, and continue where an earlier call with the same
+        keywords was stopped: files that it converted, and that have the same size and ETag or times and inode, are not
+        read again. `target` is a directory, or a name such as ``train@*``; readers see the dataset when all files are
+        converted. If files were changed, added or removed, ``mode="overwrite"`` writes it again, and copies the others.
 
     Returns
     -------
@@ -203,7 +203,7 @@ def convert(
     Raises
     ------
     DecodeError
-        A source is damaged or holds objects, which are never read; or a value of CSV or JSON lines does not fit.
+        A source is damaged or holds objects, or a value of CSV or JSON lines does not fit.
     SchemaError, EncodeError
         There are too many columns, leading axes differ in length, or the target cannot store a column or row.
     ValueError

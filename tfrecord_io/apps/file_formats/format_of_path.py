@@ -238,7 +238,8 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     if {"meta", "data"} <= present and (frames := _frames_of_lerobot(fs, entry.name)):
         listings[path] = frames
         if "videos" in present:
-            warn(f"{printable(path)}: the frames of a LeRobot dataset are converted, left out: 'videos'", UserWarning)
+            text = f"{printable(path)}: the frames of a LeRobot dataset are converted, left out: 'videos'"
+            warn(f"{text}; source_format='lerobot' reads them", UserWarning, f"{text}; --from lerobot reads them")
         return _format_of_names(path, [frames[0].basename]) or _TFRECORD
     formats = [_format_of_name(name) for name in names]
     may_be_images = not has_named and not any(named is not None and named.typed for named in formats)

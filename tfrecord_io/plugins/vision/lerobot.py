@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +26,7 @@ from tfrecord_io.base import MIB, ExportOptions, check_integer, counted, printab
 from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages, RowFault, int64_array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning
+from tfrecord_io.plugins.vision.video_files import CODEC_NAME, PIXEL_FORMAT, VideoWriter
 from tfrecord_io.read import CallSource, Steps, options_from_call
 from tfrecord_io.store import NewFolder, is_url
 from tfrecord_io.typing import FilesLike, Path
@@ -34,8 +35,10 @@ from tfrecord_io.write import WriteReport
 VERSION = "v3.0"
 _FILE = "chunk-{chunk:03d}/file-{file:03d}.parquet"
 _DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
+_VIDEOS = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 _FILES_IN_CHUNK = 1000
 _FILE_MB = 100  # from which on the next episodes are in another file
+_VIDEO_MB = 200  # the same of videos
 _EPISODES = 1024  # to write to meta/ at a time
 _QUANTILES = {"q01": 0.01, "q10": 0.1, "q50": 0.5, "q90": 0.9, "q99": 0.99}
 _TASKS = ("language_instruction", "natural_language_instruction")  # the second is that of RT-1
@@ -56,6 +59,7 @@ class _Feature:
     kind: str  # NumPy's name of a dtype, "string" or "image"
     type: pa.DataType
     shape: tuple[int, ...] = (1,)  # () of images, until `array` gets the first one
+    is_video: bool = False  # of images: they are frames of videos
 
     def array(self, column: pa.Array, rows: Array) -> pa.Array:
         """Convert values of some frames to LeRobot's form; `rows` are their records, for errors."""
@@ -95,6 +99,11 @@ class _Feature:
             got = "a palette" if header.has_palette else f"{header.mode} of {header.bits} bits"
             expected = "grey or RGB of 8 bits"
             reason = f"the image has {got}; LeRobot has {expected}"
+        elif self.is_video and header.channels not in _CHANNELS:
+            expected, got = "grey or RGB", f"{header.channels} channels"
+            reason = f"the image has {got}; a video has {expected}"
+        elif self.is_video and shape[:2] == (self.shape or shape)[:2]:
+            return (*shape[:2], 3)
         elif shape != (self.shape or shape):
             (height, width, channels), (h, w, c) = self.shape, shape
             expected, got = f"{height}×{width} with {channels} channels", f"{h}×{w} with {c}"
@@ -115,7 +124,15 @@ class _Feature:
 
     def description(self) -> dict[str, Any]:
         names = ["height", "width", "channels"] if self.kind == "image" else None
-        return {"dtype": self.kind, "shape": list(self.shape), "names": names}
+        return {"dtype": "video" if self.is_video else self.kind, "shape": list(self.shape), "names": names}
+
+    def pixels(self, data: bytes, row: int) -> Array:
+        """The pixels of an image [height, width, channels], of the record `row`."""
+        form = ImageForm(mode="RGB" if self.is_video else "unchanged")
+        try:
+            return PixelReader.from_form(self.column, form).read((row, data))[1]
+        except RowFault as fault:
+            raise fault.to_error(None, row) from fault
 
 
 class _Statistics:
@@ -164,11 +181,7 @@ class _Statistics:
 
     def _pixels(self, data: bytes, row: int) -> Array:
         """The pixels of an image, by their channels from 0 to 1."""
-        try:
-            _, pixels = PixelReader.from_form(self._feature.column, ImageForm(mode="unchanged")).read((row, data))
-        except RowFault as fault:
-            raise fault.to_error(None, row) from fault
-        return pixels.reshape(-1, self._feature.shape[-1]) / 255
+        return self._feature.pixels(data, row).reshape(-1, self._feature.shape[-1]) / 255
 
     def _add(self, numbers: Array, count: int) -> dict[str, Any]:
         """The statistics of an episode, which are added to those of all."""
@@ -201,13 +214,14 @@ def convert_to_lerobot(
     fps: int | None = None,
     prefix: str = "steps",
     task: str | None = None,
+    use_videos: bool = False,
     **keywords: Any,
 ) -> WriteReport:
     """Write the episodes of TFRecord files as a local folder in LeRobot's layout, a file of frames after the other.
 
     The columns of steps are those named ``<prefix>/…``, as for `tfrecord_io.explode`. `task` is the column with the
     task of a step or an episode, text or its bytes, with or without the names before a slash; by default one of
-    `_TASKS`. Without one, tasks are empty, with a warning.
+    `_TASKS`. Without one, tasks are empty, with a warning. With `use_videos`, images are frames of videos.
     """
     if fps is None:
         raise TypeError("LeRobot needs fps=, the frames per second")
@@ -221,7 +235,9 @@ def convert_to_lerobot(
         steps = explode(pa.RecordBatchReader.from_batches(reader.schema, _count_rows(reader, seen)), prefix=prefix)
         folder = opened.enter_context(NewFolder.begin(os.fspath(target), options.target))
         names = Steps.columns(reader.schema, prefix)
-        frames = opened.enter_context(_Frames(folder, steps.schema, of_steps=names, prefix=prefix, task=task, fps=fps))
+        frames = opened.enter_context(
+            _Frames(folder, steps.schema, of_steps=names, prefix=prefix, task=task, fps=fps, use_videos=use_videos)
+        )
         for batch in steps:
             if len(batch):
                 frames.write(batch)
@@ -247,15 +263,24 @@ class _Frames(AbstractContextManager["_Frames"]):
     """Writes frames, and what is in ``meta/``; a context manager that closes the files."""
 
     def __init__(
-        self, folder: NewFolder, schema: pa.Schema, of_steps: Sequence[str], prefix: str, task: str | None, fps: int
+        self,
+        folder: NewFolder,
+        schema: pa.Schema,
+        of_steps: Sequence[str],
+        prefix: str,
+        task: str | None,
+        fps: int,
+        use_videos: bool,
     ) -> None:
         self._folder, self._fps, self._prefix = folder, fps, f"{prefix.rstrip('/')}/"
+        self._use_videos = use_videos
         self._of_episodes = [name for name in schema.names if name not in (*of_steps, Steps.RECORD, Steps.STEP)]
         self._task = self._task_column(schema, task)
         self.features = [self._feature(schema.field(name)) for name in of_steps if name != self._task]
         self._own = [_Feature(name, name, kind, pa.type_for_alias(kind)) for name, kind in _OWN.items()]
         _refuse_twice([feature.name for feature in (*self.features, *self._own)])
         self._statistics = [_Statistics(feature) for feature in (*self.features, *self._own)]
+        self._videos = [_Video(feature, fps, self._local) for feature in self.features if feature.is_video]
         self._tasks: dict[str, int] = {}
         self._episodes: list[pa.RecordBatch] = []  # to be written
         self._episode_writer: Any = None
@@ -268,6 +293,8 @@ class _Frames(AbstractContextManager["_Frames"]):
             if writer is not None:
                 with suppress(OSError):
                     writer.close()
+        for video in self._videos:
+            video.abort()
 
     def _task_column(self, schema: pa.Schema, task: str | None) -> str | None:
         """The column of text with this name, or one of the known names: of steps, inside them, or of episodes."""
@@ -327,11 +354,10 @@ class _Frames(AbstractContextManager["_Frames"]):
         is_single = shape in ([], [1])
         return _Feature(column.name, name, kind=kind, type=inner if is_single else type_, shape=tuple(shape) or (1,))
 
-    @staticmethod
-    def _image(column: str, name: str) -> _Feature:
+    def _image(self, column: str, name: str) -> _Feature:
         front, _, last = name.rpartition(".")
         name = f"{front}.images.{last}" if front == "observation" else name
-        return _Feature(column, name, kind="image", type=_IMAGE, shape=())
+        return _Feature(column, name, kind="image", type=_IMAGE, shape=(), is_video=self._use_videos)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the frames of whole episodes."""
@@ -353,8 +379,14 @@ class _Frames(AbstractContextManager["_Frames"]):
             *(feature.array(batch[feature.column], records) for feature in self.features),
             *frame_columns.values(),
         ]
-        writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema()))
+        own = [
+            array for feature, array in zip((*self.features, *self._own), arrays, strict=True) if not feature.is_video
+        ]
+        writer.write_batch(pa.RecordBatch.from_arrays(own, schema=self._schema()))
         episodes = self._places(begins, ends, texts)
+        for video in self._videos:
+            images = arrays[self.features.index(video.feature)].field("bytes")
+            episodes |= video.write(images, begins, ends, records)
         for statistics, array in zip(self._statistics, arrays, strict=True):
             episodes |= statistics.episodes(array, begins, ends, records)
         more = {name: batch[name].take(int64_array(begins)) for name in self._of_episodes}
@@ -396,9 +428,10 @@ class _Frames(AbstractContextManager["_Frames"]):
         self._episodes = []
 
     def _schema(self) -> pa.Schema:
-        fields = [pa.field(feature.name, feature.type) for feature in self.features]
+        stored = [feature for feature in self.features if not feature.is_video]
+        fields = [pa.field(feature.name, feature.type) for feature in stored]
         frame_fields = [pa.field(name, pa.type_for_alias(kind)) for name, kind in _OWN.items()]
-        features = {feature.name: feature.in_datasets() for feature in self.features}
+        features = {feature.name: feature.in_datasets() for feature in stored}
         features |= {name: {"dtype": kind, "_type": "Value"} for name, kind in _OWN.items()}
         metadata = {"huggingface": json.dumps({"info": {"features": features}})}
         return pa.schema([*fields, *frame_fields], metadata)
@@ -435,6 +468,8 @@ class _Frames(AbstractContextManager["_Frames"]):
         self._close_file()
         if not self._count:
             raise EncodeError("no episode has steps to write")
+        for video in self._videos:
+            self.bytes += video.close()
         if records > self._count:
             left_out = counted(records - self._count, "episode")
             warn(f"{left_out} without steps: LeRobot has no such episodes, so they are left out", SchemaWarning)
@@ -444,7 +479,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         tasks = pd.DataFrame({"task_index": list(self._tasks.values())}, index=pd.Index(self._tasks, name="task"))
         tasks.to_parquet(self._local("meta/tasks.parquet"))
         features = (*self.features, *self._own)
-        info = {
+        info: dict[str, Any] = {
             "codebase_version": VERSION,
             "robot_type": None,
             "total_episodes": self._count,
@@ -452,17 +487,89 @@ class _Frames(AbstractContextManager["_Frames"]):
             "total_tasks": len(self._tasks),
             "chunks_size": _FILES_IN_CHUNK,
             "data_files_size_in_mb": _FILE_MB,
-            "video_files_size_in_mb": 200,
+            "video_files_size_in_mb": _VIDEO_MB,
             "fps": self._fps,
             "splits": {"train": f"0:{self._count}"},
             "data_path": _DATA,
-            "video_path": None,
+            "video_path": _VIDEOS if self._videos else None,
             "features": {feature.name: feature.description() for feature in features},
         }
+        for video in self._videos:
+            info["features"][video.feature.name]["info"] = video.description()
         pairs = zip(features, self._statistics, strict=True)
         statistics = {feature.name: known.of_all() for feature, known in pairs if feature.kind != "string"}
         for name, document in (("meta/info.json", info), ("meta/stats.json", statistics)):
             self._local(name).write_text(json.dumps(document, indent=4, ensure_ascii=False), encoding="utf-8")
+
+
+class _Video:
+    """The videos of a camera, each of which has whole episodes one after the other."""
+
+    def __init__(self, feature: _Feature, fps: int, local: Callable[[str], LocalPath]) -> None:
+        self.feature, self._fps, self._local = feature, fps, local
+        self._file, self._bytes = -1, 0
+        self._writer: VideoWriter | None = None
+
+    def write(self, images: pa.Array, begins: Array, ends: Array, rows: Array) -> dict[str, pa.Array]:
+        """Append the frames of some episodes; where they are, as columns of ``meta/episodes/``."""
+        places: dict[str, list[float]] = {"chunk_index": [], "file_index": [], "from_timestamp": [], "to_timestamp": []}
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+            writer = self._open_file()
+            first = writer.frames
+            for row in range(begin, end):
+                writer.write(self.feature.pixels(images[row].as_py(), int(rows[row])))
+            chunk, file = divmod(self._file, _FILES_IN_CHUNK)
+            for values, value in zip(
+                places.values(), (chunk, file, first / self._fps, writer.frames / self._fps), strict=True
+            ):
+                values.append(value)
+        return {f"videos/{self.feature.name}/{name}": pa.array(values) for name, values in places.items()}
+
+    def _open_file(self) -> VideoWriter:
+        """The file for the next episode."""
+        if self._writer is not None and self._writer.bytes > _VIDEO_MB * MIB:
+            self.close()
+        if self._writer is None:
+            self._file += 1
+            height, width, _ = self.feature.shape
+            try:
+                self._writer = VideoWriter(str(self._path()), self._fps, height, width)
+            except EncodeError as error:
+                error.feature = self.feature.column
+                raise
+        return self._writer
+
+    def _path(self) -> LocalPath:
+        chunk, file = divmod(self._file, _FILES_IN_CHUNK)
+        return self._local(_VIDEOS.format(video_key=self.feature.name, chunk_index=chunk, file_index=file))
+
+    def close(self) -> int:
+        """Complete the last file; returns the bytes of all."""
+        if self._writer is not None:
+            self._writer.close()
+            self._bytes += self._path().stat().st_size
+            self._writer = None
+        return self._bytes
+
+    def abort(self) -> None:
+        """Close a file that is not complete."""
+        if self._writer is not None:
+            self._writer.__exit__(EncodeError)
+            self._writer = None
+
+    def description(self) -> dict[str, Any]:
+        """What ``meta/info.json`` says about the videos."""
+        height, width, channels = self.feature.shape
+        return {
+            "video.height": height,
+            "video.width": width,
+            "video.codec": CODEC_NAME,
+            "video.pix_fmt": PIXEL_FORMAT,
+            "video.is_depth_map": False,
+            "video.fps": self._fps,
+            "video.channels": channels,
+            "has_audio": False,
+        }
 
 
 def _refuse_twice(names: Sequence[str]) -> None:

@@ -25,6 +25,12 @@ class VisionOptions(Options):
     task: str | None = format_option(
         "The column with the tasks, for LeRobot; by default, language_instruction.", "NAME"
     )
+    use_videos: bool = format_option("Write the images of LeRobot's episodes as frames of videos.", default=False)
+    video_frames: str = format_option(
+        "What frames of LeRobot's videos become: png (the default), or jpeg, which is smaller.",
+        "png|jpeg",
+        default="png",
+    )
     images: Path | None = format_option(
         "The folder of the images of COCO, Pascal VOC or YOLO annotations; as a target, none: annotations alone.",
         "DIRECTORY|none",
@@ -97,9 +103,12 @@ YOLO = Format(
     extra="yolo",
 )
 LEROBOT = Format(
-    *("lerobot", "LeRobot", "a LeRobot 3.0 folder, from TFRecord files of episodes; needs ``fps``"),
+    *("lerobot", "LeRobot", "a LeRobot folder: episodes become frames of it, with ``fps``; frames and videos are read"),
+    open=f"{_CODE}lerobot_source:open_lerobot",
+    projects=True,
     write=f"{_CODE}lerobot:convert_to_lerobot",
-    writes=frozenset({"fps", "task"}),
+    reads=frozenset({"filters", "video_frames"}),
+    writes=frozenset({"fps", "task", "use_videos"}),
     options=VisionOptions,
     extra="image",
 )
