@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.apps.views.number_statistics import NumberStatistics, edges_of, histogram
+from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import json_value
 from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, convert_to_one_unit
@@ -55,10 +56,33 @@ class FeatureDrift:
     @property
     def is_notable(self) -> bool:
         """True if the feature is missing on one side, has another type, or differs by `NOTABLE` or more."""
-        if None in self.types or self.types[0] != self.types[1]:
-            return True
+        return self._has_other_type or self._difference >= NOTABLE
+
+    def exceeds(self, limit: float) -> bool:
+        """True if the feature is missing on one side, has another type, or differs by more than a limit.
+
+        What differs is the distance, or the share of records that have the feature.
+        """
+        return self._has_other_type or self._difference > limit
+
+    @property
+    def text(self) -> str:
+        """A line about the difference: the types if they differ, else distance and presence."""
+        if self._has_other_type:
+            return f"{printable(self.name)}: type {' → '.join(type_ or 'none' for type_ in self.types)}"
+        shares = " → ".join("none" if share is None else f"{share:.3f}" for share in self.presence)
+        measure = "" if self.distance is None else f"{self.measure} {self.distance:.3f}, "
+        return f"{printable(self.name)}: {measure}presence {shares}"
+
+    @property
+    def _has_other_type(self) -> bool:
+        return None in self.types or self.types[0] != self.types[1]
+
+    @property
+    def _difference(self) -> float:
+        """The distance, or the difference of presence, if that is larger."""
         shares = [share or 0.0 for share in self.presence]
-        return abs(shares[0] - shares[1]) >= NOTABLE or (self.distance or 0.0) >= NOTABLE
+        return max(abs(shares[0] - shares[1]), self.distance or 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         return {name: json_value(getattr(self, name)) for name in self.__slots__}
