@@ -2,6 +2,8 @@
 
 In protobuf's default pool the classes would clash with those of TensorFlow and tensorflow_metadata. Messages of two
 pools exchange bytes only.
+
+Tests: tests/plugins/tensorflow/test_from_elwc.py and tests/bytes/engine/test_reference_members.py.
 """
 
 from __future__ import annotations

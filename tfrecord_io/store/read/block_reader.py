@@ -60,8 +60,9 @@ class BlockReader:
     >>> bytes(block.data), block.start, block.final
     (b'abcde', 0, False)
     >>> reader.consume(4)
-    >>> reader.next_block()
-    Block(data=array([101, 102, 103, 104], dtype=uint8), start=4, final=True)
+    >>> block = reader.next_block()
+    >>> bytes(block.data), block.start, block.final
+    (b'efgh', 4, True)
     """
 
     BLOCK_BYTES: ClassVar = 4 << 20  # of a block, by default
