@@ -715,7 +715,7 @@ def _cells(batch: pa.RecordBatch) -> dict[str, Any]:
 class _Options(ReadOptions):
     """Keywords of `open_random`."""
 
-    takes = staticmethod(OnDamage.allows_numbers)
+    _takes = staticmethod(OnDamage.allows_numbers)
 
 
 @check_keywords

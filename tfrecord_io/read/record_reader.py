@@ -19,7 +19,7 @@ from tfrecord_io.typing import InputPath, OnErrorCollecting, StorageLike
 class _Options(FrameOptions):
     """Keywords of `RecordReader`, whose result has a report."""
 
-    takes = staticmethod(OnDamage.is_taken_by_all)
+    _takes = staticmethod(OnDamage.is_taken_by_all)
 
 
 class RecordReader(ConsumedOnce[bytes]):

@@ -11,7 +11,7 @@ import os
 import posixpath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, Self
 
@@ -39,6 +39,37 @@ from tfrecord_io.write.writer import Writer, WriteReport, check_columns
 WITHOUT = frozenset({"shards", "max_shard_bytes", "write_index", "progress", "overwrite_where"})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartContent:
+    """The stored files of a part, and what publication needs to know of them.
+
+    Attributes
+    ----------
+    staged : str
+        The name of the file, which no other attempt has.
+    crc32c : int
+        The checksum of the file.
+    shards : tuple of WrittenShard
+        With partition columns: the files instead of the one.
+    schema, partition_schema : bytes or None
+        The embedded schema, and that of the partition columns.
+    columns, index : tuple of str
+        As in `WriteReport`.
+    rounding : Rounding
+        Counts of rounded values.
+    """
+
+    staged: str
+    crc32c: int = 0
+    shards: tuple[WrittenShard, ...] = ()
+    schema: bytes | None = None
+    partition_schema: bytes | None = None
+    columns: tuple[str, ...]
+    index: tuple[str, ...]
+    rounding: Rounding
+    source: Mapping[str, str | int] | None = None  # of a part that is made of one file: see `ManifestFile`
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
     """The result of an attempt at a task; `DistributedWriter.commit` publishes it.
@@ -46,39 +77,25 @@ class WrittenPart:
     Attributes
     ----------
     task : int
-    staged : str
-        The name of its file, which no other attempt has.
-    schema, partition_schema : bytes or None
-        The embedded schema, and that of the partition columns.
-    shards : tuple of WrittenShard
-        With partition columns: the files instead of the one, whose totals the other fields have.
-    columns, index : tuple of str
-        As in `WriteReport`.
-    records, bytes, crc32c : int
-        Totals of the file, and its checksum.
-    rounding : Rounding
-        Counts of rounded values.
+    records, bytes : int
+        Totals of its files.
+    content : PartContent
+        The files, for the writer that publishes them.
     """
 
     task: int
-    staged: str
-    schema: bytes | None
-    partition_schema: bytes | None = field(default=None, kw_only=True)
-    columns: tuple[str, ...]
-    index: tuple[str, ...]
-    rounding: Rounding
     records: int
     bytes: int
-    crc32c: int
-    source: Mapping[str, str | int] | None = None  # of a part that is made of one file: see `ManifestFile`
-    shards: tuple[WrittenShard, ...] = ()
+    content: PartContent
 
     @staticmethod
     def number(parts: Iterable[WrittenPart]) -> list[WrittenPart]:
         """Number the parts of tasks without fixed numbers, in the same order at each attempt to commit."""
-        by_name = sorted(
-            parts, key=lambda part: (part.task, part.staged, [shard.staged or "" for shard in part.shards])
-        )
+
+        def name_of(part: WrittenPart) -> tuple[int, str, list[str]]:
+            return part.task, part.content.staged, [shard.staged or "" for shard in part.content.shards]
+
+        by_name = sorted(parts, key=name_of)
         return [replace(part, task=task) for task, part in enumerate(by_name)]
 
 
@@ -163,26 +180,12 @@ class DistributedWriter:
                 raise TypeError(f"{name}={getattr(options, name)!r}: only a writer in one process has this keyword")
         return path
 
-    check_columns = staticmethod(check_columns)
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
             undo_after(error, self.abort, self.target.output.path)
-
-    def report_of(self, manifest: Manifest) -> WriteReport:
-        """The report of a published dataset, made from the manifest, so without counts of rounded values."""
-        output = replace(self.target.output, count=len(manifest.files))
-        names: tuple[str, ...] = ()
-        index: tuple[str, ...] = ()
-        if manifest.schema is not None:
-            schema = EmbeddedSchema.parse(manifest.schema, output.path).schema
-            names, index = tuple(schema.names), tuple(EmbeddedSchema.index_levels(schema))
-        files = tuple(WrittenFile(f"{output.folder}{f.path}", f.records, f.bytes) for f in manifest.files)
-        totals = (manifest.records, manifest.bytes)
-        return WriteReport(output.path, *totals, output.compression, names, {}, files, index)
 
     def check(self, schema: pa.Schema) -> None:
         """Raise what `commit` raises if rows of these columns cannot be added to the dataset; before any task begins.
@@ -194,7 +197,7 @@ class DistributedWriter:
         """
         if self.options.grows:
             part = self.write_part(0, [empty_batch(schema)])  # `commit` and `abort` remove its file
-            content = Manifest(schema=part.schema, partition_schema=part.partition_schema)
+            content = Manifest(schema=part.content.schema, partition_schema=part.content.partition_schema)
             self.target.begin_publication(self.target.output, content)
 
     def write_part(self, task: int, tables: Iterable[Any], *, finds_types: bool = False) -> WrittenPart:
@@ -256,7 +259,7 @@ class DistributedWriter:
             if self.target.output.grows:
                 own = [file for file in manifest.files if self.target.id in file.path]
                 manifest = manifest._replace(files=tuple(own))
-            return self.report_of(manifest)
+            return report_of(self.target, manifest)
         if self.is_repeated:
             self.abort()
             return WriteReport.of_repeated(self.target.output)
@@ -280,10 +283,11 @@ class DistributedWriter:
             schema, types = (self._common_schema(filled, name) for name in ("schema", "partition_schema"))
             shards = _number_shards(filled)
             with_rows = {part.task for part in filled}
-            empty = [part.source for part in attempts if part.task not in with_rows and part.source is not None]
+            sources = (part.content.source for part in attempts if part.task not in with_rows)
+            empty = [source for source in sources if source is not None]
             rounding = Rounding()
             for part in filled:
-                rounding.merge(part.rounding)
+                rounding.merge(part.content.rounding)
             if self.options.float64 is None:
                 rounding.warn()  # the warning may be an error: then nothing is published
             content = Manifest(
@@ -300,8 +304,8 @@ class DistributedWriter:
             for shard in published:
                 name = posixpath.basename(output.shard(shard.index))
                 files.append(WrittenFile(f"{output.folder}{shard.folder}{name}", shard.records, shard.bytes))
-            columns = tuple(dict.fromkeys(name for part in filled for name in part.columns))
-            index = tuple(dict.fromkeys(name for part in filled for name in part.index))
+            columns = tuple(dict.fromkeys(name for part in filled for name in part.content.columns))
+            index = tuple(dict.fromkeys(name for part in filled for name in part.content.index))
             totals = sum(file.records for file in files), sum(file.bytes for file in files)
             path, compression = self.target.output.path, self.target.output.compression
             return WriteReport(path, *totals, compression, columns, dict(rounding.counts), tuple(files), index)
@@ -328,7 +332,7 @@ class DistributedWriter:
         """The schema of this name for the manifest, which covers those of all parts; None if they have none."""
         by_content: dict[bytes, EmbeddedSchema] = {}
         for part in parts:
-            schema: bytes | None = getattr(part, name)
+            schema: bytes | None = getattr(part.content, name)
             if schema is not None and schema not in by_content:
                 by_content[schema] = EmbeddedSchema.parse(schema, f"{self.target.output.path}: task {part.task}")
         if not by_content:
@@ -340,6 +344,19 @@ class DistributedWriter:
         for part_schema in by_content.values():
             _refuse_other_columns(part_schema.schema, common.schema, self.target.output.path)
         return common.pack()
+
+
+def report_of(target: DistributedTarget, manifest: Manifest) -> WriteReport:
+    """The report of a published dataset, made from the manifest, so without counts of rounded values."""
+    output = replace(target.output, count=len(manifest.files))
+    names: tuple[str, ...] = ()
+    index: tuple[str, ...] = ()
+    if manifest.schema is not None:
+        schema = EmbeddedSchema.parse(manifest.schema, output.path).schema
+        names, index = tuple(schema.names), tuple(EmbeddedSchema.index_levels(schema))
+    files = tuple(WrittenFile(f"{output.folder}{f.path}", f.records, f.bytes) for f in manifest.files)
+    totals = (manifest.records, manifest.bytes)
+    return WriteReport(output.path, *totals, output.compression, names, {}, files, index)
 
 
 class OpenPart:
@@ -378,21 +395,16 @@ class OpenPart:
         self._writer.close()
         report = self._writer.report
         assert report is not None
-        part = WrittenPart(
-            task=self._task,
-            staged=self._staged,
-            schema=None,
-            columns=report.columns,
-            index=report.index,
-            rounding=self._writer.rounding,
-            records=report.records,
-            bytes=report.bytes,
-            crc32c=0,
+        content = PartContent(
+            staged=self._staged, columns=report.columns, index=report.index, rounding=self._writer.rounding
         )
         if self.output is not None:
-            return replace(part, schema=self._sink.schema, bytes=self._sink.bytes, crc32c=self._sink.crc32c)
-        content, shards = self._attempt.content, tuple(self._attempt.shards)
-        return replace(part, schema=content.schema, partition_schema=content.partition_schema, shards=shards)
+            size, content = self._sink.bytes, replace(content, schema=self._sink.schema, crc32c=self._sink.crc32c)
+        else:
+            size, stored, shards = report.bytes, self._attempt.content, tuple(self._attempt.shards)
+            schema, types = stored.schema, stored.partition_schema
+            content = replace(content, shards=shards, schema=schema, partition_schema=types)
+        return WrittenPart(self._task, report.records, size, content)
 
     def commit(self) -> None:
         """Let the file of a closed part appear."""
@@ -428,8 +440,9 @@ def _number_shards(parts: Sequence[WrittenPart]) -> list[WrittenShard]:
     numbers: Counter[str] = Counter()
     shards = []
     for part in parts:
-        whole = WrittenShard(0, part.records, part.bytes, part.crc32c, staged=part.staged, source=part.source)
-        for shard in part.shards if part.staged == "" else (whole,):
+        content = part.content
+        whole = WrittenShard(0, part.records, part.bytes, content.crc32c, staged=content.staged, source=content.source)
+        for shard in content.shards if content.staged == "" else (whole,):
             shards.append(replace(shard, index=numbers[shard.folder]))
             numbers[shard.folder] += 1
     return shards

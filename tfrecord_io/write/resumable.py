@@ -39,7 +39,7 @@ from tfrecord_io.store import (
     change_of,
     locate,
 )
-from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
+from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, PartContent, WrittenPart, report_of
 from tfrecord_io.write.sharded_sink import SchemaUnion
 from tfrecord_io.write.writer import WriteReport
 
@@ -137,10 +137,11 @@ class ResumableWriter:
             part = _part_of(document, task)
             if part is None or file.size != part.bytes:
                 continue
-            noted = part.bytes, part.crc32c, part.records, part.schema if part.records else None
+            content = part.content
+            noted = part.bytes, content.crc32c, part.records, content.schema if part.records else None
             if self._content(file, crc32c) == noted:
                 candidates.remove((document, file))  # a source that is named twice has two parts
-                return replace(part, source=_made_of(source, self.conversion))
+                return replace(part, content=replace(content, source=_made_of(source, self.conversion)))
         copied = self._take_over_copy(task, _made_of(source, self.conversion))
         return None if copied is None else self.add(copied, source)
 
@@ -172,17 +173,10 @@ class ResumableWriter:
             output.discard()  # nothing after the commit
         schema = EmbeddedSchema.parse(packed, output.path).schema
         columns, index = tuple(schema.names), tuple(EmbeddedSchema.index_levels(schema))
-        return WrittenPart(
-            task=task,
-            staged=name,
-            schema=packed,
-            columns=columns,
-            index=index,
-            rounding=Rounding(),
-            records=file.records,
-            bytes=file.bytes,
-            crc32c=file.crc32c,
+        stored = PartContent(
+            staged=name, crc32c=file.crc32c, schema=packed, columns=columns, index=index, rounding=Rounding()
         )
+        return WrittenPart(task, file.records, file.bytes, stored)
 
     def _content(
         self, file: Source, crc32c: Callable[[memoryview, int], int]
@@ -226,8 +220,8 @@ class ResumableWriter:
 
     def add(self, part: WrittenPart, source: dict[str, str | int]) -> WrittenPart:
         """Note a finished part and its source in the journal."""
-        self.journal.add_part(part.staged, {"source": source, "rows": self.schema_digest, **_description(part)})
-        return replace(part, source=_made_of(source, self.conversion))
+        self.journal.add_part(part.content.staged, {"source": source, "rows": self.schema_digest, **_description(part)})
+        return replace(part, content=replace(part.content, source=_made_of(source, self.conversion)))
 
     def commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
         """Publish the dataset, and remove the journal and what is left of earlier attempts."""
@@ -331,7 +325,7 @@ class _Request:
     def published(self, existing: Manifest) -> ResumableWriter:
         """The writer that has nothing to do."""
         writer = self._writer(self._target(existing.id), {}, None)
-        return replace(writer, published=writer.writer.report_of(existing))
+        return replace(writer, published=report_of(writer.writer.target, existing))
 
     def other_dataset(self, existing: Manifest) -> Exception:
         """The error that a dataset of this name exists, and was made of something else."""
@@ -446,14 +440,15 @@ def _check_settings(earlier: Mapping[str, str], settings: Mapping[str, str], jou
 
 
 def _description(part: WrittenPart) -> dict[str, Any]:
+    content = part.content
     return {
         "records": part.records,
         "bytes": part.bytes,
-        "crc32c": part.crc32c,
-        "schema": None if part.schema is None else base64.b64encode(part.schema).decode(),
-        "columns": list(part.columns),
-        "index": list(part.index),
-        "rounding": part.rounding.to_dict(),
+        "crc32c": content.crc32c,
+        "schema": None if content.schema is None else base64.b64encode(content.schema).decode(),
+        "columns": list(content.columns),
+        "index": list(content.index),
+        "rounding": content.rounding.to_dict(),
     }
 
 
@@ -463,17 +458,15 @@ def _part_of(document: dict[str, Any], task: int) -> WrittenPart | None:
         schema = None if document["schema"] is None else base64.b64decode(document["schema"], validate=True)
         if not _is_readable(schema):
             return None
-        return WrittenPart(
-            task=task,
+        content = PartContent(
             staged=document["staged"],
+            crc32c=int(document["crc32c"]),
             schema=schema,
             columns=tuple(map(str, document["columns"])),
             index=tuple(map(str, document["index"])),
             rounding=Rounding.from_document(document["rounding"]),
-            records=int(document["records"]),
-            bytes=int(document["bytes"]),
-            crc32c=int(document["crc32c"]),
             source=document["source"],
         )
+        return WrittenPart(task, int(document["records"]), int(document["bytes"]), content)
     except (LookupError, TypeError, ValueError, AttributeError):
         return None

@@ -218,7 +218,7 @@ def verify(
 class _Options(FrameOptions):
     """Keywords of `verify`."""
 
-    takes = staticmethod(OnDamage.reports_all)
+    _takes = staticmethod(OnDamage.reports_all)
 
 
 def check_files(

@@ -82,7 +82,7 @@ class Options:
     filesystem: Any = None
 
     internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
-    none_is_unset: ClassVar[frozenset[str]] = frozenset()  # keywords of which None says as little as UNSET
+    _none_is_unset: ClassVar[frozenset[str]] = frozenset()  # keywords of which None says as little as UNSET
 
     @classmethod
     def stated(cls, keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class Options:
         stated = {
             name: value
             for name, value in keywords.items()
-            if not (value is UNSET or (value is None and (name in cls.none_is_unset or getattr(cls, name) is None)))
+            if not (value is UNSET or (value is None and (name in cls._none_is_unset or getattr(cls, name) is None)))
         }
         return _separate_filesystem(stated)
 

@@ -29,12 +29,12 @@ class FrameOptions(RecordOptions):
     on_error: OnError = "raise"
     limits: Limits = Limits.DEFAULT
 
-    none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error"})
-    takes = staticmethod(OnDamage.needs_no_report)  # which ``on_error``
+    _none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error"})
+    _takes = staticmethod(OnDamage.needs_no_report)  # which ``on_error``
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "on_error", OnDamage.checked(self.on_error, type(self).takes))
+        object.__setattr__(self, "on_error", OnDamage.checked(self.on_error, type(self)._takes))
         if self.split is not None:
             from tfrecord_io.base.options.split_slices import parse_split
 
@@ -69,7 +69,7 @@ class ScanOptions(FrameOptions):
     batch_size: int = 65_536
     batch_bytes: int = 64 * MIB
 
-    takes = staticmethod(OnDamage.is_taken_by_all)  # as the call has checked it
+    _takes = staticmethod(OnDamage.is_taken_by_all)  # as the call has checked it
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,7 +122,7 @@ class ReadOptions(ScanOptions):
     offset: int = 0
     limit: int | None = None
 
-    takes = staticmethod(OnDamage.needs_no_report)
+    _takes = staticmethod(OnDamage.needs_no_report)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -164,7 +164,7 @@ _values_of_scans = itemgetter(*_OF_SCANS)
 class DatasetOptions(ReadOptions):
     """Keywords of `tfrecord_io.dataset`, and of `tfrecord_io.open_reader`, whose result has a report."""
 
-    takes = staticmethod(OnDamage.is_taken_by_all)
+    _takes = staticmethod(OnDamage.is_taken_by_all)
 
 
 OF_DATASETS.update(f.name for f in fields(ReadOptions) if f.name not in ReadOptions.internal)

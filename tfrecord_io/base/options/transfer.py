@@ -51,7 +51,7 @@ class SalvageOptions(ModeOptions, TransferOptions, FrameOptions):
     mode: FileMode | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset({"split", "allow_missing_shards", "threads", "source_storage"})
-    takes = staticmethod(OnDamage.reports_all)
+    _takes = staticmethod(OnDamage.reports_all)
 
     def __post_init__(self) -> None:
         super().__post_init__()

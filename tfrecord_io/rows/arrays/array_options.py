@@ -192,7 +192,7 @@ class IterOptions(RepresentationOptions):
     state: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset({"batch_bytes"})  # a batch for training has batch_size rows
-    none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error", "shuffle_buffer"})
+    _none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error", "shuffle_buffer"})
 
     def __post_init__(self) -> None:
         if not (self.bucket_by is None and self.bucket_sizes is None and self.pack is None):

@@ -176,7 +176,7 @@ class ColumnRepresentation:
                 advice = "declare tfr.image(resize=(height, width))"
                 raise SchemaError("pack= is for lists of images of one size", feature=field.name, hint=advice)
 
-    def share_images(self, shared: Groups) -> ColumnRepresentation:
+    def _share_images(self, shared: Groups) -> ColumnRepresentation:
         """Return this representation with images that are keys of shared ones."""
         if self.decoder is None or isinstance(self.decoder, RawImageDecoder):
             return self
@@ -447,7 +447,7 @@ class TableRepresentation:
                         texts[i] = pool.submit(partial(column.represent, [part[i] for part in parts], None))
             for i, column in enumerate(self._columns):
                 if shared:
-                    column = column.share_images(shared)
+                    column = column._share_images(shared)
                 try:
                     if i in numbers:
                         arrays.append(column.numbers(numbers[i]))
