@@ -135,8 +135,10 @@ class _TensorIterator:
 
     def _begin_epoch(self) -> ArrayIterator:
         """Begin the epoch, or go on with that of the state that `to_torch` was given."""
-        if self._state is None or self._epoch != self._state.epoch:
+        if self._state is None:
             return self._begin(seed=self._seed)
+        if self._epoch != self._state.epoch:
+            return self._begin(seed=self._seed, **self._state.order)
         arrays = self._begin(state=self._state.positions)
         if self._iteration.options.seed is None:
             self._epochs.seed = self._seed = arrays.seed
@@ -290,6 +292,12 @@ class _SavedState:
 
     epoch: int
     positions: Sequence[Mapping[str, Any]]
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """The parts that other epochs have, too."""
+        parts = self.positions[0].get("parts")
+        return {} if parts is None else {"parts": tuple(parts)}
 
     @classmethod
     def of(cls, state: Mapping[str, Any] | Sequence[Any] | None) -> Self | None:

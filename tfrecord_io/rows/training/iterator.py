@@ -25,7 +25,7 @@ from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.files import Files, source_of
 from tfrecord_io.rows.training.lanes import LaneBatching
 from tfrecord_io.rows.training.order import OrderPosition, Seat
-from tfrecord_io.rows.training.order_state import OrderedRead, order_state, plan_order, read_states
+from tfrecord_io.rows.training.order_state import OrderedRead, RowCounts, order_state, plan_order, read_states
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, OnError, SchemaLike, StorageLike, UnevenParts
 
@@ -77,13 +77,15 @@ class ArrayIterator(Closing, Shared):
         counts: Any,
         epoch: int = 0,
         loader: tuple[int, int] = (0, 1),
+        row_counts: RowCounts | None = None,
     ) -> None:
         """See `iter_arrays`; for `lengths` `RowSource.list_lengths`, for `counts` `RowSource.counts`.
 
         `damage` is the error that ended the sample before any column was found, `epoch` the first one; `loader` says
-        which of how many workers reads for the rank that is ``worker=``.
+        which of how many workers reads for the rank that is ``worker=``, `row_counts` has what is known of the files.
         """
         self._counts = counts
+        self._row_counts = row_counts or RowCounts()
         self._seat = Seat(*(options.worker or (0, 1)), *loader)
         if loader[1] > 1:
             options = replace(options, worker=self._seat.part)
@@ -97,7 +99,7 @@ class ArrayIterator(Closing, Shared):
         if options.state is not None:
             self.restore(options.state)
             return
-        self._read = plan_order(source, options, self._seat)
+        self._read = plan_order(source, options, self._seat, self._row_counts)
         order = None if self._read is None else self._read.order
         self._begin(IteratorPosition(epoch, 0, 0) if order is None else order.begin(epoch, self._seat.worker))
 
@@ -159,7 +161,16 @@ class ArrayIterator(Closing, Shared):
             self._source.refuse_own_seeds(replace(options, seed=self.options.seed, worker=worker))
         source = self._source.with_options(threads=options.thread_count)
         counts, lengths = self._counts, self.lengths
-        begun = ArrayIterator(source, options, lengths, damage=self._damage, counts=counts, epoch=epoch, loader=loader)
+        begun = ArrayIterator(
+            source,
+            options,
+            lengths,
+            damage=self._damage,
+            counts=counts,
+            epoch=epoch,
+            loader=loader,
+            row_counts=self._row_counts,
+        )
         if ahead is not None and isinstance(begun._beginning, OrderPosition):
             begun._begin(replace(begun._beginning, ahead=ahead))
         return begun
@@ -196,7 +207,7 @@ class ArrayIterator(Closing, Shared):
         """
         with self._lock:
             seed, read, position = read_states(
-                self._identity, self._source, state, options=self.options, seat=self._seat
+                self._identity, self._source, state, options=self.options, seat=self._seat, counts=self._row_counts
             )
             self._read = read
             self._begin(position)
@@ -347,7 +358,16 @@ class ArrayIterator(Closing, Shared):
         options = replace(self.options, state=self.state())
         worker = None if options.worker is None else self._seat[:2]
         options, loader = replace(options, worker=worker), self._seat[2:]
-        return ArrayIterator, (self._source, options, self.lengths, self._damage, self._counts, 0, loader)
+        return ArrayIterator, (
+            self._source,
+            options,
+            self.lengths,
+            self._damage,
+            self._counts,
+            0,
+            loader,
+            self._row_counts,
+        )
 
 
 @check_keywords

@@ -55,6 +55,7 @@ class Lane:
         self.count = sum(map(len, self.held))  # rows held
         self.ended = False  # True if all rows are held
         self.fresh = 0  # bytes read since the last draws
+        self.row_bytes = 0.0  # of the last rows read
         self._following = position.next
         self._pools = iter(rows)
 
@@ -84,6 +85,7 @@ class Lane:
                 self.held.append(self._traced(pool))
                 self.count += len(pool)
                 self.fresh += pool.bytes
+                self.row_bytes = pool.bytes / len(pool)
 
     def _traced(self, pool: NumberedBatch) -> NumberedBatch:
         """Rows with their reader; those of a mixture have it."""
@@ -92,9 +94,21 @@ class Lane:
         origins = np.full(len(pool), id(self.rows)), pool.numbers
         return replace(pool, origins=origins, readers={id(self.rows): self.rows})
 
-    def draw(self, count: int) -> tuple[Array, Array, DrawState]:
-        """Draw rows: the indices of these, and of the others, among those held, and the state before."""
-        numbers = np.concatenate([pool.numbers for pool in self.held] or [np.empty(0, np.int64)])
+    def needed(self, count: int) -> list[NumberedBatch]:
+        """The rows held without which so many cannot be drawn: the first ones."""
+        size = min(self._size, self.count)
+        left, found = min(self.count, size + count), list[NumberedBatch]()
+        for pool in self.held:
+            if left <= 0:
+                break
+            found.append(pool if len(pool) <= left else pool.slice(0, left))
+            left -= len(pool)
+        return found
+
+    def draw(self, count: int, held: Sequence[NumberedBatch]) -> tuple[Array, Array, DrawState]:
+        """Draw rows: the indices of these, and of the others, among those that are `needed`, and the state before."""
+        numbers = np.concatenate([pool.numbers for pool in held] or [np.empty(0, np.int64)])
+        rest, following = self._after(len(numbers)), self._following
         size = min(self._size, self.count)
         exchanged = min(count, self.count - size)
         draws, drains = self._random.random(exchanged if size else 0), self._random.random(count - exchanged)
@@ -102,7 +116,7 @@ class Lane:
             self._epoch,
             self.drawn,
             numbers=numbers,
-            next=self._following,
+            next=following if not rest else int(rest[0].numbers[0]),
             buffer_size=size,
             exchange_draws=draws,
             drain_draws=drains,
@@ -115,8 +129,17 @@ class Lane:
             drawn, left = np.concatenate([drawn, left[slots]]), left[remaining]
         self.drawn += count
         self.count -= count
-        self.fresh = 0
+        self.fresh, self.held = 0, rest
         return drawn, np.concatenate([left, np.arange(size + exchanged, len(numbers))]), state
+
+    def _after(self, count: int) -> list[NumberedBatch]:
+        """The rows held after the first ones."""
+        found = list[NumberedBatch]()
+        for pool in self.held:
+            if count < len(pool):
+                found.append(pool.slice(count) if count > 0 else pool)
+            count -= len(pool)
+        return found
 
     def skip(self, until: int) -> None:
         """Draw the rows before row `until` of the order, of which there may be fewer."""
@@ -124,20 +147,22 @@ class Lane:
             self.fill(min(until - self.drawn, _SKIPPED))
             if not (count := min(self.available, until - self.drawn)):
                 return
-            _, left, _ = self.draw(count)
-            self.held = [JoinedBatches(self.held).take(left)] if len(left) else []
+            held = self.needed(count)
+            _, left, _ = self.draw(count, held)
+            self.held = [*([JoinedBatches(held).take(left)] if len(left) else []), *self.held]
 
 
 def join_lanes(lanes: Sequence[Lane], counts: Sequence[int]) -> tuple[JoinedBatches, list[Array], list[DrawState]]:
     """Draw rows of several lanes: all rows held, the indices of those drawn of each lane, the states before."""
-    pools = [pool for lane in lanes for pool in lane.held]
-    bounds = offsets_of(np.array([lane.count for lane in lanes]))
-    joined = JoinedBatches(pools)
-    drawn, left, states = zip(*(lane.draw(count) for lane, count in zip(lanes, counts, strict=True)), strict=True)
+    held = [lane.needed(count) for lane, count in zip(lanes, counts, strict=True)]
+    bounds = offsets_of(np.array([sum(map(len, pools)) for pools in held]))
+    joined = JoinedBatches([pool for pools in held for pool in pools])
+    drawing = zip(lanes, counts, held, strict=True)
+    drawn, left, states = zip(*(lane.draw(count, pools) for lane, count, pools in drawing), strict=True)
     kept = joined.take(np.concatenate([own + first for own, first in zip(left, bounds[:-1], strict=True)]))
-    ends = offsets_of(np.array([lane.count for lane in lanes]))
+    ends = offsets_of(np.array([*map(len, left)]))
     for lane, begin, end in zip(lanes, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        lane.held = [kept.slice(begin, end)] if begin < end else []
+        lane.held = [*([kept.slice(begin, end)] if begin < end else []), *lane.held]
     return joined, [own + first for own, first in zip(drawn, bounds[:-1], strict=True)], list(states)
 
 
@@ -412,10 +437,14 @@ class LaneBatching(Batching):
         least = -(-period // order.turns * size // order.lanes) + 1
         while True:
             self._refill(lanes, position, least, is_first)
+            row_bytes = max((lane.row_bytes for lane in lanes.values()), default=0)
+            most_rows = max(int(REFILL_BYTES / max(row_bytes, 1)), self._options.shuffle_buffer // REFILL)
+            most = max(most_rows // size, least * order.parts // size + period)  # steps that are drawn at once
+            whole = None if whole is None else min(whole, most)
             if order.sizes is None and seat.is_alone and order.turns == 1:
-                window = self._filled_window(position, lanes)
+                window = self._filled_window(position, lanes, most)
             else:
-                window = self._full_window(position, lanes, whole, at_once)
+                window = self._full_window(position, lanes, whole, at_once=at_once, most=most)
             if window is None:
                 return None
             missing = self._lanes_of(window.parts, position).keys() - lanes.keys()
@@ -443,7 +472,7 @@ class LaneBatching(Batching):
         return lanes[chosen] + turn * order.lanes, rows[chosen]
 
     def _full_window(
-        self, position: OrderPosition, lanes: dict[int, Lane], whole: int | None, at_once: int
+        self, position: OrderPosition, lanes: dict[int, Lane], whole: int | None, *, at_once: int, most: int
     ) -> _Window | None:
         """Full steps: as many as the lanes have rows for. Rows beyond the ends of lanes are left out."""
         order, seat, size = self._order, self._seat, self._step
@@ -465,6 +494,7 @@ class LaneBatching(Batching):
                 return None
             ready = last if ready is None else min(ready, last)
         assert ready is not None
+        ready = min(ready, most)
         steps = np.arange(position.ahead, ready, seat.workers)
         low, high = seat.run(size)
         parts, rows = np.empty((2, len(steps), high - low), np.int64)
@@ -498,7 +528,7 @@ class LaneBatching(Batching):
             ends[part] = ends[part] if lane.end is None else lane.end
         return rows < ends[parts]
 
-    def _filled_window(self, position: OrderPosition, lanes: dict[int, Lane]) -> _Window | None:
+    def _filled_window(self, position: OrderPosition, lanes: dict[int, Lane], most: int) -> _Window | None:
         """Steps of a process alone, which fills its batches across places that are empty."""
         order, size, begin = self._order, self._step, position.taken[0]
         last, limits = begin, list[tuple[int, int]]()  # positions that lack a row, and the part if none will follow
@@ -509,8 +539,8 @@ class LaneBatching(Batching):
             if not lane.ended or lane.failed:
                 limits.append((order.position_of(0, part, row), part if lane.failed else -1))
         is_last = all(lane.ended for lane in lanes.values())
-        end, lacks = min(limits, default=(last, -1))
-        ended, end = lacks >= 0 or is_last, max(begin, end)
+        end, lacks = min([*limits, *([(last, -1)] if not limits else []), (begin + most * size, -1)])
+        ended, end = lacks >= 0 or (is_last and end >= last), max(begin, end)
         numbers, rows = order.places(0, begin, end)
         at = np.flatnonzero(self._exist(numbers, rows, lanes))
         if ended and not len(at) and lacks < 0:

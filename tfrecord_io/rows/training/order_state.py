@@ -46,13 +46,26 @@ class OrderedRead(NamedTuple):
     counts: Any = None
 
 
-def plan_order(source: RowSource, options: IterOptions, seat: Seat) -> OrderedRead | None:
+class RowCounts:
+    """Numbers of records of files, which are looked up once for all iterators over them."""
+
+    def __init__(self) -> None:
+        self._found: tuple[list[int] | None] | None = None
+
+    def of(self, source: RowSource, may_read: bool = False) -> list[int] | None:
+        """See `RowSource.known_rows`."""
+        if self._found is None or (self._found[0] is None and may_read):
+            self._found = (source.known_rows(may_read),)
+        return self._found[0]
+
+
+def plan_order(source: RowSource, options: IterOptions, seat: Seat, counts: RowCounts) -> OrderedRead | None:
     """Plan the order of a read from its beginning; None if workers have parts of their own."""
     if options.parts is None:
         return None
     lanes, turns = options.parts if isinstance(options.parts, tuple) else (options.parts, seat.workers)
     size = seat.ranks * (1 if options.arranges else options.batch_size)
-    by_file = None if options.arranges else source.known_rows(options.uneven != "keep")
+    by_file = None if options.arranges else counts.of(source, options.uneven != "keep")
     if by_file is None and options.uneven != "keep":  # of parts that are not counted one by one
         rows = source.count_rows()
         return OrderedRead(Order(1, 1, size, np.array([[rows]])))
@@ -100,6 +113,7 @@ def read_states(
     states: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     options: IterOptions,
     seat: Seat,
+    counts: RowCounts,
 ) -> tuple[int, OrderedRead | None, IteratorPosition | OrderPosition]:
     """Seed, order and position in a state, or in those of several ranks, of which the most advanced counts.
 
@@ -125,7 +139,7 @@ def read_states(
         marks |= _position(state).marks if state["epoch"] == position.epoch else {}
     seed = identity.read_seed(first, options.seed, _free(identity))
     (lanes, turns), rows = first["parts"], first["rows"]
-    read = OrderedRead(Order.of_rows(lanes, turns, first["step"], rows), _counts(source, rows, lanes * turns))
+    read = OrderedRead(Order.of_rows(lanes, turns, first["step"], rows), _counts(source, counts, rows, lanes * turns))
     return seed, read, replace(position, marks=marks, ahead=seat.worker)
 
 
@@ -141,11 +155,11 @@ def _read_earlier(
     return seed, OrderedRead(Order(1, 1, int(state["options"]["batch_size"]))), position
 
 
-def _counts(source: RowSource, rows: int | None, parts: int) -> list[int] | None:
+def _counts(source: RowSource, counts: RowCounts, rows: int | None, parts: int) -> list[int] | None:
     """The counts of files, of which a state counted the rows; ValueError if they are other ones, or not known."""
     if rows is None:
         return None
-    by_file = source.known_rows()
+    by_file = counts.of(source)
     if by_file is None and parts == 1:
         found = source.count_rows()
     elif by_file is None:
