@@ -18,6 +18,7 @@ QUESTIONS = {
     "hadoop hdfs libjvm": "howto/hdfs",
     "append to existing": "howto/shards",
     "follow new rows": "howto/shards",
+    "tfdv anomalies validate schema": "howto/report",
     "exactly once retry job": "howto/shards",
     "decode jpeg images": "howto/images",
     "which images are broken": "howto/images",

@@ -89,6 +89,7 @@ OWN: dict[str, dict[str, str]] = {
         "feature_description": f"{_TENSORFLOW}.feature_description",
         "tfds": f"{_TENSORFLOW}.tfds",
         "tfx": f"{_TENSORFLOW}.tfx",
+        "tfx_validation": f"{_TENSORFLOW}.tfx_validation",
     },
 }
 

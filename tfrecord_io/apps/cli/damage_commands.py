@@ -44,6 +44,11 @@ class _Verify(click.Command):
         metavar="[=full]",
         help="Check images, too: empty, broken or mislabelled ones, and sizes; with =full, decode their pixels.",
     ),
+    click.option(
+        "--schema",
+        metavar="FILE",
+        help="Check the values, too, against a TFX schema (schema.pbtxt): anomalies have the names of TFDV.",
+    ),
     plain_record_type,
     "compression",
     "max_decompression_ratio",
@@ -51,25 +56,28 @@ class _Verify(click.Command):
     section="Check and repair",
     cls=_Verify,
 )
-def verify(path: str | list[str], as_json: bool, images: str | None, **keywords: Any) -> None:
+def verify(path: str | list[str], as_json: bool, images: str | None, schema: str | None, **keywords: Any) -> None:
     """Check checksums, records, schema, manifest and index.
 
     Prints a table of the files and a line for each problem. Exit codes: 0 all files are good, 1 problems were found,
     2 no such file, 3 a file cannot be read.
     """
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.apps.tools.verify import HEADINGS, check_files
+    from tfrecord_io.apps.tools.verify import HEADINGS, add_anomalies, check_files
     from tfrecord_io.base import FrameOptions
 
     source, record_type = read_from(path, keywords), keywords.pop("record_type")
     checked: bool | Literal["full"] = "full" if images == "full" else images is not None
     report = check_files(source, record_type, FrameOptions(progress=True, **keywords), images=checked)
+    report = add_anomalies(report, source, schema)
     table = partial(output.TextTable, HEADINGS, report.rows(report.files))
     output.print_result(
         as_json, report.to_dict(), text=report.title(), table=table, lines=report.problem_lines(error_line)
     )
     if not report.ok:
-        click.get_current_context().exit(report_exit_code(report.files))
+        click.get_current_context().exit(
+            INVALID_DATA if all(file.error is None for file in report.files) else report_exit_code(report.files)
+        )
 
 
 @tfr.declare("Check and repair")

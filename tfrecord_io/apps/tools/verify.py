@@ -23,6 +23,7 @@ from tfrecord_io.base import (
     Flag,
     FrameOptions,
     OnDamage,
+    Point,
     ProgressMeter,
     Report,
     Summary,
@@ -39,7 +40,7 @@ from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, ReplacedError, SchemaError, TFRecordError
 from tfrecord_io.read import CallSource, SkippedRegions, find_indexes, options_from_call
 from tfrecord_io.store import BlockReader, ShardName, Source, total
-from tfrecord_io.typing import UNSET, InputPath, ProgressLike, RecordTypeName, StorageLike, Unset
+from tfrecord_io.typing import UNSET, InputPath, Path, ProgressLike, RecordTypeName, StorageLike, Unset
 
 _WAITING = 32  # remote files at a time
 _MEMORY = 256 * MIB  # for them
@@ -54,14 +55,17 @@ class VerifyReport(Report):
     ----------
     files : tuple of FileCheck
         In the order of reading.
+    anomalies : tuple of Anomaly
+        With `schema`: what does not fit it, each with ``feature``, ``kind``, by TFDV's name, and ``text``.
     """
 
     files: tuple[FileCheck, ...]
+    anomalies: tuple[Any, ...] = ()
 
     @property
     def ok(self) -> bool:
         """True if nothing is wrong."""
-        return all(file.error is None for file in self.files)
+        return not self.anomalies and all(file.error is None for file in self.files)
 
     @property
     def records(self) -> int:
@@ -89,7 +93,8 @@ class VerifyReport(Report):
 
     def to_dict(self) -> dict[str, Any]:
         files = [file.to_dict() for file in self.files]
-        return {"ok": self.ok, "records": self.records, "bytes": self.bytes, "intact": self.intact, "files": files}
+        totals = {"ok": self.ok, "records": self.records, "bytes": self.bytes, "intact": self.intact, "files": files}
+        return {**totals, "anomalies": [anomaly.to_dict() for anomaly in self.anomalies]} if self.anomalies else totals
 
     def rows(self, files: Sequence[FileCheck]) -> list[tuple[str, ...]]:
         """Rows of a table, one for each of `files`, in the order of `HEADINGS`."""
@@ -115,6 +120,8 @@ class VerifyReport(Report):
         state = counts[0][0] if separator == "," else ", ".join(f"{count:,} {status}" for status, count in counts)
         size = total(file.size for file in self.files)
         text = f"{files}: {state}{separator} {counted(self.intact, 'intact record')}"
+        if self.anomalies:
+            text += f", {len(self.anomalies):,} {'anomaly' if len(self.anomalies) == 1 else 'anomalies'}"
         if any(file.images is not None for file in self.files):
             bad_images = sum(file.bad_images or 0 for file in self.files)
             text += f", {counted(sum(file.images or 0 for file in self.files), 'image')}"
@@ -124,7 +131,7 @@ class VerifyReport(Report):
     def problem_lines(self, text_of: Callable[[Exception], str] | None = None) -> list[str]:
         """Lines of text, one for each problem; `text_of` words an error, if not as Python does.
 
-        A hint is given once for each file.
+        A hint is given once for each file; anomalies come last.
         """
         lines = []
         for file in self.files:
@@ -142,6 +149,7 @@ class VerifyReport(Report):
             if file.problem_count > len(file.problems):
                 more = file.problem_count - len(file.problems)
                 lines.append(f"{printable(file.path)}: {counted(more, 'more problem')}")
+        lines += [f"anomaly: {anomaly}" for anomaly in self.anomalies]
         return lines
 
     def _summary(self) -> Summary:
@@ -155,6 +163,7 @@ def verify(
     source: InputPath,
     *,
     images: bool | Literal["full"] = False,
+    schema: Path | bytes | None = None,
     storage_options: StorageLike | None = None,
     progress: ProgressLike | Unset = UNSET,
 ) -> VerifyReport:
@@ -185,6 +194,11 @@ def verify(
         file name and the size that the record states (``image/format``, ``image/filename``, ``image/height``,
         ``image/width``) are theirs. "full" also decodes their pixels. Columns are found by the schema, by the name
         ``image/encoded``, or by the first records. It needs the package pillow, and reads the files twice.
+    schema : str, PathLike or bytes, optional
+        A TFX schema (``schema.pbtxt``) that the values must fit, too: its features and their types, presence, numbers
+        of values and shapes, the domains of integers, floats, text and booleans, NaN and infinities. What does not is
+        an anomaly with the name that TensorFlow Data Validation gives it. The files are read twice more. Environments,
+        unique values, skew and drift are not looked at.
     storage_options, progress
         As in `read_tfrecord`.
 
@@ -212,7 +226,16 @@ def verify(
         names = ", ".join(map(repr, RecordType.by_option()))
         raise ValueError(f"record_type={record_type!r}: expected one of {names}, 'bytes'")
     options = options_from_call(_Options, verify, source, storage_options=storage_options, progress=progress)
-    return check_files(CallSource(source).whole_files("verify"), record_type, options, images=images)
+    paths = CallSource(source).whole_files("verify")
+    return add_anomalies(check_files(paths, record_type, options, images=images), source, schema)
+
+
+def add_anomalies(report: VerifyReport, source: Any, schema: Path | bytes | None) -> VerifyReport:
+    """The report with what does not fit a TFX schema, if there is one."""
+    if schema is None:
+        return report
+    find = Point.load_own("tfrecord_io.schemas", "tfx_validation").find_anomalies
+    return replace(report, anomalies=find(source, schema))
 
 
 class _Options(FrameOptions):

@@ -87,21 +87,35 @@ def from_tfx(
     storage_options: StorageLike | None,
 ) -> list[Field]:
     """The fields that a TFX schema describes; see `Schema.from_tfx`."""
-    path = None
-    if isinstance(source, bytes | bytearray | memoryview):
-        content = bytes(source)
-    elif isinstance(source, str) and ("{" in source or not source.strip()):
-        content = source.encode()
-    else:
-        path = os.fspath(source)
-        content = _read(path, Options(storage_options=storage_options).storage)
+    path = _path_of(source)
     try:
-        fields = TfxSchemaReader(_parse(content), tensor_representation_group, sequence_feature).fields()
+        message = read_message(source, storage_options)
+        fields = TfxSchemaReader(message, tensor_representation_group, sequence_feature).fields()
         Schema(fields)
         return fields
     except SchemaError as error:
         error.path = path
         raise
+
+
+def read_message(source: str | bytes | os.PathLike[str], storage_options: StorageLike | None = None) -> Any:
+    """The message of a TFX schema: of its content, or of the file of a path; SchemaError if it is none."""
+    path = _path_of(source)
+    if path is not None:
+        try:
+            return _parse(_read(path, Options(storage_options=storage_options).storage))
+        except SchemaError as error:
+            error.path = path
+            raise
+    return _parse(source.encode() if isinstance(source, str) else bytes(source))
+
+
+def _path_of(source: str | bytes | os.PathLike[str]) -> str | None:
+    """The path of a schema; None of its content."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return None
+    is_content = isinstance(source, str) and ("{" in source or not source.strip())
+    return None if is_content else os.fspath(source)  # type: ignore[return-value]
 
 
 def _read(path: str, storage: StorageOptions) -> bytes:
@@ -217,11 +231,11 @@ class TfxSchemaReader:
         SchemaError if a feature is described in a way that no record can have.
         """
         fields: _Fields = {}
-        for feature in filter(_is_in_use, self._message.feature):
+        for feature in filter(is_in_use, self._message.feature):
             described, part = [feature], Column.CONTEXT
             if feature.type == STRUCT and feature.name == self._sequence:
                 described, part = (
-                    [child for child in feature.struct_domain.feature if _is_in_use(child)],
+                    [child for child in feature.struct_domain.feature if is_in_use(child)],
                     Column.FEATURE_LIST,
                 )
             for feature_of_part in described:
@@ -230,7 +244,7 @@ class TfxSchemaReader:
         composites = [composite for field in fields.values() if (composite := Composite.of(field)) is not None]
         self._represent(fields)
         for sparse in self._message.sparse_feature:
-            if _is_in_use(sparse):
+            if is_in_use(sparse):
                 names, values = [index.name for index in sparse.index_feature], sparse.value_feature.name
                 _sparse(
                     fields,
@@ -260,7 +274,7 @@ class TfxSchemaReader:
         if feature.type == STRUCT:
             if part == Column.FEATURE_LIST:
                 raise SchemaError("a step of a feature list cannot be a STRUCT", feature=feature.name)
-            children = [self.field(child) for child in feature.struct_domain.feature if _is_in_use(child)]
+            children = [self.field(child) for child in feature.struct_domain.feature if is_in_use(child)]
             return Field(feature.name, pa.struct([(child.column, child.type) for child in children]))
         value = self._value_type(feature)
         if part == Column.FEATURE_LIST:
@@ -275,11 +289,15 @@ class TfxSchemaReader:
 
     # ---- types
 
-    def _value_type(self, feature: Any) -> pa.DataType:
+    def domain_of(self, feature: Any) -> tuple[str | None, Any]:
+        """The kind of a feature's domain and the domain, which may be one that the schema names; None without one."""
         which = feature.WhichOneof("domain_info")
-        domain: Any = None if which is None else getattr(feature, which)
         if which == "domain":
-            which, domain = self._domains.get(feature.domain, (None, None))
+            return self._domains.get(feature.domain, (None, None))
+        return which, None if which is None else getattr(feature, which)
+
+    def _value_type(self, feature: Any) -> pa.DataType:
+        which, domain = self.domain_of(feature)
         if feature.type == INT:
             return _integer(which, domain)
         if feature.type == FLOAT:
@@ -363,7 +381,7 @@ def _sparse(fields: _Fields, name: str, indices: list[str], values: str, shape: 
 
 def _sequence_name(message: Any, sequence_feature: str | None) -> str | None:
     """The STRUCT feature that contains the feature lists, if the schema has one."""
-    structs = {feature.name: feature for feature in message.feature if feature.type == STRUCT and _is_in_use(feature)}
+    structs = {feature.name: feature for feature in message.feature if feature.type == STRUCT and is_in_use(feature)}
     if sequence_feature is not None:
         if sequence_feature not in structs:
             reason = f"sequence_feature={sequence_feature!r}: the schema has no STRUCT of this name"
@@ -375,7 +393,8 @@ def _sequence_name(message: Any, sequence_feature: str | None) -> str | None:
     return None if any(child.type == STRUCT for child in only.struct_domain.feature) else name
 
 
-def _is_in_use(feature: Any) -> bool:
+def is_in_use(feature: Any) -> bool:
+    """True if TFX's tools look at a feature."""
     return not feature.deprecated and feature.lifecycle_stage not in UNUSED_STAGES
 
 

@@ -34,7 +34,8 @@ _MESSAGES = {
         "name 1 string, deprecated 2 bool, value_count 5 ValueCount|shape_type, type 6 FeatureType, "
         "domain 7 string|domain_info, int_domain 9 IntDomain|domain_info, float_domain 10 FloatDomain|domain_info, "
         "string_domain 11 StringDomain|domain_info, bool_domain 13 BoolDomain|domain_info, "
-        "presence 14 FeaturePresence|presence_constraints, annotation 16 Annotation, "
+        "presence 14 FeaturePresence|presence_constraints, "
+        "distribution_constraints 15 DistributionConstraints, annotation 16 Annotation, "
         "group_presence 17 FeaturePresenceWithinGroup|presence_constraints, lifecycle_stage 22 LifecycleStage, "
         "shape 23 FixedShape|shape_type, natural_language_domain 24 Anything|domain_info, "
         "mid_domain 26 Anything|domain_info, url_domain 27 Anything|domain_info, "
@@ -47,11 +48,12 @@ _MESSAGES = {
     "FixedShape.Dim": "size 1 int64, name 2 string",
     "ValueCount": "min 1 int64, max 2 int64",
     "ValueCountList": "value_count 1 *ValueCount",
+    "DistributionConstraints": "min_domain_mass 1 double",
     "FeaturePresence": "min_fraction 1 double, min_count 2 int64",
     "FeaturePresenceWithinGroup": "required 1 bool",
     "BoolDomain": "name 1 string, true_value 2 string, false_value 3 string",
     "IntDomain": "name 1 string, min 3 int64, max 4 int64, is_categorical 5 bool",
-    "FloatDomain": "name 1 string, min 3 float, max 4 float",
+    "FloatDomain": "name 1 string, min 3 float, max 4 float, disallow_nan 5 bool, disallow_inf 6 bool",
     "StringDomain": "name 1 string, value 2 *string, is_categorical 3 StringDomain.Categorical",
     "StructDomain": "feature 1 *Feature, sparse_feature 2 *SparseFeature",
     "TimeDomain": "string_format 1 string|format, integer_format 2 TimeDomain.IntegerTimeFormat|format",
