@@ -358,18 +358,32 @@ def render() -> dict[str, str]:
     return {page: linked(text, page) for page, text in pages.items()}
 
 
-def commands() -> str:
-    """A section for each command of `tfr`: its help, and a table of its options."""
-    parts = ["## Commands\n"]
-    for name, command in sorted(tfr.commands.items()):
-        context = click.Context(command, info_name=f"tfr {name}")
-        about = re.sub(r"[\b]\s*", "", inspect.cleandoc(command.help or ""))
-        usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-        parts.append(f"### tfr {name}\n\n`{usage}`\n\n{plain(about)}\n")
-        records = [p.get_help_record(context) for p in command.get_params(context) if isinstance(p, click.Option)]
-        rows = [f"| `{option}` | {cell(plain(text))} |" for option, text in filter(None, records)]  # code keeps its |
-        parts.append("\n".join(["| option | meaning |", "|---|---|", *rows, ""]))
-    return "\n".join(parts)
+def commands() -> dict[str, str]:
+    """A page for each section of `tfr --help`, and "commands", the tables of the commands for the page of `tfr`."""
+    pages, start = {}, ["## Commands\n"]
+    for section, members in tfr.sections.items():
+        page = f"tfr-{section.lower().replace(' ', '-')}"
+        links = {command: f"[`tfr {command.name}`](reference/{page}.md#tfr-{command.name})" for command in members}
+        rows = [f"| {link} | {cell(plain(first_sentence(command)))} |" for command, link in links.items()]
+        start.append(f"**{section}**\n\n| command | |\n|---|---|\n" + "\n".join(rows) + "\n")
+        pages[page] = "\n".join([f"# tfr: {section}\n", *map(command_help, members)])
+    return pages | {"commands": "\n".join(start)}
+
+
+def command_help(command: click.Command) -> str:
+    """A section for a command of `tfr`: its help, and a table of its options."""
+    context = click.Context(command, info_name=f"tfr {command.name}")
+    about = re.sub(r"[\b]\s*", "", inspect.cleandoc(command.help or ""))
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    records = [p.get_help_record(context) for p in command.get_params(context) if isinstance(p, click.Option)]
+    rows = [f"| `{option}` | {cell(plain(text))} |" for option, text in filter(None, records)]  # code keeps its |
+    options = "\n".join(["| option | meaning |", "|---|---|", *rows, ""])
+    return f"## tfr {command.name}\n\n`{usage}`\n\n{plain(about)}\n\n{options}"
+
+
+def first_sentence(command: click.Command) -> str:
+    """The first line of a command's help."""
+    return inspect.cleandoc(command.help or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def plain(text: str) -> str:
@@ -392,6 +406,6 @@ def cell(text: str) -> str:
 if __name__ == "__main__":
     LIST.write_text(names(), encoding="utf-8")
     SITE.mkdir(parents=True, exist_ok=True)
-    for page, text in (render() | {"commands": commands()}).items():
+    for page, text in (render() | commands()).items():
         (SITE / f"{page}.md").write_text(text, encoding="utf-8")
     runpy.run_path(str(LIST.with_name("stub.py")), run_name="__main__")  # the same signatures, for static tools
