@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -317,6 +318,33 @@ def test_images_whose_size_varies(tmp_path: Path) -> None:
     assert batch["frames"].row_lengths().numpy().tolist() == [3, 1, 0]
     (batch,) = lists.to_tf(batch_size=3, ragged="pad", pad_to=4)
     assert batch["frames"].shape == (3, 4, 2, 2, 3)
+
+
+@pytest.mark.parametrize("keywords", [{"shape": (4, 5, 1)}, {"resize": (2, 3)}, {"resize": (8, 10), "fit": "pad"}])
+def test_numbers_of_palettes(tmp_path: Path, keywords: dict[str, Any]) -> None:
+    """TensorFlow's own decoder returns the colours of a palette; masks of classes are their numbers."""
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(0, 21, (6, 4, 5), "uint8")
+    files = []
+    for mask in numbers:
+        picture, file = image.fromarray(mask).convert("L"), io.BytesIO()
+        picture = image.frombytes("P", picture.size, picture.tobytes())
+        picture.putpalette(rng.integers(0, 256, 768, "uint8").tobytes())
+        picture.save(file, "PNG")
+        files.append(file.getvalue())
+    tfr.write_tfrecord({"mask": files, "masks": [files[:1]] * 6, "n": range(6)}, tmp_path / "a.tfrecord")
+    form = tfr.image(mode="index", **keywords)
+    data = tfr.dataset(tmp_path / "a.tfrecord", schema={"mask": form, "masks": tfr.list_(form), "n": "int64"})
+    expected = tfr.read_arrays(data.select(["mask"]))["mask"]
+    if "shape" in keywords:
+        assert (expected[..., 0] == numbers).all()
+    found = list(data.to_tf(batch_size=4, shuffle_buffer=6, seed=1).map(lambda batch: batch))
+    for batch in found:
+        for mask, masks, n in zip(batch["mask"].numpy(), batch["masks"], batch["n"].numpy(), strict=True):
+            np.testing.assert_array_equal(mask, expected[n])
+            np.testing.assert_array_equal(masks.numpy()[0], expected[0])
+    assert sum(len(batch["n"]) for batch in found) == 6
 
 
 def test_a_model_trains(tmp_path: Path) -> None:
