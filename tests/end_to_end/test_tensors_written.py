@@ -354,3 +354,22 @@ def test_declared_tensors_of_bools_are_read_as_bools(engine: str, tmp_path: Path
                 array = tfr.read_arrays(path, schema=declared, missing="mask")["x"]
                 assert (array.dtype, array[0].tolist()) == (np.bool_, [[True, False], [True, True]])
                 assert array.mask[1].all()
+
+
+@pytest.mark.parametrize("permutation", [None, [0, 1]])
+@pytest.mark.parametrize("in_struct", [False, True])
+def test_lists_of_tensors_whose_type_states_the_order_of_axes(
+    tmp_path: Path, permutation: list[int] | None, in_struct: bool
+) -> None:
+    """As those of `pa.FixedShapeTensorArray.from_numpy_ndarray`, whose schema could not be read back."""
+    type_ = pa.fixed_shape_tensor(pa.uint8(), [4, 3], permutation=permutation)
+    flat = pa.array(np.arange(60, dtype=np.uint8))
+    tensors = pa.ExtensionArray.from_storage(type_, pa.FixedSizeListArray.from_arrays(flat, 12))
+    column = pa.ListArray.from_arrays(pa.array([0, 3, 5], pa.int32()), tensors)
+    if in_struct:
+        column = pa.StructArray.from_arrays([column], ["frames"])
+    tfr.write_tfrecord(pa.table({"x": column}), tmp_path / "a.tfrecord")
+    back = tfr.read_table(tmp_path / "a.tfrecord")["x"].combine_chunks()
+    found = back.field("frames") if in_struct else back
+    assert found.type.value_type == pa.fixed_shape_tensor(pa.uint8(), [4, 3])
+    assert found.values.storage.equals(tensors.storage)

@@ -708,7 +708,7 @@ def _rebuild_type(type_: pa.DataType, narrow: bool, permuted: bool = True) -> pa
             value = value.value_type
         return pa.dictionary(type_.index_type, value, type_.ordered and not narrow)
     if isinstance(type_, pa.BaseExtensionType):
-        if not permuted and is_any_tensor(type_):
+        if is_any_tensor(type_) and (not permuted or permutation_of(type_) is None):
             return drop_permutation(type_)
         if narrow and type_.extension_name == "arrow.json":
             return pa.json_(pa.string())

@@ -130,13 +130,18 @@ def axes_of(type_: pa.DataType) -> Shape:
 
 def permutation_of(type_: pa.DataType) -> tuple[int, ...] | None:
     """The stored axis of each logical axis; None if no axis is permuted."""
-    order = type_.permutation if is_fixed_shape_tensor(type_) else _extension_metadata(type_).get("permutation")
+    order = _stated_permutation(type_)
     return None if not order or list(order) == sorted(order) else tuple(order)
 
 
+def _stated_permutation(type_: pa.DataType) -> Any:
+    """What the type states about the order of axes, which may be their own order; None or empty if it states none."""
+    return type_.permutation if is_fixed_shape_tensor(type_) else _extension_metadata(type_).get("permutation")
+
+
 def drop_permutation(type_: pa.DataType) -> pa.DataType:
-    """The type of the same tensors, stored in the order of their logical axes."""
-    if permutation_of(type_) is None:
+    """The type of the same tensors, stored in the order of their logical axes, which it does not state."""
+    if not _stated_permutation(type_):
         return type_
     axes = axes_of(type_)
     if not is_fixed_shape_tensor(type_):
@@ -264,6 +269,9 @@ def tensor_type_from_metadata(name: str, storage: pa.DataType, text: bytes) -> p
 
 
 def _fixed_shape_type(storage: pa.DataType, metadata: dict[str, Any]) -> pa.DataType:
+    order = metadata.get("permutation")
+    if isinstance(order, list) and order == [*range(len(order))]:  # the order of the axes, as earlier versions wrote
+        metadata = {key: value for key, value in metadata.items() if key != "permutation"}
     if not t.is_fixed_size_list(storage) or set(metadata) - {"shape", "dim_names"}:
         raise ValueError("tensors of one shape are stored as lists of a fixed size, and have a shape")
     axes = _checked_axes(metadata.get("shape"))
