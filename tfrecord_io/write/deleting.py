@@ -58,7 +58,6 @@ from tfrecord_io.store import (
     find_sidecars,
     locate,
     resolve_inputs,
-    total,
 )
 from tfrecord_io.typing import UNSET, OpenedDataset, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.copied_records import CopiedRecords, Frames
@@ -203,7 +202,7 @@ def _delete_rows(path: str | os.PathLike[str], filters: Any, options: ScanOption
     else:
         version = ReplaceableDataset.manifest_of(sources, path, "changed by delete", _WITHOUT_MANIFEST)
         dataset = ReplaceableDataset(version, path, "deleted")
-    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
+    with ProgressMeter(options.progress, sources.bytes, "bytes") as meter:
         deletion = _Deletion(os.fspath(path), sources, options, dataset=dataset, meter=meter, dry_run=dry_run)
         deletion.find(filters)
         if not dry_run:
@@ -245,7 +244,7 @@ class _Deletion:
         self._meter, self._dry_run = meter, dry_run
         self._dropped: list[_Found] = []
         self._rewritten: list[_Found] = []
-        self._records = sum(source.shard.records for source in sources if source.shard is not None)
+        self._records = sources.stated_records or 0
         self._written_bytes = 0
 
     # ---- the rows
@@ -260,8 +259,7 @@ class _Deletion:
         scan = planned.close()
         assert scan.row_filter is not None
         possible = scan.row_filter.possible(self._sources, scan.partitions)
-        is_possible = set(map(id, possible))
-        self._meter.advance(sum(source.size or 0 for source in self._sources if id(source) not in is_possible))
+        self._meter.advance((self._sources.bytes or 0) - (possible.bytes or 0))
         files_with_rows = (
             map(partial(self._rows_of_folder, scan), possible) if is_of_folders else self._rows_of_files(scan, possible)
         )
@@ -274,7 +272,7 @@ class _Deletion:
                 self._records = file_rows.count
             if len(file_rows.rows):
                 (self._dropped if file_rows.is_whole else self._rewritten).append(file_rows)
-        numbers = {id(source): number for number, source in enumerate(self._sources)}
+        numbers = {id(source): number for number, source in enumerate(possible)}
         for files in (self._dropped, self._rewritten):  # those that were read are behind those with an index
             files.sort(key=lambda file_rows: numbers[id(file_rows.source)])
         left = 0 if self._dataset is None else len(self._dataset.manifest.files) - len(self._dropped)
@@ -344,12 +342,12 @@ class _Deletion:
 
     def _replacement_in(self, dataset: ReplaceableDataset) -> Replacement:
         """Begin to replace the rewritten files, and to take out the dropped ones."""
-        files = {file.path: file for file in dataset.manifest.files}
-        return dataset.replacement(
-            [[files[dataset.path_of(found.source)]] for found in self._rewritten],
-            [found.rows.tolist() for found in self._rewritten],
-            [files[dataset.path_of(found.source)] for found in self._dropped],
-        )
+        paths = [dataset.path_of(found.source) for found in (*self._rewritten, *self._dropped)]
+        numbers = dataset.manifest.numbers_of(paths)
+        files = [dataset.manifest.files[number] for number in numbers if number is not None]
+        rewritten, dropped = files[: len(self._rewritten)], files[len(self._rewritten) :]
+        removed = [found.rows.tolist() for found in self._rewritten]
+        return dataset.replacement([[file] for file in rewritten], removed, dropped)
 
     def _write(self, replacement: Replacement | None, undo: ExitStack) -> tuple[list[FrameSink], list[WrittenShard]]:
         """Rewrite the files, one after the other."""
@@ -439,9 +437,11 @@ class _Deletion:
         removed = sum(len(file_rows.rows) for file_rows in files_with_rows)
         folders: tuple[str, ...] = ()
         if self._dataset is not None:
-            gone = {self._dataset.path_of(file_rows.source) for file_rows in self._dropped}
-            left = {os.path.dirname(file.path) for file in self._dataset.manifest.files if file.path not in gone}
-            folders = tuple(dict.fromkeys(f for f in map(os.path.dirname, sorted(gone)) if f not in left))
+            manifest = self._dataset.manifest
+            gone = sorted({self._dataset.path_of(file_rows.source) for file_rows in self._dropped})
+            numbers = [number for number in manifest.numbers_of(gone) if number is not None]
+            left = manifest._replace(files=manifest.files_after(numbers, [])).folders
+            folders = tuple(dict.fromkeys(folder for folder in map(os.path.dirname, gone) if folder not in left))
         return DeleteReport(
             path=self._path,
             records=removed,

@@ -76,6 +76,30 @@ def test_facts_are_those_of_single_files() -> None:
     assert in_root.folders[0] == ["", "a=1"]
 
 
+@pytest.mark.parametrize("joined", [(), ({"path": "a", "size": 1},)])
+def test_files_are_replaced_in_their_places(joined: Any) -> None:
+    new = ManifestFile("day=3/part-00007-fedcba9876543210.tfrecord", 5, 6, 7, joined=joined)
+    for gone, added in (
+        ([], []),
+        ([3], []),
+        ([0, 4, 16], [(4, new)]),
+        ([2, 1], [(1, new)]),
+        ([*range(17)], [(9, new)]),
+    ):
+        places = [dict(added).get(number, None if number in gone else file) for number, file in enumerate(FILES)]
+        expected = tuple(file for file in places if file is not None)
+        for files in (FILES, columns()):
+            left = MANIFEST._replace(files=MANIFEST._replace(files=files).files_after(gone, added))
+            assert left.files == expected
+            assert left.folders == {path.rpartition("/")[0] for path in left.paths}
+
+
+def test_numbers_of_names() -> None:
+    paths = [NAMES[5], "day=1/none", NAMES[0]]
+    assert MANIFEST.numbers_of(paths) == MANIFEST._replace(files=columns()).numbers_of(paths) == [5, None, 0]
+    assert MANIFEST._replace(files=columns()).numbers_of([]) == []
+
+
 def test_files_are_added_and_taken() -> None:
     added = (ManifestFile("day=4/part-00009.tfrecord", 1, 1, 1),)
     assert columns().then(added) == (*FILES, *added)

@@ -178,3 +178,11 @@ def test_a_damaged_manifest_is_an_error(dataset: str, few_are_many: None) -> Non
     path.write_text(path.read_text()[:-20])
     with pytest.raises(CorruptRecordError, match="cannot be used"):
         resolve_inputs(dataset)
+
+
+@pytest.mark.parametrize(
+    "days", [[3, 10, 1, 0, 1000, 27], [3, -1, 10, 2], ["03", "3", "20", "1"], ["a10", "a9", "a", "b"]]
+)
+def test_folders_are_in_natural_order(tmp_path: Path, few_are_many: None, days: list[Any]) -> None:
+    tfr.write_tfrecord({"x": range(len(days)), "day": days}, tmp_path / "d/", partition_by=["day"])
+    assert large(f"{tmp_path}/d").paths == resolve_inputs(f"{tmp_path}/d", unnamed={}).paths

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tfrecord_io.errors import SchemaError
 
@@ -91,14 +93,9 @@ class ColumnFolder(NamedTuple):
         """
         import pyarrow.compute as pc
 
-        paths = pa.array(folders, pa.string())
-        first = folders[0].split("/") if folders else []
-        names = [folder.partition("=")[0] for folder in first]
-        pattern = "^" + "/".join(f"{re.escape(name)}=[^/%]*" for name in names) + "$"
-        is_plain = [cls.column_of(f"{name}=x") for name in names] == names and len({*names}) == len(names)
-        is_plain &= bool(pc.all(pc.match_substring_regex(paths, pattern), min_count=0).as_py())
-        if is_plain and not pc.any(pc.match_substring(paths, _MISSING), min_count=0).as_py():
-            parts = pc.split_pattern(paths, "/")
+        names = [folder.partition("=")[0] for folder in folders[0].split("/")] if folders else []
+        if cls.are_plain(folders, names).all():
+            parts = pc.split_pattern(pa.array(folders, pa.string()), "/")
             stated = {name: pc.list_element(parts, at) for at, name in enumerate(names)}
             nothing = pa.nulls(len(folders), pa.string())
             return {
@@ -107,6 +104,25 @@ class ColumnFolder(NamedTuple):
             }
         values = [dict(cls.pairs_in(f"/{folder}/", "/")) for folder in folders]
         return {name: pa.array([value.get(name) for value in values], pa.string()) for name in columns}
+
+    @classmethod
+    def are_plain(cls, folders: Sequence[str], columns: Sequence[str]) -> NDArray[np.bool_]:
+        """A boolean for each path of folders: true if it states a value of each column, in order, without escapes.
+
+        A missing value is an escape. What is not plain may be right, too.
+        """
+        import pyarrow.compute as pc
+
+        if (
+            not columns
+            or [cls.column_of(f"{name}=x") for name in columns] != [*columns]
+            or len({*columns}) < len(columns)
+        ):
+            return np.zeros(len(folders), bool)
+        paths = pa.array(folders, pa.string())
+        pattern = "^" + "/".join(f"{re.escape(name)}=[^/%]*" for name in columns) + "$"
+        is_plain = pc.and_not(pc.match_substring_regex(paths, pattern), pc.match_substring(paths, _MISSING))
+        return is_plain.to_numpy(zero_copy_only=False)
 
     @staticmethod
     def spelling_in(path: str, pairs: Sequence[tuple[str, str | None]]) -> str:

@@ -45,7 +45,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
 
 from tfrecord_io.base import Registry, Task, WorkerPool, counted, for_cli, logger, ordered, printable
 from tfrecord_io.errors import CorruptRecordError
@@ -64,9 +66,8 @@ from tfrecord_io.store.read.source import (
 
 if TYPE_CHECKING:
     from tfrecord_io.store.paths.history import History
-    from tfrecord_io.store.paths.manifest_columns import ManifestColumns
+    from tfrecord_io.store.paths.manifest_columns import ManifestColumns, ManifestFiles
 
-ManifestFiles: TypeAlias = "tuple[ManifestFile, ...] | ManifestColumns"  # few, or many
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
 INCOMPLETE = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
@@ -211,6 +212,31 @@ class Manifest(NamedTuple):
             return files.paths.filter(pc.invert(pc.is_in(files.paths, others.paths))).to_pylist()
         names = set(other.paths)
         return [path for path in self.paths if path not in names]
+
+    def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
+        """The numbers of the shards of these names; None for one that is not there."""
+        if not isinstance(self.files, tuple):
+            return self.files.numbers_of(paths)
+        numbers = {file.path: number for number, file in enumerate(self.files)}
+        return list(map(numbers.get, paths))
+
+    def files_after(self, gone: Sequence[int], new: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
+        """The files without those of the numbers `gone`; `new` ones stand where those of their numbers do, which go."""
+        if not isinstance(self.files, tuple):
+            return self.files.replace(gone, new)
+        files: list[ManifestFile | None] = list(self.files)
+        for number in gone:
+            files[number] = None
+        for number, file in new:
+            files[number] = file
+        return tuple(file for file in files if file is not None)
+
+    @property
+    def folders(self) -> set[str]:
+        """The folders of the shards, without a slash; "" for those beside the manifest."""
+        if not isinstance(self.files, tuple):
+            return {self.files.folders[0][number] for number in np.unique(self.files.folders[1]).tolist()}
+        return {os.path.dirname(file.path) for file in self.files}
 
     @property
     def staged(self) -> list[ManifestFile]:
@@ -381,7 +407,7 @@ class _Parser:
         if many is None:
             is_twice = len({file.path for file in files}) < len(files)
         else:
-            many.check_paths(partial(self._shard, dataset=dataset, columns=columns))
+            many.check_paths(partial(self._shard, dataset=dataset, columns=columns), columns)
             is_twice = many.has_one_twice
         if is_twice:
             _refuse(self._path, "it names a file twice")

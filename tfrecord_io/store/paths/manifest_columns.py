@@ -12,15 +12,17 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import starmap
-from typing import overload
+from typing import TypeAlias, overload
 
 import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array
+from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import ShardName
 from tfrecord_io.store.read.source import ManifestFile
 
+ManifestFiles: TypeAlias = "tuple[ManifestFile, ...] | ManifestColumns"  # few, or many
 MANY = 1024  # files; more are columns
 _BEGIN, _END = b'"files": [\n', b"\n]}\n"  # of the list of files, which is the last entry of a manifest
 _MOST_SUM = 2**62
@@ -43,7 +45,7 @@ class ManifestColumns(Sequence[ManifestFile]):
         self._folders: tuple[list[str], Array] | None = None
 
     @classmethod
-    def of(cls, files: tuple[ManifestFile, ...] | ManifestColumns) -> ManifestColumns | None:
+    def of(cls, files: ManifestFiles) -> ManifestColumns | None:
         """The files as columns; None if one states more, or its path cannot be in a column."""
         if isinstance(files, ManifestColumns):
             return files
@@ -91,7 +93,7 @@ class ManifestColumns(Sequence[ManifestFile]):
             self.paths.take(chosen), self.records[numbers], self.sizes[numbers], self.checksums.take(chosen)
         )
 
-    def then(self, files: tuple[ManifestFile, ...] | ManifestColumns) -> tuple[ManifestFile, ...] | ManifestColumns:
+    def then(self, files: ManifestFiles) -> ManifestFiles:
         """These files and others behind them; one by one if one of the others states more."""
         if not files:
             return self
@@ -115,6 +117,26 @@ class ManifestColumns(Sequence[ManifestFile]):
             folders = _split_paths(self.paths)[0].dictionary_encode()
             self._folders = folders.dictionary.to_pylist(), folders.indices.to_numpy()
         return self._folders
+
+    def replace(self, numbers: Sequence[int], files: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
+        """The files without those of these numbers, and with others, each in the place of one that goes.
+
+        `files` has the number of that one before each.
+        """
+        kept = np.delete(np.arange(len(self)), numbers)
+        places = np.concatenate([kept, [number for number, _ in files]]).astype(np.int64)
+        with_added = self.then(tuple(file for _, file in files))
+        order = np.concatenate([kept, np.arange(len(self), len(with_added))])[np.argsort(places, kind="stable")]
+        if isinstance(with_added, tuple):
+            return tuple(map(with_added.__getitem__, order.tolist()))
+        return with_added.take(order)
+
+    def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
+        """The numbers of the files of these paths; None for one that is not there."""
+        import pyarrow.compute as pc
+
+        numbers: list[int | None] = pc.index_in(pa.array(paths, pa.string()), self.paths).to_pylist()
+        return numbers
 
     def paths_with(self, text: str) -> Array:
         """A boolean for each file: true if its path contains a text."""
@@ -146,12 +168,15 @@ class ManifestColumns(Sequence[ManifestFile]):
 
         return pc.count_distinct(self.paths).as_py() < len(self)
 
-    def check_paths(self, check: Callable[[str], object]) -> None:
-        """Let `check` raise an error about a path: it is asked about one of each folder, and one of all similar names.
+    def check_paths(self, check: Callable[[str], object], columns: Sequence[str]) -> None:
+        """Let `check` raise an error about a path that the manifest must not name.
 
-        Names are similar that are those of shards of one dataset, and differ in numbers alone.
+        It is asked about one of each folder that does not simply state values of these `columns`, and about one of all
+        similar names: those of shards of one dataset that differ in numbers alone.
         """
-        for number in np.unique(self.folders[1], return_index=True)[1]:
+        folders, of_files = self.folders
+        first = np.unique(of_files, return_index=True)[1]
+        for number in first[~ColumnFolder.are_plain(folders, columns)]:
             check(self.paths[number].as_py())
         for _, number, _ in self._similar_names():
             check(self.paths[number].as_py())

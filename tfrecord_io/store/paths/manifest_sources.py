@@ -82,9 +82,12 @@ class _Dataset:
         """The numbers of the files in the order of reading: by folder, and in each by their order in the manifest."""
         folders, of_files = self.files.folders
         first = np.unique(of_files, return_index=True)[1]
-        keys = [natural_key(self.files.paths[at].as_py()) for at in first]
         places = np.empty(len(folders), np.int64)
-        places[sorted(range(len(folders)), key=keys.__getitem__)] = np.arange(len(folders))
+        if (numbers := _only_numbers(folders)) is not None:
+            places[np.argsort(numbers)] = np.arange(len(folders))
+        else:
+            keys = [natural_key(self.files.paths[at].as_py()) for at in first]
+            places[sorted(range(len(folders)), key=keys.__getitem__)] = np.arange(len(folders))
         return np.argsort(places[of_files], kind="stable")
 
     def source(self, number: int) -> Source:
@@ -237,6 +240,19 @@ class ManifestSources(Sources):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self._dataset, _pack_places(self._places), self._totals)
+
+
+def _only_numbers(folders: Sequence[str]) -> Array | None:
+    """The numbers of folders that differ in one number alone, ``day=7``, which give their natural order; else None."""
+    import pyarrow.compute as pc
+
+    column = folders[0].partition("=")[0] if folders else ""
+    if not ColumnFolder.are_plain(folders, [column]).all():
+        return None
+    texts = pc.utf8_slice_codeunits(pa.array(folders, pa.string()), len(column) + 1)
+    if not pc.all(pc.match_substring_regex(texts, "^(0|[1-9][0-9]{0,17})$")).as_py():
+        return None
+    return texts.cast(pa.int64()).to_numpy()
 
 
 def _unpickle(dataset: _Dataset, places: bytes, totals: tuple[int, int]) -> ManifestSources:

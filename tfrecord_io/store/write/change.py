@@ -20,11 +20,12 @@ import numpy as np
 from tfrecord_io.base import for_cli
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, ShardName
-from tfrecord_io.store.paths.manifest import Manifest, ManifestFiles, Txn
+from tfrecord_io.store.paths.manifest import Manifest, Txn
 from tfrecord_io.store.write.old_files import OldFiles
 
 if TYPE_CHECKING:
     from tfrecord_io.store.paths.history import History
+    from tfrecord_io.store.paths.manifest_columns import ManifestFiles
 
 OVERTAKEN = "another writer has written this dataset at the same time; write it again"
 _WRITE_AGAIN = "writing it again completes it"

@@ -21,7 +21,7 @@ from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.history import History, Runs, merge, without_rows
 from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.resolve_output import NamedShards
-from tfrecord_io.store.read.source import ManifestFile, ManifestVersion, Source
+from tfrecord_io.store.read.source import ManifestFile, ManifestVersion, Source, Sources
 from tfrecord_io.store.write.change import OVERTAKEN, ChangeById, Rules
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile
@@ -67,8 +67,9 @@ class ReplaceableDataset:
         ValueError
             There is none, or there are several.
         """
-        found = {source.shard.manifest.name: source.shard.manifest for source in sources if source.shard is not None}
-        if len(found) != 1 or any(source.shard is None for source in sources):
+        manifests = Sources.of(sources).manifests
+        found = {manifest.name: manifest for manifest in manifests if manifest is not None}
+        if len(found) != 1 or None in manifests:
             what = "a single file" if len(sources) == 1 else "these files have no manifest"
             what = f"{len(found)} datasets, each of which can be {verb}" if len(found) > 1 else what
             if len(found) == 1:
@@ -222,21 +223,20 @@ class ReplaceShards(ChangeById):
         if manifest is None:
             raise _changed_error(old.place, self.verb)
         _check_settled(manifest, old.place)
-        current = {file.path: file._replace(staged=None) for file in manifest.files}
         replaced = [*(file for shard in self.new for file in shard.files), *self.dropped]
-        if any(current.get(file.path) != file._replace(staged=None) for file in replaced):
-            raise _changed_error(old.place, self.verb)
-        new = {}
+        new, number_of = [], dict[str, int]()
+        for file, number in zip(replaced, manifest.numbers_of([file.path for file in replaced]), strict=True):
+            if number is None or manifest.files[number]._replace(staged=None) != file._replace(staged=None):
+                raise _changed_error(old.place, self.verb)
+            number_of[file.path] = number
         for shard, file in zip(self.new, own.files, strict=True):
             has_sources = all(old_file.sources for old_file in shard.files)
             sources = [source for old_file in shard.files for source in old_file.sources] if has_sources else ()
-            new[shard.files[0].path] = file._replace(joined=tuple(sources))
-        gone = {file.path for file in replaced}
-        kept = [new.get(file.path, file) for file in manifest.files if file.path in new or file.path not in gone]
+            new.append((number_of[shard.files[0].path], file._replace(joined=tuple(sources))))
         return manifest._replace(
             history=(manifest.history or History()).change(self._runs_in(manifest), manifest.line),
             id=own.id,
-            files=tuple(kept),
+            files=manifest.files_after([*number_of.values()], new),
             replaces=(*manifest.replaces, *(file.path for file in replaced)),
             sources_without_rows=(
                 *manifest.sources_without_rows,
@@ -266,7 +266,7 @@ def _check_settled(manifest: Manifest, place: Place) -> None:
 
     On a disk it has the lock until it has done so, or died: `publish` waits for that, and does what is left.
     """
-    if not place.is_local and any(file.staged is not None for file in manifest.files):
+    if not place.is_local and manifest.staged:
         text = "a writer is replacing this dataset, or died while doing so: do this when it has ended"
         call = "tfr.convert(path, path, mode='overwrite')"
         advice = f"if it died, {call} completes the dataset first"
