@@ -36,7 +36,7 @@ from tfrecord_io.base import (
     printable,
 )
 from tfrecord_io.columns import BatchStream, open_input
-from tfrecord_io.read import CallSource, LazyScan, Reader, Scan, ScanHolder, ScanRows, check_equal, options_from_call
+from tfrecord_io.read import CallSource, LazyScan, Reader, Scan, ScanHolder, ScanRows, options_from_call
 from tfrecord_io.rows import (
     ArrayIterator,
     BalancedEpochs,
@@ -829,7 +829,7 @@ def mix(
         if not isinstance(name, str | None):
             raise TypeError(f"{keyword}={name!r}: expected the name of a column")
     mixed = MixedDataset.of(parts, weights, seed=seed, stop=stop, source_column=source_column)
-    check_equal([part.options for part in parts], ["on_error"])
+    CallSource(parts).check_equal("on_error")
     return mixed if balance is None else mixed.balance(balance)
 
 

@@ -7,7 +7,6 @@ from tfrecord_io.base.public_names import lazy_names, refuse_calls
 
 _HOMES = {
     "FileIndex": "build_column_index",  # The index of one file
-    "check_equal": "call_options",  # Raise ValueError if datasets read together differ in one of these options
     "options_from_call": "call_options",  # Make the options of a call
     "BlockWalker": "chunks.block_walker",  # Walks through files
     "RecordFile": "chunks.block_walker",  # One open file, or a piece of one, read in blocks of `block_bytes`
@@ -20,13 +19,10 @@ _HOMES = {
     "check_indexes": "file_indexes",  # Compare the index of each file with the file
     "compare_index": "file_indexes",  # Read an index that equals the headers of the records
     "write_indexes": "file_indexes",  # Write the index of each file
-    "find_indexes": "index.find_index",  # The index file of each data file
-    "KnownCounts": "index.known_counts",  # Numbers of records from manifests, slices
     "IndexWriter": "index.write_index",  # Collects the sizes of the records written to a file
     "LazyScan": "lazy_scan",  # A scan that finds its schema later
     "CallSource": "opening",  # The source that a call is given
     "PartitionColumns": "partition_columns",  # The columns whose values are in directory names
-    "RandomAccess": "random_access",  # Records of TFRecord files by number, and by key
     "NumberedRows": "reader",  # The rows of a reader, and their numbers among all records
     "Reader": "reader",  # Record batches of one schema from TFRecord files
     "Damage": "record_map",  # A damaged region of a file
@@ -38,7 +34,6 @@ _HOMES = {
     "ScanHolder": "scan_holder",  # Base class of datasets and their pieces, which hold a scan
     "ScanRows": "scan_rows",  # The rows of a scan: open, read, count or narrow them
     "Files": "source_resolution",  # Files that were looked up, and how to read them
-    "ChosenRecords": "sources",  # The records of a file that are rows of a scan
     "PieceStream": "sources",  # A `tfrecord_io.bytes.compression.stream.Stream` that consists of pieces
     "TypeSample": "type_suggestions",  # The first rows of a read, which show what columns can be read as
 }

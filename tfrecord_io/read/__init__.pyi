@@ -1,7 +1,6 @@
 # Written by docs/reference/stub.py.
 
 from tfrecord_io.read.build_column_index import FileIndex as FileIndex
-from tfrecord_io.read.call_options import check_equal as check_equal
 from tfrecord_io.read.call_options import options_from_call as options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker as BlockWalker
 from tfrecord_io.read.chunks.block_walker import RecordFile as RecordFile
@@ -14,13 +13,10 @@ from tfrecord_io.read.exploding import Steps as Steps
 from tfrecord_io.read.file_indexes import check_indexes as check_indexes
 from tfrecord_io.read.file_indexes import compare_index as compare_index
 from tfrecord_io.read.file_indexes import write_indexes as write_indexes
-from tfrecord_io.read.index.find_index import find_indexes as find_indexes
-from tfrecord_io.read.index.known_counts import KnownCounts as KnownCounts
 from tfrecord_io.read.index.write_index import IndexWriter as IndexWriter
 from tfrecord_io.read.lazy_scan import LazyScan as LazyScan
 from tfrecord_io.read.opening import CallSource as CallSource
 from tfrecord_io.read.partition_columns import PartitionColumns as PartitionColumns
-from tfrecord_io.read.random_access import RandomAccess as RandomAccess
 from tfrecord_io.read.reader import NumberedRows as NumberedRows
 from tfrecord_io.read.reader import Reader as Reader
 from tfrecord_io.read.record_map import Damage as Damage
@@ -32,25 +28,21 @@ from tfrecord_io.read.scan import Scan as Scan
 from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
 from tfrecord_io.read.scan_rows import ScanRows as ScanRows
 from tfrecord_io.read.source_resolution import Files as Files
-from tfrecord_io.read.sources import ChosenRecords as ChosenRecords
 from tfrecord_io.read.sources import PieceStream as PieceStream
 from tfrecord_io.read.type_suggestions import TypeSample as TypeSample
 
 __all__ = [
     "BlockWalker",
     "CallSource",
-    "ChosenRecords",
     "ColumnIndexes",
     "Damage",
     "FileIndex",
     "Files",
     "IndexWriter",
-    "KnownCounts",
     "LazyScan",
     "NumberedRows",
     "PartitionColumns",
     "PieceStream",
-    "RandomAccess",
     "ReadReport",
     "Reader",
     "RecordFile",
@@ -66,10 +58,8 @@ __all__ = [
     "SkippedRegions",
     "Steps",
     "TypeSample",
-    "check_equal",
     "check_indexes",
     "compare_index",
-    "find_indexes",
     "options_from_call",
     "write_indexes",
 ]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, StorageOptions
-from tfrecord_io.read.call_options import AnyOptions, datasets_in, pace_options, refuse_options
+from tfrecord_io.read.call_options import AnyOptions, check_equal, datasets_in, pace_options, refuse_options
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Origin, Scan, ScanHolder
@@ -56,6 +56,10 @@ class CallSource:
         """The keywords of the storage of a dataset, for a call that changes its files."""
         scan = Scan.unwrap(self.given)
         return scan.stated.storage.keywords if isinstance(scan, Scan) else {}
+
+    def check_equal(self, *names: str) -> None:
+        """Raise ValueError if the datasets, read together, differ in one of these options."""
+        check_equal([part.options for part in self.given], names)
 
     def listed(self) -> CallSource:
         """An iterable as a list, which can be gone through again; anything else, and a set, as it is."""

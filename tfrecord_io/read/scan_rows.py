@@ -5,7 +5,7 @@ Tests: tests/read/test_scan.py and tests/read/test_scan_narrowing.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,11 @@ from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.scan import Scan
 
 if TYPE_CHECKING:
+    from tfrecord_io.read.chunks.recovery import Recovery
     from tfrecord_io.read.index.indexed_files import IndexedFiles
+    from tfrecord_io.read.random_access import RandomAccess
     from tfrecord_io.read.row_filter import RowFilter
+    from tfrecord_io.store import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,21 @@ class ScanRows:
         from tfrecord_io.read.index.indexed_files import IndexedFiles
 
         return IndexedFiles.of(self.scan.sources, self.scan.options)
+
+    def random_access(self, files: IndexedFiles, recovery: Recovery | None = None) -> RandomAccess:
+        """Access to the records of `files` by number, as the columns of the scan; `recovery` decides at damage."""
+        from tfrecord_io.read.random_access import RandomAccess
+
+        return RandomAccess(files, self.scan, recovery)
+
+    @staticmethod
+    def selections(sources: Iterable[Source]) -> list[Scan]:
+        """The scans of which some sources have only the rows, each once."""
+        from tfrecord_io.read.sources import ChosenRecords
+
+        contents = (source.derived for source in sources)
+        scans = (content.scan for content in contents if isinstance(content, ChosenRecords))
+        return [*{id(scan): scan for scan in scans}.values()]
 
     def filter(self, filters: Any) -> Scan:
         """Select the rows that meet a condition, of those that are selected so far: after a limit, of its rows.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, Selection, hide_secrets
 from tfrecord_io.bytes import RecordType
@@ -20,7 +20,10 @@ from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import ResolvedSchema, Scan
-from tfrecord_io.store import Sources
+from tfrecord_io.store import Source, Sources
+
+if TYPE_CHECKING:
+    from tfrecord_io.read.index.known_counts import KnownCounts
 
 AnyFrameOptions = TypeVar("AnyFrameOptions", bound=FrameOptions)
 
@@ -94,6 +97,18 @@ class Files(Generic[AnyFrameOptions]):
         from tfrecord_io.read.chunks.count_frames import records_of_files
 
         return records_of_files(self.sources, self.options)
+
+    def known_counts(self, *, may_scan: bool = True, is_checked: bool = True) -> KnownCounts:
+        """What manifests, indexes and descriptions of TFDS state of the numbers of records; see `KnownCounts`."""
+        from tfrecord_io.read.index.known_counts import KnownCounts
+
+        return KnownCounts(self.options, may_scan=may_scan, is_checked=is_checked)
+
+    def find_indexes(self) -> list[Source | None]:
+        """The index file beside each file; None without one."""
+        from tfrecord_io.read.index.find_index import find_indexes
+
+        return find_indexes(self.sources)
 
     def schema_for_manifest(self: Files[ScanOptions], records: Sequence[int]) -> tuple[bytes | None, tuple[str, ...]]:
         """Decide the schema of a manifest of the files; see `tfrecord_io.read.manifest_schema.schema_for_manifest`."""

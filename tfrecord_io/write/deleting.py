@@ -38,7 +38,6 @@ from tfrecord_io.read import (
     CallSource,
     ColumnIndexes,
     Files,
-    KnownCounts,
     PartitionColumns,
     Scan,
     ScanRows,
@@ -193,7 +192,8 @@ def _delete_rows(path: str | os.PathLike[str], filters: Any, options: ScanOption
     is_alone = len(sources) == 1 and sources[0].shard is None
     if is_alone and sources[0].is_pipe:
         raise ValueError(f"{printable(sources[0].path)}: delete replaces a regular file, and this is a pipe")
-    if is_alone and KnownCounts(options, is_checked=False).record_count(sources[0], None) is not None:
+    known = Files(sources, options).known_counts(is_checked=False)
+    if is_alone and known.record_count(sources[0], None) is not None:
         text = f"'{printable(sources[0].path)}': a description of TFDS states how many records the file has"
         raise ValueError(f"{text}; write the dataset again without these rows, by tfr.formats.write_tfds")
     dataset = None

@@ -16,8 +16,8 @@ from tfrecord_io.apps.tools.record_check import FileContents, RecordChecker, Rec
 from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter
 from tfrecord_io.bytes import Fault, FrameHeader, RecordCounts, crc32c
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, TFRecordError
-from tfrecord_io.read import BlockWalker, RecordFile, Recovery, SegmentWalk, compare_index, find_indexes
-from tfrecord_io.store import RandomAccessFile, Source, SummedFile
+from tfrecord_io.read import BlockWalker, Files, RecordFile, Recovery, SegmentWalk, compare_index
+from tfrecord_io.store import RandomAccessFile, Source, Sources, SummedFile
 
 
 class Stopped(Exception):
@@ -283,7 +283,8 @@ class FileChecker:
             if isinstance(error, ReplacedError) and error.filename != index.path:
                 raise
             # The index was removed or written again since files were looked up.
-            if not is_latest and (latest := find_indexes([replace(self.source, beside=None)])[0]) is not None:
+            listed_anew = Files(Sources([replace(self.source, beside=None)]), self.options)
+            if not is_latest and (latest := listed_anew.find_indexes()[0]) is not None:
                 self._check_index(latest, is_latest=True)
         except TFRecordError as error:
             if error.path == index.path or self.totals.before_problem is None:  # else the damage has been reported

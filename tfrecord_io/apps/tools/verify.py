@@ -38,8 +38,8 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import Kind, RecordType
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, ReplacedError, SchemaError, TFRecordError
-from tfrecord_io.read import CallSource, SkippedRegions, find_indexes, options_from_call
-from tfrecord_io.store import BlockReader, ShardName, Source, total
+from tfrecord_io.read import CallSource, Files, SkippedRegions, options_from_call
+from tfrecord_io.store import BlockReader, ShardName, Source, Sources, total
 from tfrecord_io.typing import UNSET, InputPath, Path, ProgressLike, RecordTypeName, StorageLike, Unset
 
 _WAITING = 32  # remote files at a time
@@ -277,7 +277,7 @@ def _check_files(
     sources = [item for item in sources_and_results if isinstance(item, Source)]
     if images:
         refuse_files_read_once(sources)
-    indexes = find_indexes(sources)
+    indexes = Files(Sources.of(sources), options).find_indexes()
     to_check = (source.size for source in sources if _content(source) not in earlier_results)
     with ProgressMeter(options.progress, total(to_check), "bytes") as bar:
         stopped = Flag()

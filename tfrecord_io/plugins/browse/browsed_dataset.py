@@ -274,7 +274,7 @@ class BrowsedDataset:
         access = self._accesses.get(key)
         if access is None:
             scan = self.scan.only(names).without_filter()
-            access = RandomAccess(cast(Any, self.map), scan, Recovery.of("skip", self.map.sources))
+            access = ScanRows(scan).random_access(cast(Any, self.map), Recovery.of("skip", self.map.sources))
             self._accesses[key] = access
             if len(self._accesses) > _SELECTIONS:
                 self._accesses.popitem(last=False)

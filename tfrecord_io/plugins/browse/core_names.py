@@ -39,7 +39,6 @@ from tfrecord_io.errors import TFRecordError as TFRecordError
 from tfrecord_io.plugins.browse.wire_fields import fields_of as fields_of
 from tfrecord_io.read import CallSource as CallSource
 from tfrecord_io.read import Damage as Damage
-from tfrecord_io.read import RandomAccess as RandomAccess
 from tfrecord_io.read import Reader as Reader
 from tfrecord_io.read import RecordMap as RecordMap
 from tfrecord_io.read import Recovery as Recovery
@@ -49,4 +48,5 @@ from tfrecord_io.read import ScanRows as ScanRows
 from tfrecord_io.read import options_from_call as options_from_call
 from tfrecord_io.store import ShardName as ShardName
 from tfrecord_io.typing import FilesLike as FilesLike
+from tfrecord_io.typing import RandomAccess as RandomAccess
 from tfrecord_io.typing import StorageLike as StorageLike

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,13 @@ from tfrecord_io.base import OnDamage, ScanOptions, cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, RowFault, empty_batch, int64_array
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.read import NumberedRows, RandomAccess, Scan, ScanRows
+from tfrecord_io.read import NumberedRows, Scan, ScanRows
 from tfrecord_io.rows.arrays.array_options import ColumnLayout, RepresentationOptions
 from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation
 from tfrecord_io.rows.arrays.shared_images import Groups
+
+if TYPE_CHECKING:
+    from tfrecord_io.typing import RandomAccess
 
 OF_ROWS = frozenset({"pad_value", "max_length", "pad_to", "missing"})
 _PLAIN = ColumnLayout()
@@ -108,7 +111,8 @@ class ScanLookup(PartLookup):
 
     @cached_property
     def _records(self) -> RandomAccess:
-        return RandomAccess(self._files, replace(self.scan, row_filter=None).without_filter())
+        rows = ScanRows(replace(self.scan, row_filter=None).without_filter())
+        return rows.random_access(self._files)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -123,7 +127,8 @@ class ScanLookup(PartLookup):
         return self._records[self._records_of(numbers)].select(self.scan.schema.names)
 
     def column(self, name: str) -> pa.ChunkedArray:
-        chunks = RandomAccess(self._files, replace(self.scan, row_filter=None).only([name]).without_filter()).values()
+        rows = ScanRows(replace(self.scan, row_filter=None).only([name]).without_filter())
+        chunks = rows.random_access(self._files).values()
         type_ = self.schema.field(name).type
         type_ = type_.value_type if t.is_dictionary(type_) else type_
         values = pa.chunked_array([chunk.cast(type_) for chunk in chunks], type_).dictionary_encode()

@@ -49,7 +49,7 @@ from typing import Any, Self
 
 from tfrecord_io.base import INT64_MAX, Selection, counted, printable
 from tfrecord_io.columns import Column
-from tfrecord_io.read import ChosenRecords, Scan
+from tfrecord_io.read import Scan, ScanRows
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.store import Source
 
@@ -116,19 +116,17 @@ class ReadIdentity:
         Checksums of shards that a manifest names count, too: the next version has files of the same names, and often of
         the same sizes. Where a list has datasets that select rows, the selections count.
         """
-        digest, size, selecting = hashlib.sha256(), 0, dict[int, Scan]()
+        digest, size, selecting = hashlib.sha256(), 0, ScanRows.selections(sources)
         for source in sources:
             size += source.size or 0
             digest.update(f"{os.path.basename(source.path)}\0{source.size}\0".encode("utf-8", "surrogateescape"))
             if source.span is not None:  # a slice: other slices may have its size
                 digest.update("{}\0{}\0".format(*source.span).encode())
-            if isinstance(source.derived, ChosenRecords):
-                selecting[id(source.derived.scan)] = source.derived.scan
         files = {"count": len(sources), "bytes": size, "digest": digest.hexdigest()}
         if checksums := [source.shard.crc32c for source in sources if source.shard is not None]:
             files[_CHECKSUMS] = hashlib.sha256(repr(checksums).encode()).hexdigest()
         if selecting:
-            selections = [_selection(scan, options) for scan in selecting.values()]
+            selections = [_selection(scan, options) for scan in selecting]
             files[_SELECTIONS] = hashlib.sha256(repr(selections).encode("utf-8", "surrogateescape")).hexdigest()
         values: dict[str, Any] = {name: getattr(options, name) for name in _OPTIONS}
         values |= {name: getattr(selection, name) for name in _OF_SELECTION}

@@ -34,7 +34,8 @@ from tfrecord_io.columns import (
     value_bytes,
 )
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
-from tfrecord_io.read import KnownCounts, NumberedRows, Reader, ReadReport, Scan, ScanHolder, ScanRows
+from tfrecord_io.read import Files as SourceFiles
+from tfrecord_io.read import NumberedRows, Reader, ReadReport, Scan, ScanHolder, ScanRows
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
@@ -87,7 +88,7 @@ class Files(RowSource):
             return None
         if may_read:
             return self.counts()
-        counts = KnownCounts(self.scan.options, may_scan=False)
+        counts = SourceFiles(self.scan.sources, self.scan.options).known_counts(may_scan=False)
         indexes = counts.indexes(self.scan.sources)
         known = list[int]()
         for source, index in zip(self.scan.sources, indexes, strict=True):
@@ -324,7 +325,7 @@ class FileEpochs(Epochs):
         if self._delivered.row_filter is not None:
             raise TypeError("the number of batches is unknown: it depends on the filter")
         options = self._scan.options
-        total, counts = 0, KnownCounts(options, may_scan=False)
+        total, counts = 0, SourceFiles(self._scan.sources, options).known_counts(may_scan=False)
         try:
             indexes = counts.indexes(self.sources)
             for source, index in zip(self.sources, indexes, strict=True):
