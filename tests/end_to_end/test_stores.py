@@ -26,7 +26,7 @@ from reading import read_by
 from servers import Bucket, Web
 from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.write.atomic import open_output
@@ -201,7 +201,7 @@ def appends(store: Store, kind: type) -> None:
     for value in (1, 2):
         tfr.write_tfrecord({"x": [value]}, store.url("d/"), mode="append", **store.keywords)
     assert read_by(tfr.read_table, store.url("d/"), **store.keywords)["x"].to_pylist() == [1, 2]
-    fs, name = locate(store.url("d/"), StorageOptions(**store.keywords))
+    fs, name = Location.of(store.url("d/"), StorageOptions(**store.keywords))
     assert isinstance(place_of(fs, f"{name.rstrip('/')}/", "part"), kind)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.base import Options
-from tfrecord_io.store import PathMatch, RawFile, Source, find_files, is_url, locate
+from tfrecord_io.store import Location, PathMatch, RawFile, Source
 
 _BUFFER = 1 << 20
 
@@ -60,7 +60,7 @@ class Files:
     @classmethod
     def find(cls, path: Any, suffix: str, storage_options: Any = None) -> Files:
         """Find files; of a directory those whose names end with `suffix`. FileNotFoundError if there is none."""
-        return cls(find_files(path, suffix, Options.from_keywords({"storage_options": storage_options}).storage))
+        return cls(PathMatch.find(path, suffix, Options.from_keywords({"storage_options": storage_options}).storage))
 
     def __len__(self) -> int:
         return len(self._match.sources)
@@ -76,4 +76,4 @@ class Files:
 
 def filesystem_of(path: str | os.PathLike[str], options: Options) -> Any:
     """The fsspec filesystem of a URL, by the `storage_options` among options; None for a local path."""
-    return locate(path, options.storage).fsspec if is_url(path) else None
+    return Location.of(path, options.storage).fsspec if Location.is_url(path) else None

@@ -56,7 +56,7 @@ from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.plan_random_access import plan_records
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store import Source, find_sidecars, locate, open_output
+from tfrecord_io.store import Location, Source, find_sidecars, open_output
 
 _THREADS = 16
 _MEMORY = 256 * MIB  # for the files in a store that are read at a time
@@ -154,8 +154,8 @@ def _build_one(
     fs, target = source.index_place(COLUMNS_SUFFIX)
     storage = StorageOptions(filesystem=fs)
     numbers = np.arange(files.first[file], files.first[file + 1], dtype=np.int64)
-    model = locate(target, storage).status()
-    model = model or locate(target.removesuffix(COLUMNS_SUFFIX), storage).status()
+    model = Location.of(target, storage).status()
+    model = model or Location.of(target.removesuffix(COLUMNS_SUFFIX), storage).status()
     name = source.path.rpartition("/")[2]
     has_schema = _has_schema(files, file, check_crc=check_crc)
 
@@ -220,5 +220,5 @@ def withdraw_if_replaced(sources: Sequence[Source], suffix: str) -> None:
             for sibling in sources:
                 if sibling.shard is not None and sibling.shard.manifest is manifest:
                     fs, target = sibling.index_place(suffix)
-                    locate(target, StorageOptions(filesystem=fs)).remove()
+                    Location.of(target, StorageOptions(filesystem=fs)).remove()
             raise

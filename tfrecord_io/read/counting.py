@@ -14,7 +14,7 @@ from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.dataset_splits import find_sources, resolve_sources
 from tfrecord_io.read.index.find_index import find_indexes
 from tfrecord_io.read.index.known_counts import KnownCounts
-from tfrecord_io.store import Source, total
+from tfrecord_io.store import Source
 from tfrecord_io.typing import UNSET, InputPath, OnError, Path, ProgressLike, StorageLike, Unset
 
 
@@ -109,7 +109,7 @@ def count(
     threads = options.thread_count
     numbers: Iterator[int]
     counted = 0
-    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as bar:
+    with ProgressMeter(options.progress, Source.total(source.size for source in sources), "bytes") as bar:
         if reads_all:
             numbers = count_by_reading(
                 sources, record_counts, check_crc=True, recover=recovery, threads=threads, progress=bar

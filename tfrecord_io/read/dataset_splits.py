@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import FrameOptions, StorageOptions, counted, did_you_mean, hide_secrets, printable
 from tfrecord_io.bytes import CODECS
-from tfrecord_io.store import FileName, FileSystem, Kind, Source, Sources, locate, resolve_inputs
+from tfrecord_io.store import FileName, FileSystem, Kind, Location, Source, Sources, resolve_inputs
 
 if TYPE_CHECKING:
     from tfrecord_io.base import CopyOptions, Split
@@ -140,7 +140,7 @@ def _refuse_other_format(path: Any, storage: StorageOptions) -> None:
     if isinstance(path, str | os.PathLike):
         from tfrecord_io.columns import TfdsInfo
 
-        TfdsInfo.format_of(*locate(path, storage))
+        TfdsInfo.format_of(*Location.of(path, storage))
 
 
 def _open_content(source: Source) -> Source:
@@ -201,7 +201,7 @@ def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tupl
     from tfrecord_io.columns import TfdsInfo
     from tfrecord_io.store import Directory
 
-    fs, name = locate(TfdsInfo.directory_of(path), storage)
+    fs, name = Location.of(TfdsInfo.directory_of(path), storage)
     for directory in _versions(fs, name):
         info = TfdsInfo.read(Directory.from_filesystem(fs, directory))
         if info is not None:

@@ -27,7 +27,7 @@ from tfrecord_io.read.index.find_index import find_indexes, read_index
 from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex, scan_index
 from tfrecord_io.read.index.write_index import write_index
 from tfrecord_io.read.opening import CallSource
-from tfrecord_io.store import RandomAccessFile, Source, total
+from tfrecord_io.store import RandomAccessFile, Source
 from tfrecord_io.typing import UNSET, FilesLike, InputPath, ProgressLike, StorageLike, Unset
 
 
@@ -52,7 +52,7 @@ def write_indexes(
     """
     options = options_from_call(FrameOptions, write_indexes, source, storage_options=storage_options, progress=progress)
     sources = _files(resolve_sources(CallSource(source).whole_files("write_indexes"), options))
-    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
+    with ProgressMeter(options.progress, Source.total(source.size for source in sources), "bytes") as meter:
 
         def write_one(source: Source) -> FileIndex:
             with RandomAccessFile.open_plain(source, "an index") as ranges:
@@ -154,7 +154,7 @@ def check_indexes(
     """
     options = options_from_call(FrameOptions, check_indexes, source, storage_options=storage_options, progress=progress)
     sources = _files(resolve_sources(CallSource(source).whole_files("check_indexes"), options))
-    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
+    with ProgressMeter(options.progress, Source.total(source.size for source in sources), "bytes") as meter:
         calls = (
             partial(_check_one, source, file, options, meter)
             for source, file in zip(sources, find_indexes(sources), strict=True)

@@ -18,7 +18,7 @@ from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embed
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.source_resolution import Files
-from tfrecord_io.store import SourcePrefetcher, total
+from tfrecord_io.store import Source, SourcePrefetcher
 from tfrecord_io.typing import FilesLike, StorageLike
 
 
@@ -118,8 +118,10 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
     with Reader(planned) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
         reader.report.skipped.warn()
-    size = total(file.bytes for file in files)
-    records = 0 if size == 0 else total(None if source.shard is None else source.shard.records for source in sources)
+    size = Source.total(file.bytes for file in files)
+    records = (
+        0 if size == 0 else Source.total(None if source.shard is None else source.shard.records for source in sources)
+    )
     return Metadata(
         tuple(files), size, records=records, schema=schema, schema_source=schema_source, metadata=sources.metadata
     )

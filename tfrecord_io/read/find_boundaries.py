@@ -25,7 +25,7 @@ import numpy as np
 from tfrecord_io.base import LIMITS, MIB, ordered
 from tfrecord_io.bytes import Array, Engine, Fault, FaultCode, FrameHeader
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.store import Bytes, RandomAccessFile
+from tfrecord_io.store import BlockReader, RandomAccessFile
 
 _CHAIN_RECORDS = 16  # successive records that prove a boundary
 # Bytes of these records: in a bucket, where one request of 2 MiB has them and the bytes before; and on a disk.
@@ -61,7 +61,7 @@ class _BoundarySearch:
         self._file, self._engine, self._max_record_bytes = file, engine, max_record_bytes
         self._end = file.size
         self._window_bytes = min(file.block_bytes, _CHAIN_BYTES[file.is_local] * 4 // 3)
-        self._block: Bytes | None = None  # the memory of what is read of chains
+        self._block: BlockReader.Buffer | None = None  # the memory of what is read of chains
         self._begin, self._window = 0, np.empty(0, np.uint8)  # what is searched for headers
         self._rejected: set[int] = set()  # offsets from which no chain leads on
         self._begins_intact = False  # the chain that was rejected last has a record
@@ -174,7 +174,7 @@ class _BoundarySearch:
         self._spent += stop - offset
         return self._scan_frames(self._file.read(offset, stop, self._block), offset)[:2]
 
-    def _scan_frames(self, data: Bytes, offset: int) -> tuple[Array, Fault | None, bool]:
+    def _scan_frames(self, data: BlockReader.Buffer, offset: int) -> tuple[Array, Fault | None, bool]:
         """Frame sizes of the intact records, the fault after them, and True if the frame there is long."""
         is_last = offset + len(data) == self._end
         frames, fault = self._engine.scan(data, max_record_bytes=self._max_record_bytes, final=is_last)

@@ -16,7 +16,7 @@ from tfrecord_io.read.narrow_scan import apply_filter, skip_rows
 from tfrecord_io.read.scan import Origin, Scan
 from tfrecord_io.read.source_resolution import Files, plan_sources
 from tfrecord_io.read.sources import absolute_paths
-from tfrecord_io.store import Sources, is_elsewhere
+from tfrecord_io.store import Source, Sources
 
 if TYPE_CHECKING:
     from tfrecord_io.read.explanation import Explanation
@@ -30,7 +30,7 @@ _NAMES = {field.name for field in fields(Scan)}
 def _absolute(slot: Any, scan: LazyScan) -> Any:
     """The value of a slot, once the paths of both are absolute in another working directory."""
     directory = scan.directory
-    if directory is not None and is_elsewhere(directory):
+    if directory is not None and Source.is_elsewhere(directory):
         origin, sources = _ORIGIN.__get__(scan), _SOURCES.__get__(scan)
         if origin is not None:
             path = absolute_paths(origin.path, origin.options.storage, directory)

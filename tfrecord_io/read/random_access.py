@@ -44,7 +44,7 @@ from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.source_resolution import Files, resolve_source, selection_of
 from tfrecord_io.read.sources import ChosenRecords
-from tfrecord_io.store import Bytes
+from tfrecord_io.store import BlockReader
 from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnError, Path, SchemaLike, StorageLike
 
 Key = str | bytes | int
@@ -205,7 +205,7 @@ class RandomAccess(Closing, Shared):
         file, record = location
         return self._files.sources[file].path, record, self._files.offset(file, record)
 
-    def _fault_error(self, fault: Fault, location: Location, data: Bytes) -> TFRecordError:
+    def _fault_error(self, fault: Fault, location: Location, data: BlockReader.Buffer) -> TFRecordError:
         path, record, offset = self._origin(location)
         fault, settings = fault._replace(record=0, offset=0), self._scan.settings
         error = fault.error_in(

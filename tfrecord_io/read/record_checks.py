@@ -31,7 +31,7 @@ from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.recovery import SkippedRegions
-from tfrecord_io.store import Source, storage_for
+from tfrecord_io.store import Location, Source
 
 if TYPE_CHECKING:
     from tfrecord_io.store import Directory
@@ -200,7 +200,7 @@ class SidecarSchema(NamedTuple):
         for path, count in records.items():
             directory, name = split_folders(path, self.depth)
             if directory not in lengths:
-                lengths[directory] = TfdsInfo.lengths_in(directory, storage_for([directory], self.storage))
+                lengths[directory] = TfdsInfo.lengths_in(directory, Location.storage_for([directory], self.storage))
             TfdsInfo.check_count(path, count, lengths[directory].get(name, count))
 
     @staticmethod
@@ -262,7 +262,7 @@ def _read_description(source: Source, options: ScanOptions) -> SidecarSchema | N
 
     for depth in range(1 if options.split is None else 1 + source.path.count("/")):
         directory, _ = split_folders(source.path, depth)
-        storage = storage_for([directory], options.storage)
+        storage = Location.storage_for([directory], options.storage)
         try:
             schema = Schema.from_tfds(directory, storage_options=storage.given)
             return SidecarSchema(schema, depth, options.storage)

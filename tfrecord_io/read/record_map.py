@@ -28,7 +28,7 @@ from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale
 from tfrecord_io.read.index.record_index import HeaderScanner
 from tfrecord_io.read.plan_random_access import index_around_damage
-from tfrecord_io.store import LocalRandomAccessFile, RandomAccessFile, Source
+from tfrecord_io.store import RandomAccessFile, Source
 
 _CELL = 64 << 10  # bytes, in each of which the first record has its offset noted
 _EVERY = 256  # records, of which one has
@@ -94,7 +94,9 @@ class FileMap:
         """The open file; the decompressed copy of a compressed one."""
         if self._file is None:
             source = self.source if self._spool is None else self._spool
-            self._file = LocalRandomAccessFile(source) if self._spool is not None else RandomAccessFile.open(source)
+            self._file = (
+                RandomAccessFile.open_local(source) if self._spool is not None else RandomAccessFile.open(source)
+            )
         return self._file
 
     def forget(self) -> None:

@@ -26,7 +26,7 @@ from tfrecord_io.read.saved_schema import (
     place_of_schema,
     sample_features,
 )
-from tfrecord_io.store import ColumnFolder, FileName, FileSystem, Kind, Source, locate, open_output, resolve_inputs
+from tfrecord_io.store import ColumnFolder, FileName, FileSystem, Kind, Location, Source, open_output, resolve_inputs
 
 _FILES, _RECORDS_OF_FILE = 16, 100  # that a fingerprint is made of
 _MOST_NAMED = 4
@@ -59,7 +59,7 @@ def save_schema(schema: Schema, path: str | os.PathLike[str], options: ScanOptio
             f"no record has a feature of the schema; the features are {shown}{and_more(len(features) - _MOST_NAMED)}"
         )
         raise SchemaError(reason, path=sources[0].path)
-    fs, name = locate(path, storage)
+    fs, name = Location.of(path, storage)
     target = fs.display_path(_target(fs, name, sources))
     if not has_named_types(described := json.loads(schema.to_json())):
         raise SchemaError("a type of the schema has no name: rename the children of its structs")

@@ -31,7 +31,7 @@ from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store import Origin, Source, SourcePrefetcher, locate
+from tfrecord_io.store import Location, Origin, Source, SourcePrefetcher
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
 AnyOptions = TypeVar("AnyOptions", bound=Options)
@@ -118,7 +118,7 @@ def absolute_paths(path: Any, storage: StorageOptions, directory: str) -> Any:
         return [absolute_paths(part, storage, directory) for part in path]
     if not isinstance(path, str | os.PathLike):
         return path
-    location = locate(path, storage)
+    location = Location.of(path, storage)
     return os.path.join(directory, location.name) if location.is_local else path
 
 

@@ -6,68 +6,48 @@ Other rooms import these names, and no module of this package.
 from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
-    "copy_files": "copies.copy_files",  # Copy files and datasets as they are, and check them on the way
     "CopyReport": "copies.copy_files",  # The result of `copy`
     "FileCopyOptions": "copies.copy_files",  # How files are copied
     "Entry": "filesystem.interface",  # An existing file or directory
     "FileSystem": "filesystem.interface",  # A filesystem
-    "is_url": "filesystem.locate",  # True if a path begins with a protocol
-    "locate": "filesystem.locate",  # Find the filesystem that a path is in, and its name there
-    "path_text": "filesystem.locate",  # The path as text
-    "storage_for": "filesystem.locate",  # The storage of some paths, without options for URLs where none is one
-    "replaced_error": "filesystem.os_errors",  # The error for a file or dataset replaced since the lookup
+    "Location": "filesystem.locate",  # A file or directory, by its name in a filesystem
     "ColumnFolder": "paths.column_folder",  # A partition column and its value, as the name of a folder states them
     "Directory": "paths.directory",  # A directory, on disk or behind a URL, whose small files are read whole
     "FileName": "paths.file_names",  # A file's name in its directory, with what the name says
     "Kind": "paths.file_names",  # What a file of a directory is, by its name
     "ShardName": "paths.file_names",  # The parts of a shard's file name
     "ShardSpec": "paths.file_names",  # A dataset's name, with its suffix, and the number of its shards, None for any
-    "check_class_names": "paths.folder",  # Refuse `class_names` that are not a list of names, or have one twice
     "Folder": "paths.folder",  # The files below a folder, those of a wanted kind apart
-    "read_files": "paths.folder",  # The content of files, in order
     "Listing": "paths.listing",  # What a directory has, or what matches a pattern
-    "find_sidecars": "paths.sidecars",  # For each file, its existing sidecar with the first of these suffixes
     "Manifest": "paths.manifest",  # The content of a manifest
-    "ManifestFile": "read.source",  # One shard
     "PackedSources": "paths.packed_sources",  # Sources without the state of this process
-    "find_files": "paths.plain_files",  # Find the files that a path means
     "PathMatch": "paths.plain_files",  # The files that a path means
     "resolve_inputs": "paths.resolve",  # Find the files that a path means, at least one
     "sources_of_shards": "paths.resolve",  # The sources of files that are one family of shards, in natural order
-    "OtherSuffix": "paths.resolve_output",  # The suffix of a name that is not TFRecord's
     "Output": "paths.resolve_output",  # Where a writer writes
-    "name_fault": "paths.safe_names",  # A clause about why a name is unsafe below a folder
-    "Sources": "read.source",  # The files of a read, in order: as a sequence, and as a whole
+    "find_sidecars": "paths.sidecars",  # For each file, its existing sidecar with the first of these suffixes
     "Block": "read.block_reader",  # A piece of a file
     "BlockReader": "read.block_reader",  # Cuts a stream into blocks
-    "Bytes": "read.block_reader",  # Any buffer of bytes
     "RawFile": "read.file_object",  # A raw file, which has only readinto, tell, seek and close, as a Python file object
     "SourcePrefetcher": "read.prefetch",  # Iterate over sources in order, each with the data prefetched for it
-    "LocalRandomAccessFile": "read.random_access_file",  # A local file, read with pread
     "RandomAccessFile": "read.random_access_file",  # A file to read at any offset, from several threads at a time
     "ReadAhead": "read.read_ahead",  # Cuts a stream into blocks as `tfrecord_io.store.read.block_reader.BlockReader`
-    "is_elsewhere": "read.source",  # True if the working directory has changed, or was removed
+    "ManifestFile": "read.source",  # One shard
+    "Sources": "read.source",  # The files of a read, in order: as a sequence, and as a whole
     "OpenPlainFile": "read.source",  # A descriptor of a plain file, read at any offset by several threads
     "Origin": "read.source",  # Where a record comes from
     "RecordRef": "read.source",  # A record of a dataset, as messages name it
     "Source": "read.source",  # A file or a part of one: path, size, version, and how it is opened
     "SummedFile": "read.source",  # A raw file
-    "total": "read.source",  # The sum of sizes or numbers of records
-    "working_directory": "read.source",  # The working directory, if the path of a source is relative to it
     "named_temporary_folder": "system",  # Name the folder of temporary files in errors about a full disk
     "open_output": "write.atomic",  # Open one file for writing
-    "change_of": "write.change",  # The change that a caller's `mode` asks for
-    "clean_leftovers": "write.leftovers",  # Find what killed writers left behind, the oldest first, and `remove` it
     "Leftover": "write.leftovers",  # A file, folder or upload left behind
     "NewFolder": "write.new_folder",  # A folder being written
     "OutputFile": "write.output_file",  # A file being written
     "Publication": "write.publication",  # A sharded dataset being written to a `Place`
-    "PublishedDataset": "write.publication",  # A published dataset
-    "WrittenShard": "write.publication",  # A completely written shard, to be published
     "ReplaceableDataset": "write.replacement",  # A dataset some of whose shards are to be replaced
-    "Replacement": "write.replacement",  # New shards that replace shards of a dataset
     "ResumeJournal": "write.resume_journal",  # The journal of a dataset, and the descriptions of finished parts
-    "Attempt": "write.sharded_dataset_distributed",  # The files of an attempt at a task
     "DistributedTarget": "write.sharded_dataset_distributed",  # Where the tasks of one writing put their shards
+    "Attempt": "write.sharded_dataset_distributed",  # The files of an attempt at a task
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -2,14 +2,9 @@
 
 from tfrecord_io.store.copies.copy_files import CopyReport as CopyReport
 from tfrecord_io.store.copies.copy_files import FileCopyOptions as FileCopyOptions
-from tfrecord_io.store.copies.copy_files import copy_files as copy_files
 from tfrecord_io.store.filesystem.interface import Entry as Entry
 from tfrecord_io.store.filesystem.interface import FileSystem as FileSystem
-from tfrecord_io.store.filesystem.locate import is_url as is_url
-from tfrecord_io.store.filesystem.locate import locate as locate
-from tfrecord_io.store.filesystem.locate import path_text as path_text
-from tfrecord_io.store.filesystem.locate import storage_for as storage_for
-from tfrecord_io.store.filesystem.os_errors import replaced_error as replaced_error
+from tfrecord_io.store.filesystem.locate import Location as Location
 from tfrecord_io.store.paths.column_folder import ColumnFolder as ColumnFolder
 from tfrecord_io.store.paths.directory import Directory as Directory
 from tfrecord_io.store.paths.file_names import FileName as FileName
@@ -17,25 +12,18 @@ from tfrecord_io.store.paths.file_names import Kind as Kind
 from tfrecord_io.store.paths.file_names import ShardName as ShardName
 from tfrecord_io.store.paths.file_names import ShardSpec as ShardSpec
 from tfrecord_io.store.paths.folder import Folder as Folder
-from tfrecord_io.store.paths.folder import check_class_names as check_class_names
-from tfrecord_io.store.paths.folder import read_files as read_files
 from tfrecord_io.store.paths.listing import Listing as Listing
 from tfrecord_io.store.paths.manifest import Manifest as Manifest
 from tfrecord_io.store.paths.packed_sources import PackedSources as PackedSources
 from tfrecord_io.store.paths.plain_files import PathMatch as PathMatch
-from tfrecord_io.store.paths.plain_files import find_files as find_files
 from tfrecord_io.store.paths.resolve import resolve_inputs as resolve_inputs
 from tfrecord_io.store.paths.resolve import sources_of_shards as sources_of_shards
-from tfrecord_io.store.paths.resolve_output import OtherSuffix as OtherSuffix
 from tfrecord_io.store.paths.resolve_output import Output as Output
-from tfrecord_io.store.paths.safe_names import name_fault as name_fault
 from tfrecord_io.store.paths.sidecars import find_sidecars as find_sidecars
 from tfrecord_io.store.read.block_reader import Block as Block
 from tfrecord_io.store.read.block_reader import BlockReader as BlockReader
-from tfrecord_io.store.read.block_reader import Bytes as Bytes
 from tfrecord_io.store.read.file_object import RawFile as RawFile
 from tfrecord_io.store.read.prefetch import SourcePrefetcher as SourcePrefetcher
-from tfrecord_io.store.read.random_access_file import LocalRandomAccessFile as LocalRandomAccessFile
 from tfrecord_io.store.read.random_access_file import RandomAccessFile as RandomAccessFile
 from tfrecord_io.store.read.read_ahead import ReadAhead as ReadAhead
 from tfrecord_io.store.read.source import ManifestFile as ManifestFile
@@ -45,21 +33,13 @@ from tfrecord_io.store.read.source import RecordRef as RecordRef
 from tfrecord_io.store.read.source import Source as Source
 from tfrecord_io.store.read.source import Sources as Sources
 from tfrecord_io.store.read.source import SummedFile as SummedFile
-from tfrecord_io.store.read.source import is_elsewhere as is_elsewhere
-from tfrecord_io.store.read.source import total as total
-from tfrecord_io.store.read.source import working_directory as working_directory
 from tfrecord_io.store.system import named_temporary_folder as named_temporary_folder
 from tfrecord_io.store.write.atomic import open_output as open_output
-from tfrecord_io.store.write.change import change_of as change_of
 from tfrecord_io.store.write.leftovers import Leftover as Leftover
-from tfrecord_io.store.write.leftovers import clean_leftovers as clean_leftovers
 from tfrecord_io.store.write.new_folder import NewFolder as NewFolder
 from tfrecord_io.store.write.output_file import OutputFile as OutputFile
 from tfrecord_io.store.write.publication import Publication as Publication
-from tfrecord_io.store.write.publication import PublishedDataset as PublishedDataset
-from tfrecord_io.store.write.publication import WrittenShard as WrittenShard
 from tfrecord_io.store.write.replacement import ReplaceableDataset as ReplaceableDataset
-from tfrecord_io.store.write.replacement import Replacement as Replacement
 from tfrecord_io.store.write.resume_journal import ResumeJournal as ResumeJournal
 from tfrecord_io.store.write.sharded_dataset_distributed import Attempt as Attempt
 from tfrecord_io.store.write.sharded_dataset_distributed import DistributedTarget as DistributedTarget
@@ -68,7 +48,6 @@ __all__ = [
     "Attempt",
     "Block",
     "BlockReader",
-    "Bytes",
     "ColumnFolder",
     "CopyReport",
     "Directory",
@@ -81,25 +60,22 @@ __all__ = [
     "Kind",
     "Leftover",
     "Listing",
-    "LocalRandomAccessFile",
+    "Location",
     "Manifest",
     "ManifestFile",
     "NewFolder",
     "OpenPlainFile",
     "Origin",
-    "OtherSuffix",
     "Output",
     "OutputFile",
     "PackedSources",
     "PathMatch",
     "Publication",
-    "PublishedDataset",
     "RandomAccessFile",
     "RawFile",
     "ReadAhead",
     "RecordRef",
     "ReplaceableDataset",
-    "Replacement",
     "ResumeJournal",
     "ShardName",
     "ShardSpec",
@@ -107,25 +83,9 @@ __all__ = [
     "SourcePrefetcher",
     "Sources",
     "SummedFile",
-    "WrittenShard",
-    "change_of",
-    "check_class_names",
-    "clean_leftovers",
-    "copy_files",
-    "find_files",
     "find_sidecars",
-    "is_elsewhere",
-    "is_url",
-    "locate",
-    "name_fault",
     "named_temporary_folder",
     "open_output",
-    "path_text",
-    "read_files",
-    "replaced_error",
     "resolve_inputs",
     "sources_of_shards",
-    "storage_for",
-    "total",
-    "working_directory",
 ]

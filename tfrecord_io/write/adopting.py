@@ -17,6 +17,7 @@ from tfrecord_io.read import CallSource, Files, PartitionColumns, options_from_c
 from tfrecord_io.store import (
     ColumnFolder,
     FileName,
+    Location,
     Manifest,
     ManifestFile,
     Publication,
@@ -24,9 +25,7 @@ from tfrecord_io.store import (
     ShardSpec,
     Source,
     Sources,
-    locate,
     resolve_inputs,
-    total,
 )
 from tfrecord_io.typing import UNSET, OpenedDataset, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.frame_sink import WrittenFile
@@ -103,7 +102,7 @@ def adopt(
 
 def _adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     """Write a manifest for files of another writer, which makes them a dataset."""
-    fs, name = locate(path, options.storage)
+    fs, name = Location.of(path, options.storage)
     sources = resolve_inputs(path, options.storage)
     directory = f"{name.rstrip('/')}/" if name.rstrip("/") else name
     if ShardSpec.parse(name) is not None:
@@ -197,7 +196,7 @@ def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[lis
     """Count the records of each file, and compute its size and CRC-32C."""
     counts = Files(Sources.of(sources), options).count_records()
     checksums = []
-    with ProgressMeter(options.progress, total(source.size for source in sources), "bytes") as meter:
+    with ProgressMeter(options.progress, Source.total(source.size for source in sources), "bytes") as meter:
         calls = (partial(source.checksum, crc32c) for source in sources)
         for size_and_crc in ordered(calls, min(_MOST_FILES, len(sources)), "adopt"):
             checksums.append(size_and_crc)

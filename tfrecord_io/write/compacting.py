@@ -13,15 +13,7 @@ from dataclasses import dataclass
 from tfrecord_io.base import MIB, CopyOptions, check_integer, check_keywords, counted, printable
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.read import CallSource, ColumnIndexes, options_from_call
-from tfrecord_io.store import (
-    Manifest,
-    ManifestFile,
-    OutputFile,
-    ReplaceableDataset,
-    Replacement,
-    WrittenShard,
-    resolve_inputs,
-)
+from tfrecord_io.store import Manifest, ManifestFile, OutputFile, Publication, ReplaceableDataset, resolve_inputs
 from tfrecord_io.typing import UNSET, IndexLike, OpenedDataset, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.copied_records import CopiedRecords
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published
@@ -164,8 +156,8 @@ class CompactReport(WriteReport):
 
 
 def _write(
-    copied: CopiedRecords, compaction: Replacement, options: CopyOptions, undo: ExitStack
-) -> list[tuple[FrameSink, WrittenShard]]:
+    copied: CopiedRecords, compaction: ReplaceableDataset.New, options: CopyOptions, undo: ExitStack
+) -> list[tuple[FrameSink, Publication.Shard]]:
     """Write the joined shards, one after the other."""
     frames = copied.frames()
     name, block = next(frames, (None, None))

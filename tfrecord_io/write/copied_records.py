@@ -27,7 +27,7 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read import BlockWalker, CallSource, Files, PartitionColumns
-from tfrecord_io.store import ColumnFolder, Source, SourcePrefetcher, Sources, total
+from tfrecord_io.store import ColumnFolder, Source, SourcePrefetcher, Sources
 from tfrecord_io.typing import InputPath
 from tfrecord_io.write.writer import write
 
@@ -101,7 +101,9 @@ class CopiedRecords:
             A record cannot have the features of folders.
         """
         with (
-            ProgressMeter(self.options.progress, total(source.size for source in self.sources), "bytes") as progress,
+            ProgressMeter(
+                self.options.progress, Source.total(source.size for source in self.sources), "bytes"
+            ) as progress,
             SourcePrefetcher(self.sources) as prefetched,
             closing(BlockWalker.from_options(prefetched, self.options.reading, progress=progress)) as walker,
         ):

@@ -45,17 +45,14 @@ from tfrecord_io.read import (
 )
 from tfrecord_io.store import (
     FileName,
+    Location,
     Manifest,
     Publication,
-    PublishedDataset,
     ReplaceableDataset,
-    Replacement,
     Source,
     SourcePrefetcher,
     Sources,
-    WrittenShard,
     find_sidecars,
-    locate,
     resolve_inputs,
 )
 from tfrecord_io.typing import UNSET, OpenedDataset, Path, ProgressLike, StorageLike, Unset
@@ -320,7 +317,7 @@ class _Deletion:
         removed = sum(len(file_rows.rows) for file_rows in (*self._dropped, *self._rewritten))
         sources = [file_rows.source for file_rows in self._rewritten]
         columns = ColumnIndexes.of_files(sources)
-        published: PublishedDataset | None = None
+        published: Publication.Published | None = None
         with ExitStack() as undo:
             replacement = None if self._dataset is None else self._replacement_in(self._dataset)
             if replacement is not None:
@@ -340,7 +337,7 @@ class _Deletion:
         if published is not None:
             published.warn_of_left()
 
-    def _replacement_in(self, dataset: ReplaceableDataset) -> Replacement:
+    def _replacement_in(self, dataset: ReplaceableDataset) -> ReplaceableDataset.New:
         """Begin to replace the rewritten files, and to take out the dropped ones."""
         paths = [dataset.path_of(found.source) for found in (*self._rewritten, *self._dropped)]
         numbers = dataset.manifest.numbers_of(paths)
@@ -349,10 +346,12 @@ class _Deletion:
         removed = [found.rows.tolist() for found in self._rewritten]
         return dataset.replacement([[file] for file in rewritten], removed, dropped)
 
-    def _write(self, replacement: Replacement | None, undo: ExitStack) -> tuple[list[FrameSink], list[WrittenShard]]:
+    def _write(
+        self, replacement: ReplaceableDataset.New | None, undo: ExitStack
+    ) -> tuple[list[FrameSink], list[Publication.Shard]]:
         """Rewrite the files, one after the other."""
         sinks: list[FrameSink] = []
-        shards: list[WrittenShard] = []
+        shards: list[Publication.Shard] = []
         has_index = [
             index is not None for index in find_sidecars([f.source for f in self._rewritten], (FileName.INDEX_SUFFIX,))
         ]
@@ -366,7 +365,9 @@ class _Deletion:
         self._complete(replacement, sinks, shards)
         return sinks, shards
 
-    def _complete(self, replacement: Replacement | None, sinks: list[FrameSink], shards: list[WrittenShard]) -> None:
+    def _complete(
+        self, replacement: ReplaceableDataset.New | None, sinks: list[FrameSink], shards: list[Publication.Shard]
+    ) -> None:
         """Complete the last file, which is published with the others."""
         if not sinks:
             return
@@ -385,7 +386,7 @@ class _Deletion:
             )
 
     def _open_sink(
-        self, replacement: Replacement | None, number: int, compression: str | None, *, write_index: bool
+        self, replacement: ReplaceableDataset.New | None, number: int, compression: str | None, *, write_index: bool
     ) -> FrameSink:
         output = None if replacement is None else replacement.open(number)
         return FrameSink(
@@ -457,7 +458,7 @@ class _Deletion:
 
 def _refuse_shard(source: Source, options: ScanOptions) -> None:
     """Raise ValueError if a manifest names this file, which was given by its own path."""
-    manifest = Publication.manifest_naming(locate(source.path, options.storage))
+    manifest = Publication.manifest_naming(Location.of(source.path, options.storage))
     if manifest is not None:
         where = printable(manifest)
         text = f"'{printable(source.path)}': '{where}' names this file: pass the path of the dataset"

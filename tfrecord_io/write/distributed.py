@@ -21,16 +21,7 @@ from tfrecord_io.base import WriteOptions, printable, undo_after
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.columns import Column, EmbeddedSchema, Rounding, empty_batch, fill_in_types, open_input, table_of_rows
 from tfrecord_io.errors import SchemaError, TFRecordError
-from tfrecord_io.store import (
-    Attempt,
-    DistributedTarget,
-    Manifest,
-    Output,
-    OutputFile,
-    ShardSpec,
-    WrittenShard,
-    change_of,
-)
+from tfrecord_io.store import Attempt, DistributedTarget, Manifest, Output, OutputFile, Publication, ShardSpec
 from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
 from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 from tfrecord_io.write.writer import Writer, WriteReport, check_columns
@@ -49,7 +40,7 @@ class PartContent:
         The name of the file, which no other attempt has.
     crc32c : int
         The checksum of the file.
-    shards : tuple of WrittenShard
+    shards : tuple of Publication.Shard
         With partition columns: the files instead of the one.
     schema, partition_schema : bytes or None
         The embedded schema, and that of the partition columns.
@@ -61,7 +52,7 @@ class PartContent:
 
     staged: str
     crc32c: int = 0
-    shards: tuple[WrittenShard, ...] = ()
+    shards: tuple[Publication.Shard, ...] = ()
     schema: bytes | None = None
     partition_schema: bytes | None = None
     columns: tuple[str, ...]
@@ -145,7 +136,7 @@ class DistributedWriter:
         )
         CODECS.check_level(CODECS.named(output.compression), options.compression_level)
         columns, unite = tuple(options.partition_by or ()), SchemaUnion(options.evolve)
-        change = change_of(options.effective_mode, unite, columns, grows=output.grows)
+        change = Publication.change_of(options.effective_mode, unite, columns, grows=output.grows)
         target = DistributedTarget.begin(output, options.storage, change)
         writer = cls(target, replace(options, threads=options.threads or 1))
         if schema is not None:
@@ -435,13 +426,15 @@ def _add_types(tables: Iterator[Any]) -> Iterator[Any]:
 _ONE_SCHEMA = "pass schema=, which all tasks then write"
 
 
-def _number_shards(parts: Sequence[WrittenPart]) -> list[WrittenShard]:
+def _number_shards(parts: Sequence[WrittenPart]) -> list[Publication.Shard]:
     """The shards of the parts, in order; those of each folder are numbered from 0."""
     numbers: Counter[str] = Counter()
     shards = []
     for part in parts:
         content = part.content
-        whole = WrittenShard(0, part.records, part.bytes, content.crc32c, staged=content.staged, source=content.source)
+        whole = Publication.Shard(
+            0, part.records, part.bytes, content.crc32c, staged=content.staged, source=content.source
+        )
         for shard in content.shards if content.staged == "" else (whole,):
             shards.append(replace(shard, index=numbers[shard.folder]))
             numbers[shard.folder] += 1

@@ -33,7 +33,7 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import CODECS, Array, Checks, FrameHeader, get_engine
 from tfrecord_io.columns import BatchSource, EmbeddedSchema
 from tfrecord_io.errors import EncodeError, TFRecordError
-from tfrecord_io.store import FileName, Output, OutputFile, is_url, locate, open_output
+from tfrecord_io.store import FileName, Location, Output, OutputFile, open_output
 from tfrecord_io.typing import IndexLike
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Sink(NotCopied, ABC):
 
 def make_absolute(path: Any, storage: StorageOptions) -> tuple[Any, str]:
     """Make a local path absolute, to hold after ``os.chdir``; also returns the directory put before it, if any."""
-    location = locate(path, storage) if isinstance(path, str | os.PathLike) else None
+    location = Location.of(path, storage) if isinstance(path, str | os.PathLike) else None
     if location is None or not location.is_local or os.path.isabs(location.name):
         return path, ""
     directory = os.path.join(os.getcwd(), "")
@@ -251,7 +251,7 @@ class FrameSink(Sink):
         self.records = self.bytes = self.crc32c = 0
         self._finished = False
         # An index without its file is outdated too; in a bucket, removing one would take a request for each file.
-        is_local = is_path and not is_url(path) and storage.filesystem is None
+        is_local = is_path and not Location.is_url(path) and storage.filesystem is None
         is_outdated = is_path and output is None and (self.output.replaces or is_local)
         self._old_index = (path, storage) if is_outdated else None
 
@@ -311,7 +311,7 @@ class FrameSink(Sink):
         if self._old_index is not None:
             path, storage = self._old_index
             for index in FileName.indexes(os.fspath(path)):
-                locate(index, storage).remove()
+                Location.of(index, storage).remove()
         self.output.commit()
         if self._is_path:
             amounts = counted(self.records, "record"), counted(self.bytes, "byte")

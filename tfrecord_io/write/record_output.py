@@ -13,7 +13,7 @@ from typing import Any
 from tfrecord_io.base import CopyOptions, Remark, and_more, printable
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.read import ColumnIndexes
-from tfrecord_io.store import Output, locate
+from tfrecord_io.store import Location, Output
 from tfrecord_io.write.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import Sink, add_prefix
 from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
@@ -181,7 +181,7 @@ class FolderOutputs:
             for last in [*self._outputs.values()][-1:]:
                 last.finish()  # so that many folders do not need as many open files
             path = f"{self._directory}{folder}"
-            self._parents.enter_context(locate(path, self._options.storage).new_parent())
+            self._parents.enter_context(Location.of(path, self._options.storage).new_parent())
             output = self._outputs[folder] = RecordOutput(f"{path}{self._name}", self._schema, self._options)
             self._opened.append(output)
             if self._options.shards in (None, 1):

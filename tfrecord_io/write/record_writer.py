@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrecord_io.base import LIMITS, WriteOptions, check_keywords
 from tfrecord_io.bytes import get_engine
-from tfrecord_io.store import OtherSuffix, Output, ShardSpec, path_text
+from tfrecord_io.store import Location, Output, ShardSpec
 from tfrecord_io.typing import BytesLike, Compression, FileMode, OutputPath, StorageLike
 from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter, make_absolute
 
@@ -62,9 +62,9 @@ class RecordWriter(PublishingWriter):
             filesystem=filesystem,
         )
         if isinstance(path, str | os.PathLike):
-            text = path_text(path)
+            text = Location.text_of(path)
             if options.compression == "infer":
-                OtherSuffix.check_none(text)
+                Output.OtherFormat.check_none(text)
             if ShardSpec.parse(text) is not None and Output.resolve(path, options.storage).sharded:
                 reason = "is a sharded dataset, but a RecordWriter writes one file: open one per shard"
                 raise ValueError(f"'{text}' {reason}")

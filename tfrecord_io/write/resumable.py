@@ -26,6 +26,7 @@ from tfrecord_io.errors import TFRecordError
 from tfrecord_io.store import (
     BlockReader,
     DistributedTarget,
+    Location,
     Manifest,
     ManifestFile,
     Output,
@@ -36,8 +37,6 @@ from tfrecord_io.store import (
     ShardSpec,
     Source,
     SummedFile,
-    change_of,
-    locate,
 )
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, PartContent, WrittenPart, report_of
 from tfrecord_io.write.sharded_sink import SchemaUnion
@@ -216,7 +215,7 @@ class ResumableWriter:
     @property
     def stored_at_a_time(self) -> int:
         """How many parts may be stored at a time."""
-        return 1 if locate(self.writer.target.output.base, self.writer.target.storage).is_local else _STORED
+        return 1 if Location.of(self.writer.target.output.base, self.writer.target.storage).is_local else _STORED
 
     def add(self, part: WrittenPart, source: dict[str, str | int]) -> WrittenPart:
         """Note a finished part and its source in the journal."""
@@ -342,7 +341,9 @@ class _Request:
         locks.enter_context(self.journal.hold_lock())
 
     def _target(self, id: str) -> DistributedTarget:
-        change = change_of(self.options.effective_mode, SchemaUnion(self.options.evolve), grows=self.output.grows)
+        change = Publication.change_of(
+            self.options.effective_mode, SchemaUnion(self.options.evolve), grows=self.output.grows
+        )
         return DistributedTarget(self.output, self.options.storage, change, id, resumable=True)
 
     def _begin_target(self) -> DistributedTarget:

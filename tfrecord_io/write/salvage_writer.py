@@ -37,17 +37,14 @@ from tfrecord_io.read import BlockWalker, Files, RecordFile, Recovery, SkippedRe
 from tfrecord_io.store import (
     ColumnFolder,
     FileName,
+    Location,
     Manifest,
-    OtherSuffix,
     Output,
     Publication,
     ShardName,
     ShardSpec,
     Source,
     Sources,
-    WrittenShard,
-    change_of,
-    locate,
 )
 from tfrecord_io.write.frame_sink import FrameSink, try_add_prefix
 from tfrecord_io.write.record_output import say_published
@@ -207,7 +204,7 @@ def plan_targets(
         A file that is not a shard would be put into the directory of a dataset with a manifest.
     """
     text = os.fspath(dst)
-    location = locate(dst, storage)
+    location = Location.of(dst, storage)
     location.check_writable()
     entry = location.fs.entry(location.name)
     has_folders = any(source.partitions for source in sources)
@@ -215,7 +212,7 @@ def plan_targets(
     if entry is None and ShardSpec.parse(text) is not None:
         raise ValueError(f"'{printable(text)}' is a shard spec: shards keep their names, so pass a directory")
     if not into_directory:
-        OtherSuffix.check_none(text)
+        Output.OtherFormat.check_none(text)
         targets = [Target(sources[0], text, None, same_name=False)]
     else:
         root = text.rstrip("/") + "/"
@@ -237,9 +234,9 @@ def plan_targets(
         raise ValueError(f"two files would be written to '{printable(twice)}': name each file once")
     files = (source for source in sources if source.local or source.remote is not None)
     read = {place for source in files for place in source.location.identities()}
-    reported = set() if report is None else locate(report, storage).identities()
+    reported = set() if report is None else Location.of(report, storage).identities()
     for target in targets:
-        target_places = locate(target.path, storage).identities()
+        target_places = Location.of(target.path, storage).identities()
         if target_places & read:
             raise ValueError(f"'{printable(target.path)}' is a file that is read: choose another target")
         if reported & target_places or reported & read:
@@ -368,7 +365,7 @@ class SalvageWriter:
             return self._copy(target, records, None)[0]
         compression = target.codec(records.compression)
         if target.same_name:
-            locate(target.path, self.options.target).make_parent()
+            Location.of(target.path, self.options.target).make_parent()
         sink = FrameSink(target.path, self.options.target, compression=compression, mode=self.options.mode)
         try:
             result, _ = self._copy(target, records, sink)
@@ -382,7 +379,7 @@ class SalvageWriter:
         """Write shards, and publish them together with a manifest."""
         dataset = self._open_dataset(targets)
         sinks: list[FrameSink] = []
-        shards: list[WrittenShard] = []
+        shards: list[Publication.Shard] = []
         results, contents = [], set[bytes | None]()
         numbers: Counter[str] = Counter()  # of shards in each folder
         try:
@@ -397,7 +394,7 @@ class SalvageWriter:
                 sink.finish()
                 contents.update(() if content is None and not records.lost_first else (content,))
                 results.append(replace(result, target=sink.path) if target.folder else result)
-                shard = WrittenShard(
+                shard = Publication.Shard(
                     index, sink.records, bytes=sink.bytes, crc32c=sink.crc32c, output=sink.output, folder=target.folder
                 )
                 shards.append(shard)
@@ -435,14 +432,14 @@ class SalvageWriter:
         if not first.folder:
             names = tuple(target.path.rpartition("/")[2] for target in targets)
             output = Output.of_names(first.path, base, names)
-            return Publication.start(output, change_of(mode, SchemaUnion(), grows=False), storage)
+            return Publication.start(output, Publication.change_of(mode, SchemaUnion(), grows=False), storage)
         assert first.source.shard is not None
         codec = CODECS.of_path(first.path)
         suffix = Registry.RECORD_SUFFIXES[0] + ("" if codec is None else codec.suffixes[0])
         compression = None if codec is None else codec.name
         output = Output(base, True, None, compression=compression, base=base, suffix=suffix, grows=True)
         columns = tuple(name for name, _ in first.source.partitions)
-        return Publication.start(output, change_of(mode, SchemaUnion(), columns, grows=True), storage)
+        return Publication.start(output, Publication.change_of(mode, SchemaUnion(), columns, grows=True), storage)
 
     def _open(self, target: Target) -> IntactRecords:
         records = IntactRecords(target.source, self.options, self.progress)

@@ -30,7 +30,7 @@ from tfrecord_io.base import LIMITS, Task, WriteOptions
 from tfrecord_io.bytes import CODECS, Array, FrameHeader, Frames, get_engine
 from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.store import Manifest, Publication, PublishedDataset, WrittenShard, named_temporary_folder
+from tfrecord_io.store import Manifest, Publication, named_temporary_folder
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
 from tfrecord_io.write.partition_folders import PartitionFolders, folder_texts, folder_values
 from tfrecord_io.write.side_by_side import open_at_a_time
@@ -58,7 +58,7 @@ class ShardedSink(Sink):
 
             IndexWriter.check_uncompressed(self.compression)  # also that of the dataset that is appended to
         known = dataset.known
-        self._published: PublishedDataset | None = None
+        self._published: Publication.Published | None = None
         self.known_schema = None if known is None else known.schema
         self._storage, self._write_index = options.storage, options.write_index is True
         self._metadata, self._txns = options.all_metadata, Manifest.txns_of(options.txn)
@@ -220,9 +220,9 @@ class ShardedSink(Sink):
             self._finishing.result()
             self._finishing = None
 
-    def _written_shard(self, folder: int, number: int) -> WrittenShard:
+    def _written_shard(self, folder: int, number: int) -> Publication.Shard:
         shard = self._shards[folder, number]
-        return WrittenShard(
+        return Publication.Shard(
             number,
             shard.records,
             bytes=shard.bytes,

@@ -46,7 +46,7 @@ from tfrecord_io.columns import (
     open_input,
 )
 from tfrecord_io.errors import SchemaWarning
-from tfrecord_io.store import Output, is_url
+from tfrecord_io.store import Location, Output
 from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, Piece, PublishingWriter, Sink, WrittenFile, make_absolute
 
@@ -375,7 +375,9 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     if not output.sharded:
         if options.metadata:
             raise _one_file_without_metadata(output.path)
-        if output.file is None and not is_url(path):  # in a bucket, the look would double the requests; readers warn
+        if output.file is None and not Location.is_url(
+            path
+        ):  # in a bucket, the look would double the requests; readers warn
             Output.check_named(path, options.storage)
         sink: Sink = FrameSink(
             path,
@@ -397,12 +399,14 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
 
         IndexWriter.check_uncompressed(output.compression)  # before a directory is made
 
-    from tfrecord_io.store import Publication, change_of  # one file needs none of these
+    from tfrecord_io.store import Publication  # one file needs none of these
     from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 
     columns, mode = tuple(options.partition_by or ()), options.effective_mode
     unite = SchemaUnion(options.evolve, options.overwrite_where)
-    dataset = Publication.start(output, change_of(mode, unite, columns, grows=output.grows), options.storage)
+    dataset = Publication.start(
+        output, Publication.change_of(mode, unite, columns, grows=output.grows), options.storage
+    )
     sink = ShardedSink(dataset, options)
     whole = output.path if output.directory else f"{output.base}@*"
     extended = dataset if mode in ADDING and sink.compression is None else None

@@ -11,14 +11,14 @@ import tfrecord_io as tfr
 from tfrecord_io.base.options.options_base import StorageOptions
 from tfrecord_io.store.copies.copied_files import Found
 from tfrecord_io.store.copies.copy_files import FileCopyOptions, _list_target, _place, _Target
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.source import Source
 
 
 def target_of(folder: Path, found: Found, written: set[str] | None = None, **keywords: Any) -> _Target:
     path = f"{folder}/"
-    fs, name = locate(path, StorageOptions.DEFAULT)
+    fs, name = Location.of(path, StorageOptions.DEFAULT)
     directory, found = _place(path, fs, name, found)
     listing = _list_target(fs, directory, found, all_files=False)
     options, written = FileCopyOptions(**keywords), set() if written is None else written

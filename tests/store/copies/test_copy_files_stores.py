@@ -28,7 +28,7 @@ from tfrecord_io.base import MIB, StorageOptions
 from tfrecord_io.store.copies import copy_files as copy_module
 from tfrecord_io.store.copies import store_copy
 from tfrecord_io.store.copies.file_transfer import Traffic
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.read.source import Source
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.publication import Publication
@@ -157,13 +157,13 @@ def test_a_missing_folder_is_an_error_with_a_reason(s3: Bucket, tmp_path: Path, 
 def test_a_store_copies_large_objects_in_parts(s3: Bucket) -> None:
     from tfrecord_io.base import StorageOptions
     from tfrecord_io.store.copies import store_copy
-    from tfrecord_io.store.filesystem.locate import locate
+    from tfrecord_io.store.filesystem.locate import Location
     from tfrecord_io.store.paths.resolve import resolve_inputs
 
     content = os.urandom(12 * MIB)
     s3.fs.pipe_file(f"{s3.name}/a.tfrecord", content)
     (source,) = resolve_inputs(s3.url("a.tfrecord"), StorageOptions(s3.storage_options))
-    fs, name = locate(s3.url("b.tfrecord"), StorageOptions(s3.storage_options))
+    fs, name = Location.of(s3.url("b.tfrecord"), StorageOptions(s3.storage_options))
     assert store_copy.can_copy(source, fs)
     real, sent = store_copy._S3Copy._call, list[dict[str, Any]]()
 
@@ -271,7 +271,7 @@ def test_stores_at_two_addresses_have_the_same_names(s3: Bucket, chaos: Chaos) -
 def test_accounts_of_azure_have_the_same_names() -> None:
     pytest.importorskip("adlfs")
     storage = [StorageOptions({"account_name": name, "account_key": "a2V5"}) for name in ("one", "two", "one")]
-    one, two, same = (locate("abfs://container/a.tfrecord", each).identity for each in storage)
+    one, two, same = (Location.of("abfs://container/a.tfrecord", each).identity for each in storage)
     assert one == same != two
 
 

@@ -21,7 +21,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import tfrecord_io as tfr
 from limited import set_limits
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 
 CALLS: dict[str, Callable[[str], Any]] = {
     "read": tfr.read_table,
@@ -86,17 +86,17 @@ def test_a_url_as_a_path_of_pathlib_is_refused(url: str, tmp_path: Path, monkeyp
 def test_a_connection_that_fails_is_made_again(failures: int, tries: int, flaky: list[Exception | None]) -> None:
     flaky += [EOFError()] * failures + [None]
     if failures < tries:
-        locate("flaky://host/a.tfrecord", StorageOptions())
+        Location.of("flaky://host/a.tfrecord", StorageOptions())
     else:
         with pytest.raises(OSError, match=r"EOFError.*tried 5 times.*flaky://host/a\.tfrecord"):
-            locate("flaky://host/a.tfrecord", StorageOptions())
+            Location.of("flaky://host/a.tfrecord", StorageOptions())
     assert len(flaky) == failures + 1 - tries
 
 
 def test_a_login_that_is_refused_is_not_made_again(flaky: list[Exception | None]) -> None:
     flaky += [ftplib.error_perm("530 Login incorrect"), None]
     with pytest.raises(OSError, match=r"530 Login incorrect.*flaky://host/a\.tfrecord"):
-        locate("flaky://host/a.tfrecord", StorageOptions())
+        Location.of("flaky://host/a.tfrecord", StorageOptions())
     assert flaky == [None]
 
 

@@ -20,7 +20,7 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.retries import retry
 
 MOST = 8  # requests for one
@@ -235,7 +235,7 @@ def test_a_store_of_pyarrow_makes_requests_again_itself(silent: Silent, tries: i
 
 def test_another_process_has_the_same_retries() -> None:
     pytest.importorskip("s3fs")
-    fs, _ = locate("s3://b/a", StorageOptions({"key": "k", "secret": "s"}))
+    fs, _ = Location.of("s3://b/a", StorageOptions({"key": "k", "secret": "s"}))
     again = pickle.loads(pickle.dumps(fs))
     assert fs.fsspec.retries == again.fsspec.retries == 1  # type: ignore[attr-defined]
 

@@ -22,7 +22,7 @@ from forked import interpreter
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.store.paths.file_names import natural_key
-from tfrecord_io.store.paths.plain_files import find_files
+from tfrecord_io.store.paths.plain_files import PathMatch
 from tfrecord_io.store.paths.resolve import resolve_inputs
 
 
@@ -287,4 +287,4 @@ def test_an_empty_directory_has_no_files(tmp_path):
     (tmp_path / "d").mkdir()
     for suffixes, text in (("", "this directory has no files"), (".npy", "has no .npy files"), ((), "has no files")):
         with pytest.raises(FileNotFoundError, match=f"{text}:"):
-            find_files(tmp_path / "d", suffixes)
+            PathMatch.find(tmp_path / "d", suffixes)

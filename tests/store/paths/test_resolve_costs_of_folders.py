@@ -27,7 +27,7 @@ from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.columns.schema.embedded import embedded_schema, pack
 from tfrecord_io.store.filesystem import remote
 from tfrecord_io.store.filesystem.interface import Entry
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.manifest import Manifest, format_manifest
 from tfrecord_io.store.paths.resolve import list_directory
@@ -141,7 +141,7 @@ def test_pages_of_a_bucket_have_what_its_folders_have(
     """Whatever the pages begin and end with, and where the folders of columns are."""
     bucket = request.getfixturevalue(store)
     path = bucket.url(f"{uuid.uuid4().hex}/")
-    fs, directory = locate(path, StorageOptions(bucket.storage_options))
+    fs, directory = Location.of(path, StorageOptions(bucket.storage_options))
     for name in names:
         bucket.fs.pipe_file(path + name, b"x")
 

@@ -10,7 +10,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.paths.similar_files import similar_files
 
@@ -37,7 +37,7 @@ FILES = ["train.tfrecord", "test.tfrecord.gz", "big-00000-of-00003", "big-00001-
 def test_hints(tmp_path: Path, name: str, hint: str) -> None:
     for file in FILES:
         (tmp_path / file).write_bytes(b"")
-    fs, path = locate(str(tmp_path / name), StorageOptions())
+    fs, path = Location.of(str(tmp_path / name), StorageOptions())
     assert similar_files(fs, path) == hint.format(folder=tmp_path)
 
 
@@ -58,14 +58,14 @@ def test_a_link_that_leads_nowhere_is_named(tmp_path: Path) -> None:
 
 def test_names_are_escaped(tmp_path: Path) -> None:
     (tmp_path / "train\x1b[31m.tfrecord").write_bytes(b"")
-    fs, path = locate(str(tmp_path / "train.tfrecord"), StorageOptions())
+    fs, path = Location.of(str(tmp_path / "train.tfrecord"), StorageOptions())
     assert similar_files(fs, path) == "did you mean 'train\\x1b[31m.tfrecord'?"
 
 
 def test_directories_of_buckets_are_not_listed() -> None:
     filesystem = fsspec.filesystem("memory")
     filesystem.pipe_file("/bucket/train.tfrecord", b"")
-    assert similar_files(*locate("memory://bucket/trian.tfrecord", StorageOptions())) == ""
+    assert similar_files(*Location.of("memory://bucket/trian.tfrecord", StorageOptions())) == ""
 
 
 @pytest.mark.parametrize(

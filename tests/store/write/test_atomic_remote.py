@@ -20,7 +20,7 @@ from chaos import Chaos
 from limited import set_limits
 from servers import Bucket, around_requests
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.write import atomic_remote
 from tfrecord_io.store.write.atomic import open_named, open_output
 from tfrecord_io.store.write.atomic_remote import AzureOutput, S3Output
@@ -163,7 +163,7 @@ def test_the_name_of_a_written_file_is_looked_at_once(
 @pytest.mark.fault(68)
 def test_overwrite_false_refuses_a_file_of_the_same_content(s3: Bucket) -> None:
     """It is that of another writer, whatever it contains."""
-    out = open_named(*locate(s3.url("a"), StorageOptions(s3.storage_options)), exclusive=True, looks=False)
+    out = open_named(*Location.of(s3.url("a"), StorageOptions(s3.storage_options)), exclusive=True, looks=False)
     out.write(b"same")
     s3.fs.pipe_file(s3.url("a"), b"same")
     with pytest.raises(FileExistsError):

@@ -18,7 +18,7 @@ from limited import set_limits
 from servers import Bucket
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.write.atomic import open_named
 from tfrecord_io.store.write.object_body import ObjectBody, sign_without_body
 
@@ -35,7 +35,7 @@ def options(bucket: Bucket, *, signed: bool, **more: Any) -> dict[str, Any]:
 
 def opened(bucket: Bucket, name: str, *, signed: bool, size: int = len(CONTENT), **more: Any) -> Any:
     storage = StorageOptions(options(bucket, signed=signed, **more))
-    output = open_named(*locate(bucket.url(name), storage), exclusive=True, looks=False)
+    output = open_named(*Location.of(bucket.url(name), storage), exclusive=True, looks=False)
     output.states_crc32c = True
     output.expect(size, get_engine().crc32c(CONTENT))
     return output

@@ -13,7 +13,7 @@ from reading import read_by
 from servers import Bucket
 from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths import manifest
 from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.paths.manifest import Manifest, format_manifest, parse_manifest
@@ -32,7 +32,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[st
 
 def place_at(folder: tuple[str, dict[str, Any]]) -> Place:
     path, keywords = folder
-    fs, name = locate(path, StorageOptions(**keywords))
+    fs, name = Location.of(path, StorageOptions(**keywords))
     return place_of(fs, f"{name.rstrip('/')}/", "part")
 
 

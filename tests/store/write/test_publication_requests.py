@@ -19,7 +19,7 @@ from servers import Bucket, Web
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.base.background import Task
 from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.write import place_remote
 from tfrecord_io.store.write.atomic import open_output
@@ -320,7 +320,7 @@ def test_the_pool_of_connections_is_wide_unless_the_caller_says_how_wide(s3: Buc
     options = dict(s3.storage_options)
     if given is not None:
         options["config_kwargs"] = {"max_pool_connections": given}
-    located = locate(s3.url("d"), StorageOptions(options))[0]
+    located = Location.of(s3.url("d"), StorageOptions(options))[0]
     assert isinstance(located, FsspecFileSystem)
     assert located.fsspec.config_kwargs["max_pool_connections"] == (given or 64)
 

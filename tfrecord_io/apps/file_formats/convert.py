@@ -40,18 +40,7 @@ from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.columns import Projection, Schema
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.read import CallSource, Files, Reader, Scan, ScanRows, SkippedRegions, options_from_call
-from tfrecord_io.store import (
-    Entry,
-    Output,
-    OutputFile,
-    ResumeJournal,
-    Source,
-    Sources,
-    locate,
-    path_text,
-    storage_for,
-    total,
-)
+from tfrecord_io.store import Entry, Location, Output, OutputFile, ResumeJournal, Source, Sources
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -340,9 +329,9 @@ def _convert(
         reason = "resume=True compares files and keywords with those of the call that was stopped"
         raise ValueError(f"{reason}: pass the path, and the options of the dataset in source_options=")
     parts: Any = source if isinstance(source, list | tuple) else [source]
-    paths, name = _paths(CallSource(source).paths if has_datasets else source), path_text(target)
+    paths, name = _paths(CallSource(source).paths if has_datasets else source), Location.text_of(target)
     storage = sides.storage(places, source)
-    read_from, write_to = storage_for(paths, storage.source), storage_for([name], storage.target)
+    read_from, write_to = Location.storage_for(paths, storage.source), Location.storage_for([name], storage.target)
 
     source_format, has_split = sides.source_format, {**stated, **sides.source_options}.get("split") is not None
     if source_format is None and (has_datasets or has_split):  # a dataset of TFDS, whatever else its directory has
@@ -466,9 +455,9 @@ def _write_other(
     keywords = {**writes.named, **reading, **writing}
     if is_folder:
         return write_table_folder(source, target, writes, keywords)
-    if writes.writer is not None and (files := files_of_shards(path_text(target))) is not None:
+    if writes.writer is not None and (files := files_of_shards(Location.text_of(target))) is not None:
         return write_table_shards(source, target, files=files, format=writes, keywords=keywords)
-    if writes.suffixes and not writes.folders and path_text(target).endswith("/"):
+    if writes.suffixes and not writes.folders and Location.text_of(target).endswith("/"):
         raise IsADirectoryError(errno.EISDIR, f"a directory, and {writes.title} is written as one file", target)
     if writes.write is None:
         return write_table_file(source, target, writes, keywords)
@@ -581,7 +570,7 @@ class _NeededColumns:
 def _paths(source: Any) -> list[str]:
     paths = [source] if isinstance(source, str | os.PathLike) else source
     if isinstance(paths, Sequence) and all(isinstance(path, str | os.PathLike) for path in paths):
-        return [*map(path_text, paths)]
+        return [*map(Location.text_of, paths)]
     parts = paths if isinstance(paths, Sequence) and not isinstance(paths, bytes | bytearray | memoryview) else [source]
     first_other = next(part for part in parts if not isinstance(part, str | os.PathLike))
     advice = "write_tfrecord takes data, such as tfr.open_reader(source)"
@@ -593,7 +582,7 @@ def _source_files(path: str, storage: StorageOptions) -> list[str]:
     files = files_of_shards(path)
     if files is None:
         return [path]
-    fs, name = locate(path, storage)
+    fs, name = Location.of(path, storage)
     return files if fs.entry(name) is None else [path]
 
 
@@ -603,7 +592,7 @@ def _is_folder_of_tables(path: str, writes: Format, keywords: Mapping[str, Any],
         return False
     if path.endswith("/") or any(keywords.get(key) for key in FOLDER_OPTIONS):
         return True
-    location = locate(path, storage)
+    location = Location.of(path, storage)
     return location.is_local and os.path.isdir(location.name)
 
 
@@ -689,7 +678,7 @@ def convert_by_file(
     `schema` is that of the rows to write, of `_settings` the `settings`; `changed` returns these rows of a stream.
     """
     versions = [ResumeJournal.version_of(source) for source in files.sources]
-    size = total(source.size for source in files.sources)
+    size = Source.total(source.size for source in files.sources)
     with (
         ResumableWriter.begin_or_resume(target, options, settings=settings, schema=schema, sources=versions) as writer,
         ProgressMeter(progress, size, "bytes") as meter,

@@ -16,7 +16,7 @@ from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import LIMITS, Options, check_choice, check_keywords, printable
 from tfrecord_io.columns import BatchSource, Column, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
-from tfrecord_io.store import Directory, Entry, FileSystem, locate, read_files
+from tfrecord_io.store import Directory, Entry, FileSystem, Folder, Location
 from tfrecord_io.typing import MissingFiles, Path, StorageLike, TableLike
 
 _ROWS = 256  # whose files are looked up together
@@ -142,7 +142,7 @@ class _Embedding:
         filesystems = [fs for found_files in located.values() for fs, _ in found_files]
         contents: dict[str, list[bytes | None]] = {new: [] for new in located}
         size = begin = 0
-        with closing(read_files(files, self._options.threads, filesystems)) as read:
+        with closing(Folder.read_files(files, self._options.threads, filesystems)) as read:
             for (new, at), content in read:
                 contents[new].append(content)
                 size += len(content or b"")
@@ -175,7 +175,7 @@ class _Embedding:
 
     def _locate(self, text: str, feature: str, row: int) -> tuple[FileSystem, str]:
         if self._folder is None:
-            return locate(text, self._options.storage)
+            return Location.of(text, self._options.storage)
         reason, name = Directory.leads_out(text), self._folder.join(text)
         if reason is None and self._folder.is_left_by(name):
             reason = "a link leads out of it"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tfrecord_io.base import StorageOptions, TransferOptions, check_choice, for_cli, printable, secret_url, warn
 from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.columns import TfdsInfo
-from tfrecord_io.store import Entry, FileName, FileSystem, Folder, Kind, Listing, OtherSuffix, ShardName, locate
+from tfrecord_io.store import Entry, FileName, FileSystem, Folder, Kind, Listing, Location, Output, ShardName
 
 _TFRECORD = FORMATS.tfrecord
 
@@ -61,7 +61,7 @@ def formats_of(
         if reads is not folder:
             text = f"is for folders, and '{printable(paths[0])}' is {reads.title}"
             raise for_cli(TypeError(f"files= {text}"), f"--files {text}")
-    other_format = OtherSuffix.of_path(target) if writes is None else None
+    other_format = Output.OtherFormat.of_path(target) if writes is None else None
     if other_format is not None and (other_format.is_known or not is_directory(target, places.target)):
         raise _unwritable(target, other_format.suffix)
     writes = writes or _TFRECORD
@@ -145,13 +145,13 @@ def format_of_target(path: str) -> Format | None:
 def is_directory(path: str, storage: StorageOptions) -> bool:
     if path.endswith("/"):
         return True
-    fs, name = locate(path, storage)
+    fs, name = Location.of(path, storage)
     entry = fs.entry(name)
     return entry is not None and entry.directory
 
 
 def _unwritable(path: str, what: str) -> ValueError:
-    similar = OtherSuffix(what, is_known=False).similar
+    similar = Output.OtherFormat(what, is_known=False).similar
     if similar == what:  # as in x.csv@4
         what, similar = f"shards of {what}", None
     question = "" if similar is None else f"did you mean {similar}? "
@@ -208,7 +208,7 @@ def _check_compression(path: str, format: Format) -> None:
 
 def _format_of_files(path: str, storage: StorageOptions, files: str | None, listings: dict[str, list[Entry]]) -> Format:
     """The format of the files that a glob matches, or of a folder without TFRecord files, from their names."""
-    fs, name = locate(path, storage)
+    fs, name = Location.of(path, storage)
     entry = fs.entry(name)
     if entry is None:
         matches = Listing.of_pattern(fs, name).without_descriptions().entries

@@ -9,7 +9,7 @@ import os
 from datetime import timedelta
 
 from tfrecord_io.base import Options, check_keywords
-from tfrecord_io.store import Leftover, clean_leftovers
+from tfrecord_io.store import Leftover
 from tfrecord_io.typing import StorageLike
 
 DAY = timedelta(days=1)
@@ -47,4 +47,4 @@ def clean(
         A web server: nothing is written there.
     """
     storage = Options(storage_options=storage_options).storage
-    return clean_leftovers(path, storage, remove=remove, older_than=older_than)
+    return Leftover.clean(path, storage, remove=remove, older_than=older_than)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from tfrecord_io.base import check_keywords
 from tfrecord_io.read import CallSource, RowFilter, options_from_call
-from tfrecord_io.store import CopyReport, FileCopyOptions, copy_files
+from tfrecord_io.store import CopyReport, FileCopyOptions
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
 
 
@@ -115,4 +115,4 @@ def copy(
     source = CallSource(source).whole_files("copy")
     paths = list(source) if isinstance(source, list | tuple) else [source]
     choose = None if filters is None else partial(RowFilter.files_in_folders, filters)
-    return copy_files(paths, target, options, choose)
+    return options.copy_files(paths, target, choose)

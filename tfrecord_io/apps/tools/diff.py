@@ -30,7 +30,7 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, selectable
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.read import Files, Reader, options_from_call
-from tfrecord_io.store import total
+from tfrecord_io.store import Source
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
 
 _DIGEST_BYTES = HASH.itemsize
@@ -206,7 +206,7 @@ def diff(
         _Side(Files.from_source(path, options_from_call(ReadOptions, diff, path, {"sample": "all"}, **keywords)))
         for path in (a, b)
     ]
-    size = total(source.size for side in sides for source in side.files.sources)
+    size = Source.total(source.size for side in sides for source in side.files.sources)
     with (
         ProgressMeter(options.progress, size, "bytes") as meter,
         sides[0].open(meter.part()) as first,

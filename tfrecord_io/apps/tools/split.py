@@ -21,7 +21,7 @@ from tfrecord_io.apps.tools.split_assignment import (
 from tfrecord_io.base import CopyOptions, check_integer, check_keywords, counted, for_cli
 from tfrecord_io.bytes import CODECS, Array
 from tfrecord_io.read import options_from_call
-from tfrecord_io.store import FileName, ShardName, ShardSpec, locate
+from tfrecord_io.store import FileName, Location, ShardName, ShardSpec
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -392,11 +392,11 @@ def _copy_parts(copied: CopiedRecords, dst: str, names: Sequence[str], labels: A
     """Write each part to a file or dataset of its name in the directory `dst`."""
     codec = None if copied.options.compression in (None, "infer") else CODECS.named(copied.options.compression)
     suffix = ".tfrecord" + (codec.suffixes[0] if codec is not None else "")
-    locate(dst, copied.options.target).check_writable()
+    Location.of(dst, copied.options.target).check_writable()
     directory = dst if dst.endswith("/") else f"{dst}/"
     files = [f"{name}{suffix}" for name in names]
     with (
-        locate(directory, copied.options.target).new_parent(),
+        Location.of(directory, copied.options.target).new_parent(),
         RecordOutput.open_all(copied, directory, files) as outputs,
     ):
         for number, folder, frames in split_by_label(copied, labels):

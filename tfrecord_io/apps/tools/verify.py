@@ -39,7 +39,7 @@ from tfrecord_io.bytes import Kind, RecordType
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, ReplacedError, SchemaError, TFRecordError
 from tfrecord_io.read import CallSource, Files, SkippedRegions, options_from_call
-from tfrecord_io.store import BlockReader, ShardName, Source, Sources, total
+from tfrecord_io.store import BlockReader, ShardName, Source, Sources
 from tfrecord_io.typing import UNSET, InputPath, Path, ProgressLike, RecordTypeName, StorageLike, Unset
 
 _WAITING = 32  # remote files at a time
@@ -118,7 +118,7 @@ class VerifyReport(Report):
         counts = [*bad.items(), *([("good", good)] if good else [])]
         separator = "," if len(counts) == 1 and (good or len(self.files) == 1) else ";"
         state = counts[0][0] if separator == "," else ", ".join(f"{count:,} {status}" for status, count in counts)
-        size = total(file.size for file in self.files)
+        size = Source.total(file.size for file in self.files)
         text = f"{files}: {state}{separator} {counted(self.intact, 'intact record')}"
         if self.anomalies:
             text += f", {len(self.anomalies):,} {'anomaly' if len(self.anomalies) == 1 else 'anomalies'}"
@@ -279,7 +279,7 @@ def _check_files(
         refuse_files_read_once(sources)
     indexes = Files(Sources.of(sources), options).find_indexes()
     to_check = (source.size for source in sources if _content(source) not in earlier_results)
-    with ProgressMeter(options.progress, total(to_check), "bytes") as bar:
+    with ProgressMeter(options.progress, Source.total(to_check), "bytes") as bar:
         stopped = Flag()
         threads = max(1, options.thread_count // len(sources_and_results))
         make = partial(

@@ -19,7 +19,7 @@ from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.plugins.report.feature_statistics import FeatureAccumulator, FeatureStatistics
 from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.read import CallSource, Files, RecordFile, Scan, ScanRows
-from tfrecord_io.store import Source, total
+from tfrecord_io.store import Source
 
 SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
 FIRST_ROWS = 10
@@ -108,7 +108,7 @@ def dataset_statistics(
     if (options.batch_size, options.batch_bytes) == (default.batch_size, default.batch_bytes):
         options = replace(options, batch_size=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
     found = Files.from_source(path, options)
-    size, of_files = total(source.size for source in found.sources), found.options
+    size, of_files = Source.total(source.size for source in found.sources), found.options
     if of_files.sample == default.sample and size is not None and size <= limits.bytes:
         of_files = replace(of_files, sample="all")
     scan = replace(found, options=of_files).plan()

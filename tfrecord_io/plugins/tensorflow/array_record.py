@@ -39,16 +39,14 @@ from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.read import CallSource, PieceStream, options_from_call
 from tfrecord_io.store import (
     FileName,
+    Location,
     Origin,
     PackedSources,
     RawFile,
     Source,
     Sources,
-    locate,
     resolve_inputs,
     sources_of_shards,
-    storage_for,
-    total,
 )
 from tfrecord_io.typing import FileMode, Path
 from tfrecord_io.write import FrameSink, WriteReport
@@ -143,7 +141,7 @@ def _sources(paths: Any, options: ReadOptions) -> Sources:
 def _files_in_folder(path: Any, options: ReadOptions) -> list[Source]:
     if not isinstance(path, str):
         return []
-    fs, name = locate(path, options.storage)
+    fs, name = Location.of(path, options.storage)
     folder = fs.entry(name)
     if folder is None or not folder.directory:
         return []
@@ -164,7 +162,7 @@ class ArrayRecordFiles:
 
     def __init__(self, sources: Sequence[Source], options: ReadOptions) -> None:
         self._sources, self._options = sources, options
-        self._progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
+        self._progress = ProgressMeter(options.progress, Source.total(source.size for source in sources), "bytes")
         self._firsts: list[int] = []  # the number of the first record of each file that was opened
 
     def open(self) -> PieceStream:
@@ -308,10 +306,12 @@ def to_array_record(
         raise TypeError(f"{keyword}= does not apply to ArrayRecord files, to which records are copied as they are")
     options = f"group_size:{group_size},{record_compression}"
     # A dataset has the storage of its files itself.
-    of_files = {} if CallSource(source).datasets else storage_for(CallSource(source).paths, storage.source).keywords
+    of_files = (
+        {} if CallSource(source).datasets else Location.storage_for(CallSource(source).paths, storage.source).keywords
+    )
     sink = FrameSink(target, storage.target, mode=mode)
     try:
-        folder = os.path.dirname(target) if locate(os.fspath(target), storage.target).is_local else None
+        folder = os.path.dirname(target) if Location.of(os.fspath(target), storage.target).is_local else None
         with (
             tempfile.TemporaryDirectory(prefix=".array_record-", dir=folder or None) as stage,
             RecordReader(dataset(source, **keywords, **of_files)) as records,

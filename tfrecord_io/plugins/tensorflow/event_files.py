@@ -16,7 +16,7 @@ from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import FrameOptions, OnDamage, ProgressMeter, StorageOptions, check_keywords
 from tfrecord_io.bytes import Dtype, message_classes, parse_message
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.store import Folder, resolve_inputs, total
+from tfrecord_io.store import Folder, Source, resolve_inputs
 from tfrecord_io.typing import OnError, Path, ProgressLike, StorageLike
 
 # From tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto; the fields of other content are
@@ -105,7 +105,7 @@ def read_events(
     runs: list[str] = []
     scalars: list[_Scalar] = []
     files = list(_event_files(path, storage))
-    with ProgressMeter(options.progress, total(size for _, _, size in files), "bytes") as meter:
+    with ProgressMeter(options.progress, Source.total(size for _, _, size in files), "bytes") as meter:
         for run, file, size in files:
             with RecordReader(dataset(file, **storage.keywords), on_error=on_error) as records:
                 for scalar in _scalars(records, file):

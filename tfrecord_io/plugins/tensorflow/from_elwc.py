@@ -31,7 +31,7 @@ from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.plugins.tensorflow.made_records import made_records
 from tfrecord_io.read import BlockWalker, CallSource, PieceStream, Reader, options_from_call
-from tfrecord_io.store import Origin, Source, SourcePrefetcher, total
+from tfrecord_io.store import Origin, Source, SourcePrefetcher
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, Unset
 
 _OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'
@@ -48,7 +48,7 @@ class ListContent:
     def __init__(self, sources: Sequence[Source], options: ReadOptions, part: str | None) -> None:
         self._sources, self._options, self._part = sources, options, part
         self.origins = ListOrigins()
-        self._progress = ProgressMeter(options.progress, total(source.size for source in sources), "bytes")
+        self._progress = ProgressMeter(options.progress, Source.total(source.size for source in sources), "bytes")
 
     def open(self) -> PieceStream:
         self.origins.clear()

@@ -23,7 +23,7 @@ from tfrecord_io.columns import Column, ImageForm, ImageHeader, int64_array, lis
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import has_least
-from tfrecord_io.store import check_class_names
+from tfrecord_io.store import Folder
 
 _PACKAGE = "tensorflow_datasets.core.features."
 _MODES = tuple(ImageForm.MODES_BY_CHANNELS.values())
@@ -269,7 +269,7 @@ class TfdsColumns:
         has_names = name in self._class_names and t.is_integer(item) and not shape
         if has_names or (t.is_dictionary(item) and Column(item.value_type).is_text):
             class_names = self._class_names.get(name, ())
-            check_class_names(class_names)
+            Folder.check_class_names(class_names)
             names = {class_name: number for number, class_name in enumerate(class_names)}
             return LeafColumn(name, item, levels=levels, shape=(), dtype="int64", image=None, names=names)
         if Column(item).is_text or Column(item).is_bytes:

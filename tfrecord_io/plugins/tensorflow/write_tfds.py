@@ -28,7 +28,7 @@ from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns
 from tfrecord_io.read import CallSource, options_from_call
-from tfrecord_io.store import Directory, Source, locate, open_output
+from tfrecord_io.store import Directory, Location, Source, open_output
 from tfrecord_io.typing import FileMode, FilesLike, Float64, Path, ProgressLike, SchemaLike, StorageLike, TableLike
 from tfrecord_io.write import WriteReport, write
 
@@ -151,7 +151,7 @@ def write_tfds(
     rows = _StoredColumns(columns, source)
     target = f"{directory.path}/{directory.name}-{split}.tfrecord@{shards}"
     directory.check_features(columns, split)
-    with locate(target, options.storage).new_parent():
+    with Location.of(target, options.storage).new_parent():
         report = write(pa.RecordBatchReader.from_batches(rows.schema, rows.batches()), target, options)
         directory.publish(columns, split, report, rows.statistics())
     return replace(report, path=directory.path, columns=tuple(source.schema.names))

@@ -20,7 +20,7 @@ from tfrecord_io.columns import ImageHeader, pillow, row_batches
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.plugins.vision.folder_files import FolderOptions, LeftOut, shuffle_files
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
-from tfrecord_io.store import Directory, Entry, FileSystem, read_files
+from tfrecord_io.store import Directory, Entry, FileSystem, Folder
 from tfrecord_io.typing import InvalidBoxes, Path
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ def read_annotations(
             check(None if entry is None else entry.size, path)
             yield (key, path), fs, entry
 
-    with closing(read_files(checked_files(), threads, [fs])) as contents:
+    with closing(Folder.read_files(checked_files(), threads, [fs])) as contents:
         for (key, path), content in contents:
             check(len(content or b""), path)
             yield key, content or b""
@@ -321,7 +321,7 @@ class _Batches:
         options = self.reading.options
         rule = BoxRule(options.invalid_boxes)
         files = ((file, self.fs, file.entry) for file in self.files)
-        with closing(read_files(files, options.threads, [self.fs])) as contents:
+        with closing(Folder.read_files(files, options.threads, [self.fs])) as contents:
             yield from row_batches(self._rows(contents, rule), self.schema)
         self.left_out.warn(self.files[0].image.path)
         self.turned.warn(self.files[0].image.path)

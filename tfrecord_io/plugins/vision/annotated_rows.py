@@ -26,7 +26,7 @@ from tfrecord_io.plugins.vision.to_folder import (
     schema_to_choose_from,
 )
 from tfrecord_io.read import CallSource, Reader
-from tfrecord_io.store import check_class_names, name_fault
+from tfrecord_io.store import Directory, Folder
 
 _BOX = ("bbox/xmin", "bbox/xmax", "bbox/ymin", "bbox/ymax")
 _BY_CORNER = ("bbox/xmin", "bbox/ymin", "bbox/xmax", "bbox/ymax")
@@ -241,7 +241,7 @@ class AnnotatedRecords:
             name = values.get(_NAME)
             if name is None:
                 name = f"{row:08d}{'.jpg' if content is None else file_suffix(content)}"
-            if (wrong := name_fault(name)) is not None:
+            if (wrong := Directory.name_fault(name)) is not None:
                 text = f"the name '{printable(name)}' of a file cannot be used: {wrong}"
                 raise row_error(reader, row, reason=text, feature=_NAME, advice=NUMBERS)
             name = name if content is None else named_as_image(name, content)
@@ -408,7 +408,7 @@ class ClassNames:
         self.stated_names = {class_.id: class_.name for class_ in self.stated_classes}
         if self.class_names is None:
             return
-        check_class_names(self.class_names)
+        Folder.check_class_names(self.class_names)
         if "" in self.class_names:
             raise ValueError("class_names= has an empty name")
 

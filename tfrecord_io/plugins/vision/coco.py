@@ -25,7 +25,7 @@ from tfrecord_io.plugins.vision.masks_and_keypoints import (
     number_below,
     pixels,
 )
-from tfrecord_io.store import Source, locate
+from tfrecord_io.store import Location, Source
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
 _EXPECTED = "a COCO file of object annotations, such as instances_train2017.json"
@@ -178,7 +178,7 @@ def open_coco(
 
 def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
     """The document, without masks unless they are read."""
-    fs, name = locate(path, storage)
+    fs, name = Location.of(path, storage)
     entry = fs.entry(name)
     if entry is None or entry.directory:
         raise OSError(errno.ENOENT if entry is None else errno.EISDIR, "expected a COCO file", path)

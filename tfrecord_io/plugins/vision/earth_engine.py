@@ -31,7 +31,7 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
 from tfrecord_io.read import Files, Reader, options_from_call
-from tfrecord_io.store import Sources, find_files
+from tfrecord_io.store import PathMatch, Sources
 from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, StorageLike
 from tfrecord_io.write import WriteReport, write
 
@@ -243,7 +243,7 @@ class _Layout:
         if isinstance(mixer, Mapping):
             path, content = "mixer", mixer
         else:
-            source = find_files(mixer, "", storage).single(_ONE)
+            source = PathMatch.find(mixer, "", storage).single(_ONE)
             with source.open_file() as file:
                 data = file.read(_MIXER_BYTES + 1)
             path = source.path

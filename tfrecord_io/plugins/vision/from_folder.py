@@ -16,7 +16,7 @@ from tfrecord_io.base import check_choice, check_keywords
 from tfrecord_io.columns import ImageHeader, pillow, row_batches
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.plugins.vision.folder_files import TABLE_NAME, FolderOptions, LeftOut, shuffle_files
-from tfrecord_io.store import Folder, read_files
+from tfrecord_io.store import Folder
 from tfrecord_io.typing import OnFileError, Path, StorageLike
 
 _IMAGE = [
@@ -181,7 +181,7 @@ class _Reading:
         files = folder.files if seed is None else shuffle_files(folder.files, seed)
         left_out = LeftOut("files", len(files))
         entries = ((file, folder.fs, file.entry) for file in files)
-        contents = read_files(entries, self.options.threads, [folder.fs])
+        contents = Folder.read_files(entries, self.options.threads, [folder.fs])
 
         def rows() -> Iterator[tuple[tuple[Any, ...], int]]:
             for file, content in contents:

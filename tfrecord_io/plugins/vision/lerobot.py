@@ -28,7 +28,7 @@ from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, Raw
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning
 from tfrecord_io.plugins.vision.video_files import CODEC_NAME, PIXEL_FORMAT, VideoWriter
 from tfrecord_io.read import CallSource, Steps, options_from_call
-from tfrecord_io.store import NewFolder, is_url
+from tfrecord_io.store import Location, NewFolder
 from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write import WriteReport
 
@@ -226,7 +226,7 @@ def convert_to_lerobot(
     if fps is None:
         raise TypeError("LeRobot needs fps=, the frames per second")
     fps = check_integer("fps", fps, 1)
-    if is_url(target):
+    if Location.is_url(target):
         raise ValueError(f"'{os.fspath(target)}': a folder of LeRobot is written locally; upload it from there")
     options = options_from_call(ExportOptions, None, source, **keywords)
     with ExitStack() as opened:

@@ -26,7 +26,7 @@ from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import RawImages
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError
 from tfrecord_io.plugins.vision.video_files import VideoReader
-from tfrecord_io.store import Directory, Source, find_files
+from tfrecord_io.store import Directory, PathMatch, Source
 
 _PARQUET = FORMATS.parquet
 FRAME_FORMATS = ("png", "jpeg")
@@ -137,7 +137,7 @@ class _Dataset:
 
 def _find_tables(path: str, storage: StorageOptions) -> list[Source]:
     """The Parquet files below a folder, in natural order."""
-    return find_files(f"{glob.escape(path)}/**/*{_PARQUET.suffixes[0]}", _PARQUET.suffixes, storage).sources
+    return PathMatch.find(f"{glob.escape(path)}/**/*{_PARQUET.suffixes[0]}", _PARQUET.suffixes, storage).sources
 
 
 def _read_places(path: str, storage: StorageOptions) -> dict[int, dict[str, Any]]:
@@ -145,7 +145,7 @@ def _read_places(path: str, storage: StorageOptions) -> dict[int, dict[str, Any]
     from pyarrow import parquet as pq
 
     places: dict[int, dict[str, Any]] = {}
-    for source in find_files(
+    for source in PathMatch.find(
         f"{glob.escape(path)}/meta/episodes/**/*{_PARQUET.suffixes[0]}", _PARQUET.suffixes, storage
     ).sources:
         with closing(source.open_file()) as raw, arrow_errors(source.path, _PARQUET.title):
@@ -207,7 +207,7 @@ class _Camera(ExitStack):
         path, begin = self._dataset.video_of(self._name, episode)
         if path != self._path or self._reader is None:
             self.close()
-            source = find_files(path, "", self._dataset.storage).single("a video")
+            source = PathMatch.find(path, "", self._dataset.storage).single("a video")
             raw = self.enter_context(closing(source.open_file()))
             self._reader, self._path = self.enter_context(VideoReader(raw, path)), path
         if begin:

@@ -28,7 +28,7 @@ from tfrecord_io.plugins.vision.annotated_images import (
 )
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_DIGITS, pixels_in
 from tfrecord_io.plugins.vision.vision_rows import VOC
-from tfrecord_io.store import Directory, Entry, Folder, Source, check_class_names, name_fault
+from tfrecord_io.store import Directory, Entry, Folder, Source
 from tfrecord_io.typing import InvalidBoxes, OnFileError, Path, StorageLike
 
 ANNOTATIONS, JPEG_IMAGES = VOC.folders
@@ -134,7 +134,7 @@ def open_voc(
         storage_options=storage_options,
     )
     if class_names is not None:
-        check_class_names(class_names)
+        Folder.check_class_names(class_names)
     folder = _find(os.fspath(path), options.storage)
     files, files_of_set = folder.files(), None
     if image_set is not None:
@@ -219,7 +219,7 @@ class _Folder(NamedTuple):
 
 def check_image_set(name: str) -> None:
     """Raise ValueError if it cannot be the name of an image set."""
-    if (wrong := "it has a slash" if "/" in name else name_fault(name)) is not None:
+    if (wrong := "it has a slash" if "/" in name else Directory.name_fault(name)) is not None:
         raise ValueError(f"image_set={name!r}: expected the name of a file in {SETS}, such as 'train'; {wrong}")
 
 

@@ -18,7 +18,7 @@ from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.plugins.vision.tar_archive import TarArchive
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.read import PieceStream
-from tfrecord_io.store import FileName, Kind, Origin, PackedSources, Source, find_files
+from tfrecord_io.store import FileName, Kind, Origin, PackedSources, PathMatch, Source
 
 _READ_BYTES = MIB
 _MEMBERS = 16  # of an archive, that are looked at
@@ -27,7 +27,7 @@ _MEMBERS = 16  # of an archive, that are looked at
 def is_tar_of_records(path: str, storage: StorageOptions) -> bool:
     """True if the first archive of a path has TFRecord files as its first members, each of which is a whole sample."""
     with suppress(TFRecordError, OSError):
-        file = find_files(path, suffixes_of(TAR), storage).sources[0]
+        file = PathMatch.find(path, suffixes_of(TAR), storage).sources[0]
         if not file.can_be_read_again:
             return False
         with closing(open_decompressed_file(file)) as opened:

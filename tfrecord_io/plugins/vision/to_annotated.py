@@ -35,7 +35,7 @@ from tfrecord_io.plugins.vision.to_folder import NewFile, write_files
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
 from tfrecord_io.read import Files, Scan, options_from_call
-from tfrecord_io.store import NewFolder, OtherSuffix, open_output
+from tfrecord_io.store import NewFolder, Output, open_output
 from tfrecord_io.typing import FilesLike, Path
 from tfrecord_io.write import WriteReport
 
@@ -100,7 +100,7 @@ def _write(
     with_images = {"needs_images": images is None, "check_sizes": check_sizes}
     rows = AnnotatedRecords.plan(read, options, columns, class_names, **with_images)
     name = os.fspath(target)
-    if (other_format := OtherSuffix.of_path(name)) is not None and other_format.is_known:
+    if (other_format := Output.OtherFormat.of_path(name)) is not None and other_format.is_known:
         reason = "annotated images are written to a folder, and this is the name of a file"
         raise ValueError(f"'{printable(name)}': {reason}")
     with ExitStack() as opened:

@@ -27,7 +27,7 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.plugins.vision.folder_files import TABLE_NAME
 from tfrecord_io.plugins.vision.tiff_files import TiffFiles
 from tfrecord_io.read import CallSource, Reader, Scan, options_from_call
-from tfrecord_io.store import Folder, NewFolder, name_fault, open_output
+from tfrecord_io.store import Directory, Folder, NewFolder, open_output
 from tfrecord_io.typing import UNSET, FilesLike, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write import WriteReport
 
@@ -459,7 +459,7 @@ class _FolderFiles:
     def _name(self, name: str, content: pa.Buffer, error: Callable[[str], EncodeError]) -> str:
         """The name of a file, with a suffix by which readers find images."""
         is_taken = name.partition("/")[0] == self._table
-        reason = "the table of the folder has this name" if is_taken else name_fault(name)
+        reason = "the table of the folder has this name" if is_taken else Directory.name_fault(name)
         if reason is not None:
             raise error(f"the name '{printable(name)}' of a file cannot be used: {reason}")
         if self._layout.are_images or isinstance(self._layout.arrays, TiffFiles):
@@ -552,7 +552,7 @@ def file_suffix(content: pa.Buffer) -> str:
 
 def _table_format(table: str) -> OpenWriter:
     """The writer of a table by its name."""
-    if (wrong := "it has a slash" if "/" in table else name_fault(table)) is not None:
+    if (wrong := "it has a slash" if "/" in table else Directory.name_fault(table)) is not None:
         raise ValueError(f"table={table!r}: expected the name of a file in the folder; {wrong}")
     format = FORMATS.of_name(table.lower())
     if format in (FORMATS.csv, FORMATS.tsv, FORMATS.jsonl):

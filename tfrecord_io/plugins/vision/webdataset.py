@@ -29,7 +29,7 @@ from tfrecord_io.columns import Column, row_batches
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.plugins.vision.tar_archive import TarArchive, member_error
 from tfrecord_io.plugins.vision.vision_rows import TAR
-from tfrecord_io.store import FileName, Kind, Source, name_fault
+from tfrecord_io.store import Directory, FileName, Kind, Source
 
 KEY = "__key__"
 _META = re.compile(r"__[^/]*__($|/)")  # as in webdataset.tariterators
@@ -250,7 +250,7 @@ class TarWriter(NumbersRows, AbstractContextManager["TarWriter"]):
     def _check_key(self, key: str) -> None:
         """EncodeError if readers would not find the members of a key, or join them with the sample before."""
         below = key.removeprefix("./")  # as in archives that tar makes of the folder "."
-        reason = name_fault(below) or ("its last part has a dot" if "." in key.rpartition("/")[2] else None)
+        reason = Directory.name_fault(below) or ("its last part has a dot" if "." in key.rpartition("/")[2] else None)
         if reason is None and key == self._last_key:
             reason = "it is that of the sample before it"
         if reason is not None:
@@ -287,7 +287,7 @@ def _encoder(type_: pa.DataType) -> Callable[[Any], bytes] | None:
 
 def _check_suffix(field: pa.Field) -> None:
     """EncodeError if the name of a column cannot be the suffix of a member."""
-    name, reason = field.name, name_fault(f"x.{field.name}")
+    name, reason = field.name, Directory.name_fault(f"x.{field.name}")
     if "/" in name:
         reason = "it has a slash, which makes folders of a suffix"
     elif name != name.lower():

@@ -23,7 +23,7 @@ from tfrecord_io.plugins.vision.annotated_images import (
     read_annotations,
 )
 from tfrecord_io.plugins.vision.masks_and_keypoints import MOST_KEYPOINTS, Shape, ShapeColumns, pixels_in
-from tfrecord_io.store import Directory, Entry, FileSystem, Folder, Source, name_fault
+from tfrecord_io.store import Directory, Entry, FileSystem, Folder, Source
 from tfrecord_io.typing import InvalidBoxes, Masks, OnFileError, Path, StorageLike
 
 IMAGES, LABELS, DATA, CLASSES = "images", "labels", "data.yaml", "classes.txt"
@@ -121,7 +121,10 @@ def open_yolo(
     )
     check_choice("masks", masks, (None, *get_args(Masks)))
     pillow("reading the sizes of images")
-    if image_set is not None and (wrong := "it has a slash" if "/" in image_set else name_fault(image_set)) is not None:
+    if (
+        image_set is not None
+        and (wrong := "it has a slash" if "/" in image_set else Directory.name_fault(image_set)) is not None
+    ):
         raise ValueError(f"image_set={image_set!r}: expected the name of a set, such as 'train'; {wrong}")
     dataset = _Dataset.open(os.fspath(path), options.storage)
     names = list(class_names) if class_names is not None else dataset.class_names()

@@ -19,7 +19,7 @@ import numpy as np
 from tfrecord_io.base import LIMITS, FrameOptions, printable
 from tfrecord_io.bytes import Checks, Engine, Fault, FaultCode, FrameHeader, Frames, PlainStream, Raw, get_engine
 from tfrecord_io.errors import CompressionError, TFRecordError, TruncatedRecordError
-from tfrecord_io.store import Block, BlockReader, Bytes, OpenPlainFile, Source, is_elsewhere
+from tfrecord_io.store import Block, BlockReader, OpenPlainFile, Source
 
 if TYPE_CHECKING:
     from tfrecord_io.base import ProgressMeter
@@ -149,7 +149,7 @@ _NO_BYTES = np.empty(0, np.uint8)
 
 def _resolve_in(directory: str, source: Source) -> Source:
     """A file whose relative path means the same one in another working directory."""
-    return source.absolute(directory) if is_elsewhere(directory) else source
+    return source.absolute(directory) if Source.is_elsewhere(directory) else source
 
 
 class BlockWalker:
@@ -225,7 +225,7 @@ class BlockWalker:
         return self.file
 
     @property
-    def data(self) -> Bytes:
+    def data(self) -> BlockReader.Buffer:
         """The rest of the block."""
         return _NO_BYTES if self.block is None else self.block.data[self._begin :]
 

@@ -18,7 +18,7 @@ from tfrecord_io.bytes import Decoder, FeatureColumns, FileView, Kind, RecordTyp
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.segments import FileWindows, Part, Segment, Segments
-from tfrecord_io.store import Bytes, OpenPlainFile
+from tfrecord_io.store import BlockReader, OpenPlainFile
 
 # The number of segments of a file, in all and for each core, unless their size is out of the limits that follow.
 _LEAST_SEGMENTS, _LEAST_OF_CORE = 8, 2
@@ -122,7 +122,7 @@ class DecodedPart(Part):
         self.decoder = self._decoders.take(self.settings, self._names)
         self.decoder.expect(min(size, self._decoders.max_bytes))
 
-    def take(self, data: Bytes, offset: int, final: bool) -> int:
+    def take(self, data: BlockReader.Buffer, offset: int, final: bool) -> int:
         decoder, at = self.decoder, 0  # it ends without a fault where more rows have no room
         while True:
             progress = decoder.feed(data, at, max_bytes=self._decoders.max_bytes, final=final)

@@ -24,7 +24,7 @@ from typing import Generic, NamedTuple, TypeVar
 from tfrecord_io.base import LIMITS, Closing, WorkerPool, cpu_count
 from tfrecord_io.bytes import Checks, FileView, FrameHeader, get_engine
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
-from tfrecord_io.store import Block, Bytes, OpenPlainFile
+from tfrecord_io.store import Block, BlockReader, OpenPlainFile
 
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time
 _STEP_BYTES = 16 << 20  # that are read before a thread looks whether the read has ended
@@ -33,7 +33,7 @@ _LARGE = 4.5  # blocks: a segment of a file that is not very large, and its last
 
 
 # Buffers of earlier reads: the system takes as long to make their pages again as to read some of a file into them.
-_kept: deque[Bytes] = deque(maxlen=_KEPT_BUFFERS)
+_kept: deque[BlockReader.Buffer] = deque(maxlen=_KEPT_BUFFERS)
 
 
 @contextmanager
@@ -66,7 +66,7 @@ class FileWindows:
         self.ended = False  # lets those who read return soon
 
     @contextmanager
-    def buffer(self) -> Iterator[Bytes]:
+    def buffer(self) -> Iterator[BlockReader.Buffer]:
         """A buffer of one thread."""
         size = max(min(self._buffer_bytes, self.size), _SEARCH_BYTES) + Block.PAGE + Block.SPARE
         buffer = None
@@ -80,15 +80,20 @@ class FileWindows:
             if len(buffer) > LIMITS.window_bytes:
                 _kept.append(buffer)
 
-    def block(self, buffer: Bytes, begin: int, end: int) -> Bytes:
+    def block(self, buffer: BlockReader.Buffer, begin: int, end: int) -> BlockReader.Buffer:
         """Bytes from `begin` on, up to `end`, or the next header if that is longer."""
         return self.read(
             buffer, begin, max(min(begin + self._block_bytes, end), min(begin + FrameHeader.BYTES, self.size))
         )
 
     def window(
-        self, buffer: Bytes, begin: int, end: int, max_record_bytes: int, most_record_bytes: int | None = None
-    ) -> tuple[Bytes, bool]:
+        self,
+        buffer: BlockReader.Buffer,
+        begin: int,
+        end: int,
+        max_record_bytes: int,
+        most_record_bytes: int | None = None,
+    ) -> tuple[BlockReader.Buffer, bool]:
         """Bytes from `begin` on, up to `end` or with one whole record, and whether the file ends with them.
 
         There are none if that record has more than `most_record_bytes`.
@@ -104,7 +109,7 @@ class FileWindows:
             data = self.read(buffer, begin, min(begin + FrameHeader(header).frame_size, self.size))
         return data, begin + len(data) == self.size
 
-    def read(self, buffer: Bytes, begin: int, end: int) -> Bytes:
+    def read(self, buffer: BlockReader.Buffer, begin: int, end: int) -> BlockReader.Buffer:
         """All bytes of [begin, end), in the buffer if it is large enough."""
         at = begin % Block.PAGE  # the system copies slowly to memory whose offset in a page nearly is that in the file
         if at + end - begin + Block.SPARE > len(buffer):
@@ -114,7 +119,7 @@ class FileWindows:
             raise OSError("the file was truncated")  # the sequential read that follows raises the error
         return data
 
-    def view(self, buffer: Bytes, max_record_bytes: int, most_record_bytes: int | None) -> FileView | None:
+    def view(self, buffer: BlockReader.Buffer, max_record_bytes: int, most_record_bytes: int | None) -> FileView | None:
         """The view by which an engine reads windows by itself; None for a file in memory."""
         if self._file.descriptor is None:
             return None
@@ -129,7 +134,7 @@ class FileWindows:
             most_record_bytes=most_bytes,
         )
 
-    def find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
+    def find_header(self, buffer: BlockReader.Buffer, begin: int, end: int, max_record_bytes: int) -> int | None:
         """Offset of the first record header that begins in [begin, end)."""
         while begin < end and not self.ended:
             stop = min(begin + _SEARCH_BYTES, end + FrameHeader.BYTES - 1, self.size)
@@ -150,7 +155,7 @@ class Part:
     def begin(self, size: int) -> None:
         """Called first, with the bytes of the segment."""
 
-    def take(self, data: Bytes, offset: int, final: bool) -> int:
+    def take(self, data: BlockReader.Buffer, offset: int, final: bool) -> int:
         """Take the records at the start of `data`, which is at `offset`; returns their bytes.
 
         None are taken, or the part is not sound, where no more will be.
@@ -211,7 +216,9 @@ class SegmentWork(NamedTuple):
             part.finish()
         return segment
 
-    def _take_records(self, segment: Segment[P], end: int, buffer: Bytes, most_record_bytes: int | None) -> None:
+    def _take_records(
+        self, segment: Segment[P], end: int, buffer: BlockReader.Buffer, most_record_bytes: int | None
+    ) -> None:
         """Extend a segment's part by the records behind its end, and move the end."""
         windows, part = self.windows, segment.part
         by_file = windows.is_large  # the engine goes on without a step here for each window
@@ -234,7 +241,9 @@ class SegmentWork(NamedTuple):
                 return
             by_file = True
 
-    def _window(self, buffer: Bytes, begin: int, end: int, most_record_bytes: int | None) -> tuple[Bytes, bool]:
+    def _window(
+        self, buffer: BlockReader.Buffer, begin: int, end: int, most_record_bytes: int | None
+    ) -> tuple[BlockReader.Buffer, bool]:
         """The next bytes of a segment, and whether the file ends with them; none if the record there is too large."""
         if self.whole:
             return self.windows.window(buffer, begin, end, self.max_record_bytes, most_record_bytes=most_record_bytes)
@@ -313,7 +322,7 @@ class WalkedPart(Part, Generic[StepT]):
         self.step, self.records = step, 0
         self._skipped_in = skipped_in  # bytes of the file, if a record that continues behind the data is skipped
 
-    def take(self, data: Bytes, offset: int, final: bool) -> int:
+    def take(self, data: BlockReader.Buffer, offset: int, final: bool) -> int:
         records, consumed, fault = self.step(data, final)
         self.is_sound = fault is None
         if fault is None and self._skipped_in is not None:
@@ -448,7 +457,7 @@ class SegmentWalk(Generic[StepT]):
         return self._accept is None or self._accept(segment.part.step)
 
 
-def _whole_record(data: Bytes, left: int) -> int:
+def _whole_record(data: BlockReader.Buffer, left: int) -> int:
     """Size of the record whose valid header `data` begins with; 0 without one, or if it has more than `left` bytes."""
     size = FrameHeader(data[: FrameHeader.BYTES]).frame_size if len(data) >= FrameHeader.BYTES else 0
     return size if size <= left else 0

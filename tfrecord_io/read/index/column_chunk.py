@@ -24,7 +24,7 @@ from pyarrow import types as t
 
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column
-from tfrecord_io.store import Bytes
+from tfrecord_io.store import BlockReader
 
 _CODEC = "zstd"
 _ALIGNMENT = 8
@@ -95,7 +95,7 @@ def _narrow_integers(values: Array) -> bytes:
     return values.astype(f"<i{next(fitting, values.itemsize)}").tobytes()
 
 
-def unpack_chunk(stored: Bytes | bytes, type_: pa.DataType, shape: ChunkShape, most_text: int) -> pa.Array:
+def unpack_chunk(stored: BlockReader.Buffer | bytes, type_: pa.DataType, shape: ChunkShape, most_text: int) -> pa.Array:
     """The array of a `stored_type`, or a dictionary of its values; ValueError or an error of pyarrow if it is damaged.
 
     The bytes of texts may be `most_text`.

@@ -38,7 +38,7 @@ from tfrecord_io.columns import ArrayBuffers, Column, Projection, int64_array
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.read.index.column_chunk import ChunkShape, is_variable, pack_chunk, stored_type, unpack_chunk
 from tfrecord_io.read.index.record_index import Fingerprint, RecordIndex
-from tfrecord_io.store import Bytes, FileName, RandomAccessFile
+from tfrecord_io.store import BlockReader, FileName, RandomAccessFile
 
 COLUMNS_SUFFIX = FileName.COLUMN_INDEX_SUFFIX
 ALL_SCALARS = "*scalars"  # in the columns of an index: all of single values
@@ -304,12 +304,12 @@ class ColumnIndex:
                 arrays.append(column)
         return arrays if wanted else [[] for _ in columns]
 
-    def _fetch(self, chunks: Iterable[_Chunk]) -> dict[_Chunk, Bytes | bytes]:
+    def _fetch(self, chunks: Iterable[_Chunk]) -> dict[_Chunk, BlockReader.Buffer | bytes]:
         distinct, first = sorted(set(chunks), key=lambda chunk: chunk.offset), self._opened.size - len(self._held)
         missing = [chunk for chunk in distinct if chunk.offset < first]
         begins, ends = [chunk.offset for chunk in missing], [chunk.offset + chunk.size for chunk in missing]
         answers = self._opened.read_all(begins, ends) if missing else []
-        fetched: dict[_Chunk, Bytes | bytes] = dict(zip(missing, answers, strict=True))
+        fetched: dict[_Chunk, BlockReader.Buffer | bytes] = dict(zip(missing, answers, strict=True))
         for chunk in distinct[len(missing) :]:
             begin = chunk.offset - first
             fetched[chunk] = self._held[begin : begin + chunk.size]

@@ -25,7 +25,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, ColumnIndex
 from tfrecord_io.read.index.find_index import open_columns, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import RecordIndex
-from tfrecord_io.store import RandomAccessFile, Source, find_sidecars, replaced_error
+from tfrecord_io.store import RandomAccessFile, Source, find_sidecars
 
 _THREADS = 16
 
@@ -52,7 +52,7 @@ class ComparedFile:
         file = RandomAccessFile.open(self.source)
         if (file.size, file.version) != (self.size, self.version):
             file.close()
-            raise replaced_error(self.source.path)
+            raise self.source.replaced_error()
         return file
 
 

@@ -17,7 +17,7 @@ from tfrecord_io.base import LIMITS, StorageOptions, and_more, logger, printable
 from tfrecord_io.bytes import Array, Checks, FrameHeader, get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning
 from tfrecord_io.read.index import SMALL_BYTES
-from tfrecord_io.store import FileName, Source, find_sidecars, is_url, locate
+from tfrecord_io.store import FileName, Location, Source, find_sidecars
 
 if TYPE_CHECKING:
     from tfrecord_io.read.index.column_index import ColumnIndex
@@ -80,9 +80,9 @@ def _is_pickle(sidecar: Source) -> bool:
 
 
 def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Source:
-    if not is_url(path):  # storage_options are those of the data, which may be remote
+    if not Location.is_url(path):  # storage_options are those of the data, which may be remote
         storage = replace(storage, storage_options=None)
-    fs, name = locate(path, storage)
+    fs, name = Location.of(path, storage)
     entry = fs.entry(name)
     if entry is None or entry.directory:
         number = errno.ENOENT if entry is None else errno.EISDIR

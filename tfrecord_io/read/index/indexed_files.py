@@ -16,7 +16,7 @@ from tfrecord_io.columns import runs_within
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import RecordIndex, scan_index
-from tfrecord_io.store import Bytes, PackedSources, RandomAccessFile, Source, is_elsewhere, working_directory
+from tfrecord_io.store import BlockReader, PackedSources, RandomAccessFile, Source, Sources
 
 try:
     import resource
@@ -74,7 +74,7 @@ class IndexedFiles:
         )
         self.sources, indexes = files[: len(sources)], iter(files[len(sources) :])
         self.index_sources: list[Source | None] = [item and next(indexes) for item in index_sources]  # until `forget`
-        self._directory = working_directory(sources)  # when files are opened again, it may be another one
+        self._directory = Sources.of(sources).working_directory  # when files are opened again, it may be another one
         self._intact: dict[int, Array] = {}  # the entries that are read, of the files where others are not
         self._max_record_bytes, self._checks, self._named = max_record_bytes, checks, named
         self._open_files: dict[int, RandomAccessFile] = {}
@@ -191,7 +191,7 @@ class IndexedFiles:
                 sizes[rows] = bounds[records[rows] + 1] - bounds[records[rows]]
             yield from (part[begin:end] for begin, end in runs_within(sizes, most_bytes))
 
-    def frame(self, number: int, most: float = inf) -> tuple[int, Bytes]:
+    def frame(self, number: int, most: float = inf) -> tuple[int, BlockReader.Buffer]:
         """The file of a record, and its frame, unchecked; as `frames`, for a single one in less time.
 
         A frame of more bytes than `most` is not read, and empty.
@@ -207,7 +207,7 @@ class IndexedFiles:
         opened = self._open_files.get(file) or self.open_file(file)
         return file, opened.read(begin, end)
 
-    def join_frames(self, numbers: Array) -> tuple[Bytes, Array]:
+    def join_frames(self, numbers: Array) -> tuple[BlockReader.Buffer, Array]:
         """The frames of records, as `frames`, one after the other: their bytes, and a 0 and where each frame ends."""
         files, records = self.locate(numbers)
         begins, ends = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int64)
@@ -226,7 +226,7 @@ class IndexedFiles:
             data = np.concatenate([np.empty(0, np.uint8), *self.frames(numbers)])
         return data, bounds
 
-    def frames(self, numbers: Array) -> list[Bytes]:
+    def frames(self, numbers: Array) -> list[BlockReader.Buffer]:
         """The frames of records, unchecked, in the order of `numbers`; CorruptRecordError if a file was changed."""
         if len(numbers) == 1:
             return [self.frame(int(numbers[0]))[1]]
@@ -258,7 +258,7 @@ class IndexedFiles:
 
     def _open(self, file: int) -> RandomAccessFile:
         source = self.sources[file]
-        if self._directory is not None and is_elsewhere(self._directory):
+        if self._directory is not None and Source.is_elsewhere(self._directory):
             source = source.absolute(self._directory)
         size, version = self.indexes[file].end, self._versions.get(file)
         return RandomAccessFile.open_version(source, size, version, self.sources[file].path)
@@ -276,7 +276,7 @@ class IndexedFiles:
         self.sources = [source.without_held_content() for source in sources.unpack()]
         self.index_sources = []
         self._open_files, self._versions, self._warned = {}, {}, set()
-        self._directory = working_directory(self.sources)
+        self._directory = Sources.of(self.sources).working_directory
         self._number()
         if len(self.sources) <= _most_open():
             for file in range(len(self.sources)):

@@ -23,7 +23,7 @@ from tfrecord_io.bytes import Array, FrameHeader
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.index.column_index import REWRITE_COLUMNS
 from tfrecord_io.read.index.column_search import ComparedFile, FileMatches, FileValues
-from tfrecord_io.store import Bytes, Origin, RandomAccessFile, Source
+from tfrecord_io.store import BlockReader, Origin, RandomAccessFile, Source
 
 _TASK_BYTES = 8 << 20
 _AHEAD_BYTES = 64 << 20  # read together
@@ -116,14 +116,14 @@ class _Task:
     def bytes(self) -> int:
         return int((self.ends - self.begins).sum())
 
-    def read(self) -> Bytes:
+    def read(self) -> BlockReader.Buffer:
         """Read the frames of the records, one after the other.
 
         CorruptRecordError where the file has no records of these sizes; ReplacedError if the file was replaced.
         """
         with self.file.open() as file:
             parts = file.read_all(self.begins.tolist(), self.ends.tolist())
-        data: Bytes = np.concatenate(parts)
+        data: BlockReader.Buffer = np.concatenate(parts)
         starts = np.cumsum(self.ends - self.begins) - (self.ends - self.begins)
         lengths = data[starts[:, None] + np.arange(8)].view("<u8")[:, 0]
         wrong = np.flatnonzero(lengths != (self.ends - self.begins - FrameHeader.FRAME_BYTES).astype(np.uint64))
@@ -139,7 +139,7 @@ class PickedFrames:
 
     def __init__(self) -> None:
         self._tasks: list[_Task] = []
-        self._contents: dict[int, Bytes] = {}
+        self._contents: dict[int, BlockReader.Buffer] = {}
         self.keeps = False  # what was read, for another read of all
         self._lock = Lock()
 
@@ -159,7 +159,7 @@ class PickedFrames:
             begin = end
         return range(first, len(self._tasks))
 
-    def take(self, number: int) -> Bytes:
+    def take(self, number: int) -> BlockReader.Buffer:
         """The content of a part, read together with the next parts if it has not been."""
         with self._lock:
             if number in self._contents:

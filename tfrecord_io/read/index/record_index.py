@@ -19,7 +19,7 @@ from tfrecord_io.bytes import Array, Checks, Fault, FaultCode, FrameHeader, crc3
 from tfrecord_io.columns import arrow_file
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.index import SMALL_BYTES
-from tfrecord_io.store import Bytes, FileName, RandomAccessFile
+from tfrecord_io.store import BlockReader, FileName, RandomAccessFile
 
 _SOME = {True: 64, False: 8}  # records of a larger file that are compared, by whether it is on a disk
 _BLOCK_BYTES = 1 << 20  # read at a time to compare all records
@@ -317,7 +317,7 @@ class HeaderScanner:
                 sizes = self._scan_headers()
                 yield sizes
 
-    def _scan_block(self, block: Bytes) -> Array:
+    def _scan_block(self, block: BlockReader.Buffer) -> Array:
         """The sizes of the records in the next block, including the one split by its end."""
         stop = min(self.offset + len(block), self._end)
         data = self._file.read(self.offset, stop, block)
@@ -349,7 +349,7 @@ class HeaderScanner:
             sizes.append(size)
         return np.array(sizes, np.int64)
 
-    def _skip_record(self, header: Bytes) -> int | None:
+    def _skip_record(self, header: BlockReader.Buffer) -> int | None:
         """Skip a record with a valid header and return its size; None if the file ends inside it."""
         size, left = FrameHeader(header).frame_size, self._end - self.offset
         if size <= left:

@@ -11,7 +11,7 @@ from typing import Any
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.bytes import Array
 from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex
-from tfrecord_io.store import OutputFile, locate, open_output
+from tfrecord_io.store import Location, OutputFile, open_output
 
 
 class IndexWriter:
@@ -23,7 +23,7 @@ class IndexWriter:
         self.check_indexable(path, compression)
         self.path = os.fspath(path) + SUFFIX
         self._storage = storage
-        self._replaced = locate(self.path, storage).status()  # of the old index, which is removed before `commit`
+        self._replaced = Location.of(self.path, storage).status()  # of the old index, which is removed before `commit`
         self._sizes: list[Array] = []
         self._output: OutputFile | None = None  # between `finish` and `commit`
 
@@ -36,7 +36,7 @@ class IndexWriter:
 
         In a bucket it is uploaded after the file: an index next to the old content would not match it.
         """
-        if locate(self.path, self._storage).is_local:
+        if Location.of(self.path, self._storage).is_local:
             self._output = self._write_index()
             self._output.finish()
 
@@ -74,7 +74,7 @@ def write_index(
     path: str, index: RecordIndex, storage: StorageOptions, replaced: os.stat_result | None = None
 ) -> OutputFile:
     """Write an index file to commit, with the owner and mode of the old index, or else of its data file."""
-    model = replaced or locate(path.removesuffix(SUFFIX), storage).status()
+    model = replaced or Location.of(path.removesuffix(SUFFIX), storage).status()
     output = open_output(path, storage, model=model, looks=False)
     try:
         for text in index.texts():

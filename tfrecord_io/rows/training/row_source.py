@@ -20,7 +20,7 @@ from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import Lookup
 from tfrecord_io.rows.training.checkpoint import ReadIdentity
 from tfrecord_io.rows.training.epochs import Epochs
-from tfrecord_io.store import Source, total
+from tfrecord_io.store import Source
 
 
 class RowSource(ABC):
@@ -71,7 +71,7 @@ class RowSource(ABC):
     @property
     def size(self) -> int | None:
         """Bytes of the files that the rows are read from; None if unknown."""
-        return total(source.size for source in self.sources)
+        return Source.total(source.size for source in self.sources)
 
     @property
     def is_limited(self) -> bool:

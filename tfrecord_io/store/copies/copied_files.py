@@ -15,7 +15,7 @@ from tfrecord_io.base import StorageOptions, hide_secrets
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.copies.copied_dataset import Listing
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.column_folder import ColumnFolder
@@ -114,7 +114,7 @@ def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, al
     sources_to_copy = Found()
     shards: dict[tuple[str, str], list[Source]] = {}  # by the path and the id of their manifest
     for path in paths:
-        fs, name = locate(path, storage)
+        fs, name = Location.of(path, storage)
         is_directory = fs.can_list and os.fspath(path).endswith("/")
         if fs.can_list and not is_directory:
             entry = fs.entry(name)

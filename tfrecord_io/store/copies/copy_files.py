@@ -45,7 +45,7 @@ from tfrecord_io.store.copies.file_transfer import Passed, Traffic, check_passed
 from tfrecord_io.store.copies.store_copy import can_copy, copy_within, is_proof_known, stated_digests
 from tfrecord_io.store.filesystem.directories import create_directories
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.store.filesystem.locate import Location, is_remote, locate
+from tfrecord_io.store.filesystem.locate import Location, is_remote
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.filesystem.retries import counting_retries
 from tfrecord_io.store.paths.column_folder import ColumnFolder
@@ -153,6 +153,10 @@ class FileCopyOptions(TransferOptions):
         """True if files of the target may be replaced."""
         return self.update or self.mode == "overwrite"
 
+    def copy_files(self, paths: Sequence[Any], target: Any, choose: ChooseFiles | None = None) -> CopyReport:
+        """Copy files and datasets by these options; see `copy_files`."""
+        return copy_files(paths, target, self, choose)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_progress()
@@ -230,7 +234,7 @@ class _Call:
         """Resolve the paths, and copy their files."""
         self.tries += 1
         options = self.options
-        fs, name = locate(self.target, options.target)
+        fs, name = Location.of(self.target, options.target)
         Location(fs, name).check_writable()
         found = find(self.paths, options.source, all_files=options.all_files)
         if self.choose is not None:
@@ -347,7 +351,7 @@ def _check_apart(
     Output.check_outside(paths, options.source, target, options.target)
     store, written = Location(fs, directory).identity
     for path in paths if options.all_files else ():
-        other, read = locate(path, options.source).identity
+        other, read = Location.of(path, options.source).identity
         if other == store and f"{written}/".startswith(f"{read.rstrip('/')}/"):
             text = "is in the directory of which all_files=True copies all: choose another directory"
             raise ValueError(f"'{printable(os.fspath(target))}' {text}")

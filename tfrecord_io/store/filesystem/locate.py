@@ -1,7 +1,7 @@
 """Find the filesystem of a path: the local one, without fsspec, or any that fsspec supports.
 
-`locate` is asked for each path that is read or written. fsspec is imported only for a URL or a `filesystem`: its import
-takes longer than reading a small file.
+`Location.of` is asked for each path that is read or written. fsspec is imported only for a URL or a `filesystem`: its
+import takes longer than reading a small file.
 
 Tests: tests/store/filesystem/test_locate.py, and tests/end_to_end/test_stores.py with a server of each store.
 """
@@ -139,34 +139,52 @@ class Location(NamedTuple):
         with suppress(PermissionError, IsADirectoryError):
             self.fs.remove(self.name)
 
+    @staticmethod
+    def text_of(path: str | os.PathLike[str]) -> str:
+        """The path as text; a TypeError for one of bytes."""
+        text = os.fspath(path)
+        if isinstance(text, bytes):
+            raise TypeError(f"a path is str or PathLike, not bytes{IN_MEMORY}")
+        return text
 
-def locate(path: str | os.PathLike[str], storage: StorageOptions = StorageOptions.DEFAULT) -> Location:
-    """Find the filesystem that a path is in, and its name there.
+    @staticmethod
+    def storage_for(paths: Iterable[str | os.PathLike[str]], storage: StorageOptions) -> StorageOptions:
+        """The storage of some paths, without options for URLs where none is one."""
+        return storage if any(map(Location.is_url, paths)) else replace(storage, storage_options=None)
 
-    If the package for this kind of URL is not installed, this is a MissingDependencyError; if the kind of URL is
-    unknown, it has no bucket, or one slash after its protocol, `storage_options` are given for a local path, or the
-    path has a lone surrogate, a ValueError.
-    """
-    text = path_text(path)
-    _check_letters(text)
-    if storage.filesystem is not None:
-        if storage.storage_options:
-            raise ValueError("storage_options= is for URLs, and has no effect with filesystem=")
-        fsspec_filesystem = _as_fsspec(storage.filesystem)
-        return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text), text)
-    if is_url(text):
-        return _locate_url(text, storage.storage_options or {})
-    protocol, slash, _ = text.partition(":/")
-    if slash and protocol in _PROTOCOLS and not os.path.lexists(text.partition("/")[0]):
-        reason = "a URL has two slashes after its protocol, of which pathlib.Path keeps one"
-        raise ValueError(f"'{printable(text)}': {reason}: pass it as text")
-    if storage.storage_options and not storage.of_both:
-        reason = f"is for URLs, and '{printable(text)}' is a local path"
-        raise for_cli(ValueError(f"storage_options= {reason}"), f"--storage-option {reason}")
-    if text.startswith("~") and not os.path.lexists(text):
-        text = os.path.expanduser(text)
-    # One slash at the end: below "d//" the system lists "d//a", and a walk of "d/" would take it for another file.
-    return Location(LocalFileSystem(), re.sub("(?<=[^/])/+$", "/", system.current.plain_name(text)))
+    @staticmethod
+    def is_url(path: str | os.PathLike[str]) -> bool:
+        """True if a path begins with a protocol."""
+        return _URL.match(Location.text_of(path)) is not None
+
+    @staticmethod
+    def of(path: str | os.PathLike[str], storage: StorageOptions = StorageOptions.DEFAULT) -> Location:
+        """Find the filesystem that a path is in, and its name there.
+
+        If the package for this kind of URL is not installed, this is a MissingDependencyError; if the kind of URL is
+        unknown, it has no bucket, or one slash after its protocol, `storage_options` are given for a local path, or the
+        path has a lone surrogate, a ValueError.
+        """
+        text = Location.text_of(path)
+        _check_letters(text)
+        if storage.filesystem is not None:
+            if storage.storage_options:
+                raise ValueError("storage_options= is for URLs, and has no effect with filesystem=")
+            fsspec_filesystem = _as_fsspec(storage.filesystem)
+            return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text), text)
+        if Location.is_url(text):
+            return _locate_url(text, storage.storage_options or {})
+        protocol, slash, _ = text.partition(":/")
+        if slash and protocol in _PROTOCOLS and not os.path.lexists(text.partition("/")[0]):
+            reason = "a URL has two slashes after its protocol, of which pathlib.Path keeps one"
+            raise ValueError(f"'{printable(text)}': {reason}: pass it as text")
+        if storage.storage_options and not storage.of_both:
+            reason = f"is for URLs, and '{printable(text)}' is a local path"
+            raise for_cli(ValueError(f"storage_options= {reason}"), f"--storage-option {reason}")
+        if text.startswith("~") and not os.path.lexists(text):
+            text = os.path.expanduser(text)
+        # One slash at the end: below "d//" the system lists "d//a", and a walk of "d/" would take it for another file.
+        return Location(LocalFileSystem(), re.sub("(?<=[^/])/+$", "/", system.current.plain_name(text)))
 
 
 def _check_letters(text: str) -> None:
@@ -181,7 +199,7 @@ def _check_letters(text: str) -> None:
 
 
 def _locate_url(url: str, options: Mapping[str, Any]) -> Location:
-    """The filesystem of a URL, and the name there; see `locate`."""
+    """The filesystem of a URL, and the name there; see `Location.of`."""
     is_s3 = _protocol(url) is _S3
     if re.search(_NO_BUCKET, url):
         buckets = "s3://bucket/name, gs://bucket/name, az://container/name"
@@ -215,24 +233,6 @@ def _protocol(link: str) -> _Protocol | None:
     """The protocol at the start of a URL, or of a part of a chained URL."""
     protocol, slashes, _ = link.partition("://")
     return _PROTOCOLS.get(protocol) if slashes else None
-
-
-def path_text(path: str | os.PathLike[str]) -> str:
-    """The path as text; a TypeError for one of bytes."""
-    text = os.fspath(path)
-    if isinstance(text, bytes):
-        raise TypeError(f"a path is str or PathLike, not bytes{IN_MEMORY}")
-    return text
-
-
-def storage_for(paths: Iterable[str | os.PathLike[str]], storage: StorageOptions) -> StorageOptions:
-    """The storage of some paths, without options for URLs where none is one."""
-    return storage if any(map(is_url, paths)) else replace(storage, storage_options=None)
-
-
-def is_url(path: str | os.PathLike[str]) -> bool:
-    """True if a path begins with a protocol."""
-    return _URL.match(path_text(path)) is not None
 
 
 def is_remote(fs: FileSystem) -> TypeGuard[FsspecFileSystem]:

@@ -11,8 +11,8 @@ from typing import Self
 
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.filesystem.interface import FileSystem
-from tfrecord_io.store.filesystem.locate import is_remote, locate
-from tfrecord_io.store.paths.safe_names import ABSOLUTE
+from tfrecord_io.store.filesystem.locate import Location, is_remote
+from tfrecord_io.store.paths.safe_names import ABSOLUTE, name_fault
 from tfrecord_io.store.read.source import Source
 
 
@@ -27,7 +27,7 @@ class Directory:
     """
 
     def __init__(self, path: str | os.PathLike[str], storage: StorageOptions = StorageOptions.DEFAULT) -> None:
-        self.fs, self.name = locate(path, storage)
+        self.fs, self.name = Location.of(path, storage)
 
     @classmethod
     def from_filesystem(cls, fs: FileSystem, name: str) -> Self:
@@ -44,7 +44,7 @@ class Directory:
         ------
         NotADirectoryError, FileNotFoundError
         """
-        fs, name = locate(path, storage)
+        fs, name = Location.of(path, storage)
         root = fs.entry(name)
         if root is None or not root.directory:
             number, text = (errno.ENOTDIR, "a file, not a folder") if root else (errno.ENOENT, "no such folder")
@@ -82,6 +82,15 @@ class Directory:
             return False
         root = os.path.realpath(self.name)
         return os.path.commonpath([root, os.path.realpath(name)]) != root
+
+    @staticmethod
+    def name_fault(name: str) -> str | None:
+        """A clause about why the name of a file to write is unsafe below a directory; None for a plain relative name.
+
+        >>> Directory.name_fault("cat/1.jpg"), Directory.name_fault("../1.jpg")
+        (None, "it has the part '..'")
+        """
+        return name_fault(name)
 
     @staticmethod
     def leads_out(path: str) -> str | None:

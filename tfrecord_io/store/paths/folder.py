@@ -55,14 +55,6 @@ def is_hidden_file(name: str) -> bool:
     return name.startswith(".") or name in _OF_TOOLS
 
 
-def check_class_names(class_names: Sequence[str]) -> None:
-    """Refuse `class_names` that are not a list of names, or have one twice: a label would have two meanings."""
-    if isinstance(class_names, str) or not all(isinstance(name, str) for name in class_names):
-        raise TypeError(f"class_names={class_names!r}: expected a list of names")
-    if len(set(class_names)) < len(class_names):
-        raise ValueError("class_names= has a name twice")
-
-
 @dataclass(frozen=True, slots=True)
 class Folder:
     """The files below a folder in natural order, hidden files left out: those of the wanted kind, and the others."""
@@ -178,12 +170,40 @@ class Folder:
             return None
         if class_names is None:
             return folder_names
-        check_class_names(class_names)
+        Folder.check_class_names(class_names)
         if unknown := sorted(set(folder_names) - set(class_names)):
             raise ValueError(
                 f"'{printable(self.path)}': the folder '{printable(unknown[0])}' is not among class_names="
             )
         return list(class_names)
+
+    @staticmethod
+    def check_class_names(class_names: Sequence[str]) -> None:
+        """Refuse `class_names` that are not a list of names, or have one twice: a label would have two meanings."""
+        if isinstance(class_names, str) or not all(isinstance(name, str) for name in class_names):
+            raise TypeError(f"class_names={class_names!r}: expected a list of names")
+        if len(set(class_names)) < len(class_names):
+            raise ValueError("class_names= has a name twice")
+
+    @staticmethod
+    def read_files(
+        files: Iterable[tuple[T, Any, Entry | None]], threads: int | None, filesystems: Iterable[FileSystem | None]
+    ) -> Generator[tuple[T, bytes | None]]:
+        """The content of files of these filesystems, in order; None where an entry is missing.
+
+        Threads read up to two files each in advance, if these have at most 16 MiB; by default there are as many as CPU
+        cores, or more if a file is not local.
+
+        Raises
+        ------
+        EncodeError
+            A file is too large for a record.
+        """
+        tasks = (partial(_read, key, fs, entry, in_advance=True) for key, fs, entry in files)
+        for key, fs, entry, content in ordered(tasks, _reader_threads(threads, filesystems)):
+            if entry is not None and content is None:
+                content = _read(key, fs, entry, in_advance=False)[3]
+            yield key, content
 
 
 def _is_image(fs: FileSystem, entry: Entry) -> bool:
@@ -198,26 +218,6 @@ def _reader_threads(threads: int | None, filesystems: Iterable[FileSystem | None
     """The value of `threads`; by default the number of CPU cores, or more if a file is not local."""
     is_local = all(isinstance(fs, LocalFileSystem | None) for fs in filesystems)
     return threads or (cpu_count() if is_local else _REMOTE_READERS)
-
-
-def read_files(
-    files: Iterable[tuple[T, Any, Entry | None]], threads: int | None, filesystems: Iterable[FileSystem | None]
-) -> Generator[tuple[T, bytes | None]]:
-    """The content of files of these filesystems, in order; None where an entry is missing.
-
-    Threads read up to two files each in advance, if these have at most 16 MiB; by default there are as many as CPU
-    cores, or more if a file is not local.
-
-    Raises
-    ------
-    EncodeError
-        A file is too large for a record.
-    """
-    tasks = (partial(_read, key, fs, entry, in_advance=True) for key, fs, entry in files)
-    for key, fs, entry, content in ordered(tasks, _reader_threads(threads, filesystems)):
-        if entry is not None and content is None:
-            content = _read(key, fs, entry, in_advance=False)[3]
-        yield key, content
 
 
 def _read(key: T, fs: Any, entry: Entry | None, *, in_advance: bool) -> tuple[T, Any, Entry | None, bytes | None]:

@@ -18,7 +18,7 @@ from tfrecord_io.base import StorageOptions, and_more, listed, printable, secret
 from tfrecord_io.bytes import CODECS, FORMATS, ForeignFile, Format
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, natural_key
 from tfrecord_io.store.paths.resolve import has_magic, list_directory
@@ -77,58 +77,60 @@ class PathMatch(NamedTuple):
             text += f" not end in {' or '.join(suffixes)}; rename it"
             warn(f"{printable(directory)}: {text}, or name all files with a glob and source_format=", UserWarning)
 
+    @staticmethod
+    def find(
+        path: Any,
+        suffixes: str | tuple[str, ...],
+        storage: StorageOptions = StorageOptions.DEFAULT,
+        *,
+        partitioned: bool = False,
+        listed: list[Entry] | None = None,
+    ) -> PathMatch:
+        """Find the files that a path means; of a directory those whose names end with one of `suffixes`.
 
-def find_files(
-    path: Any,
-    suffixes: str | tuple[str, ...],
-    storage: StorageOptions = StorageOptions.DEFAULT,
-    *,
-    partitioned: bool = False,
-    listed: list[Entry] | None = None,
-) -> PathMatch:
-    """Find the files that a path means; of a directory those whose names end with one of `suffixes`.
-
-    A file of exactly this name wins over what it matches as a glob. If there is none, this is a FileNotFoundError. With
-    `partitioned`, a directory has the files of its partition folders too, and the sources have the values of these;
-    `listed`, if it is given, is what `list_directory` has found in it.
-    Left out are names that begin with ``_`` or a dot; of a glob a dot, unless it states that, and names of tools.
-    """
-    fs, name = locate(path, storage)
-    entry = fs.entry(name)
-    everything: Sequence[Entry] = ()
-    if entry is not None and not entry.directory:
-        return PathMatch(os.fspath(path), [Source.of_entry(fs, entry)])
-    if entry is not None:
-        if listed is not None:
-            everything = listed
+        A file of exactly this name wins over what it matches as a glob. If there is none, this is a FileNotFoundError.
+        With `partitioned`, a directory has the files of its partition folders too, and the sources have the values of
+        these; `listed`, if it is given, is what `list_directory` has found in it.
+        Left out are names that begin with ``_`` or a dot; of a glob a dot, unless it states that, and names of tools.
+        """
+        fs, name = Location.of(path, storage)
+        entry = fs.entry(name)
+        everything: Sequence[Entry] = ()
+        if entry is not None and not entry.directory:
+            return PathMatch(os.fspath(path), [Source.of_entry(fs, entry)])
+        if entry is not None:
+            if listed is not None:
+                everything = listed
+            else:
+                everything = list_directory(fs, entry.name) if partitioned else fs.listing(entry.name)
+            listing = [child for child in everything if child.basename.lower().endswith(suffixes)]
+            kinds = suffixes if isinstance(suffixes, str) else " or ".join(suffixes)
+            nothing = f"this directory has no {kinds} files" if kinds else "this directory has no files"
+        elif has_magic(fs, name):
+            listing, nothing = fs.glob(name), "no file matches the pattern"
         else:
-            everything = list_directory(fs, entry.name) if partitioned else fs.listing(entry.name)
-        listing = [child for child in everything if child.basename.lower().endswith(suffixes)]
-        kinds = suffixes if isinstance(suffixes, str) else " or ".join(suffixes)
-        nothing = f"this directory has no {kinds} files" if kinds else "this directory has no files"
-    elif has_magic(fs, name):
-        listing, nothing = fs.glob(name), "no file matches the pattern"
-    else:
-        listing, nothing = [], "no such file"
-    described = tfds_descriptions(fs, listing)
-    listing = [child for child in listing if child.name not in described]
-    names = ((child, FileName.parse(child.basename)) for child in listing if not child.directory)
-    if entry is not None:
-        files = [child for child, file in names if not file.is_hidden]
-    else:
-        has_dot = name.rpartition("/")[2].startswith(".")
-        files = [child for child, file in names if has_dot or not file.is_of_tool]
-    if not files:
-        raise FileNotFoundError(errno.ENOENT, nothing, secret_url(os.fspath(path)))
-    files.sort(key=lambda child: natural_key(child.name))
-    sources = [Source.of_entry(fs, child) for child in files]
-    if partitioned:
-        root = ColumnFolder.root_of(name) if entry is None else f"{entry.name.rstrip('/')}/"
-        folders = [ColumnFolder.pairs_in(child.name, root) for child in files]
-        sources = [replace(source, partitions=partitions) for source, partitions in zip(sources, folders, strict=True)]
-    if entry is None:
-        return PathMatch(os.fspath(path), sources)
-    return PathMatch(os.fspath(path), sources, is_directory=True, fs=fs, name=entry.name, listing=everything)
+            listing, nothing = [], "no such file"
+        described = tfds_descriptions(fs, listing)
+        listing = [child for child in listing if child.name not in described]
+        names = ((child, FileName.parse(child.basename)) for child in listing if not child.directory)
+        if entry is not None:
+            files = [child for child, file in names if not file.is_hidden]
+        else:
+            has_dot = name.rpartition("/")[2].startswith(".")
+            files = [child for child, file in names if has_dot or not file.is_of_tool]
+        if not files:
+            raise FileNotFoundError(errno.ENOENT, nothing, secret_url(os.fspath(path)))
+        files.sort(key=lambda child: natural_key(child.name))
+        sources = [Source.of_entry(fs, child) for child in files]
+        if partitioned:
+            root = ColumnFolder.root_of(name) if entry is None else f"{entry.name.rstrip('/')}/"
+            folders = [ColumnFolder.pairs_in(child.name, root) for child in files]
+            sources = [
+                replace(source, partitions=partitions) for source, partitions in zip(sources, folders, strict=True)
+            ]
+        if entry is None:
+            return PathMatch(os.fspath(path), sources)
+        return PathMatch(os.fspath(path), sources, is_directory=True, fs=fs, name=entry.name, listing=everything)
 
 
 def tfds_descriptions(fs: FileSystem, listing: Sequence[Entry]) -> set[str]:

@@ -28,7 +28,7 @@ from tfrecord_io.base import Registry, StorageOptions, and_more, for_cli, hide_s
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, literal_prefix
-from tfrecord_io.store.filesystem.locate import IN_MEMORY, is_remote, locate
+from tfrecord_io.store.filesystem.locate import IN_MEMORY, Location, is_remote
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, ShardSpec, natural_key
 from tfrecord_io.store.read.source import Source, Sources
@@ -171,7 +171,7 @@ class _Lookup:
 
     def sources(self, path: str | os.PathLike[str], *, complete: bool) -> Sources:
         """The files that one path means; if `complete`, no shard may be missing."""
-        fs, name = locate(path, self.storage)
+        fs, name = Location.of(path, self.storage)
         if isinstance(fs, LocalFileSystem) and (entry := fs.entry(name)) is not None and not entry.directory:
             return Sources([Source.of_entry(fs, entry)])  # a file of exactly this name, of which no manifest says more
         from tfrecord_io.store.paths.manifest import Manifests

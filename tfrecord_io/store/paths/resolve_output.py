@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from tfrecord_io.base import Registry, StorageOptions, for_cli, printable
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files
-from tfrecord_io.store.filesystem.locate import Location, is_url, locate, path_text
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, ShardSpec
 
@@ -102,6 +102,8 @@ class OtherSuffix(NamedTuple):
 class Output:
     """Where a writer writes: one file, or the shards of a dataset."""
 
+    OtherFormat = OtherSuffix
+
     MOST_SHARDS: ClassVar = 100_000  # so that names with five digits sort correctly
 
     path: str  # for messages
@@ -189,8 +191,8 @@ class Output:
             return Output(f"<{type(path).__name__}>", file=path)
         if not isinstance(path, (str, os.PathLike)):
             raise no_output_path(path)
-        text = path_text(path)
-        location = locate(path, storage)
+        text = Location.text_of(path)
+        location = Location.of(path, storage)
         location.check_writable()
         fs, name = location
         OtherSuffix.check_none(text, stated=True)
@@ -252,11 +254,11 @@ class Output:
         """
         if not isinstance(target, str | os.PathLike):
             return
-        location = locate(target, storage)
+        location = Location.of(target, storage)
         fs, name = location
         store, path = location.identity
         paths = src if isinstance(src, list | tuple) else [src]
-        read = {locate(path, source).identity for path in paths if isinstance(path, str | os.PathLike)}
+        read = {Location.of(path, source).identity for path in paths if isinstance(path, str | os.PathLike)}
         versions = {id(s.shard.manifest): s.shard.manifest for s in sources if s.shard is not None}
         of_directory = FileName.manifest(FileName.DIRECTORY_STEM)
         for version in versions.values():
@@ -273,7 +275,7 @@ class Output:
     @staticmethod
     def check_named(path: str | os.PathLike[str], storage: StorageOptions) -> None:
         """Refuse to write one TFRecord file into the directory of a dataset, or a folder of it: see `unnamed_error`."""
-        fs, name = locate(path, storage)
+        fs, name = Location.of(path, storage)
         base = name.rpartition("/")[2]
         if not fs.can_list or FileName.parse(base).kind is not Kind.RECORDS:
             return
@@ -291,12 +293,12 @@ class Output:
 
     def location(self, storage: StorageOptions) -> Location:
         """The directory of the shards, with its slash, in its filesystem."""
-        fs, base = locate(self.base, storage)
+        fs, base = Location.of(self.base, storage)
         return Location(fs, base[: len(base) - len(base.rpartition("/")[2])])
 
     def absolute(self, storage: StorageOptions) -> Output:
         """A copy with an absolute path, for processes with another working directory."""
-        if storage.filesystem is None and not is_url(self.base):
+        if storage.filesystem is None and not Location.is_url(self.base):
             return replace(self, base=os.path.abspath(self.base))
         return self
 
@@ -362,7 +364,7 @@ class _Request:
         return ShardSpec.parse(self.text) is None and not is_dataset(self.fs, self.name)
 
     def base_of(self, name: str, text: str) -> str:
-        """The base of paths that are passed to `locate` again: "~" is expanded here, URLs stay unchanged."""
+        """The base of paths that are passed to `Location.of` again: "~" is expanded here, URLs stay unchanged."""
         return name if isinstance(self.fs, LocalFileSystem) and "://" not in text else text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class BlockReader:
     >>> bytes(block.data), block.start, block.final
     (b'efgh', 4, True)
     """
+
+    Buffer: TypeAlias = Bytes
 
     BLOCK_BYTES: ClassVar = 4 << 20  # of a block, by default
 

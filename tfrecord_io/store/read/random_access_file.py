@@ -57,6 +57,11 @@ class RandomAccessFile(Closing):
         return LocalRandomAccessFile(source) if source.remote is None else RemoteRandomAccessFile(source)
 
     @staticmethod
+    def open_local(source: Source) -> RandomAccessFile:
+        """Open a local file as it is, also a copy of decompressed content."""
+        return LocalRandomAccessFile(source)
+
+    @staticmethod
     def open_plain(source: Source, purpose: str) -> RandomAccessFile:
         """Open a file for random access; if it is compressed, raise a ValueError that names `purpose`."""
         file = RandomAccessFile.open(source)

@@ -702,6 +702,24 @@ class Source:
         first = None if self.origin is None or self.derived is not None else self.origin(0)
         return not self.begin and (first is None or not first.record)
 
+    def replaced_error(self) -> ReplacedError:
+        """The error for a file replaced since the lookup."""
+        return _replaced_error(self.path)
+
+    @staticmethod
+    def total(numbers: Iterable[int | None]) -> int | None:
+        """The sum of sizes or numbers of records; None if one is unknown."""
+        counts = list(numbers)
+        return None if None in counts else sum(filter(None, counts))
+
+    @staticmethod
+    def is_elsewhere(directory: str) -> bool:
+        """True if the working directory has changed, or was removed."""
+        try:
+            return os.getcwd() != directory
+        except FileNotFoundError:
+            return True
+
 
 class Sources(Sequence[Source]):
     """Files in the order of reading; immutable. Equal are those with equal files."""
@@ -761,7 +779,7 @@ class Sources(Sequence[Source]):
     @property
     def bytes(self) -> int | None:
         """The size of the files together; None if one is unknown."""
-        return total(source.size for source in self)
+        return Source.total(source.size for source in self)
 
     @property
     def sizes(self) -> Array | None:
@@ -823,7 +841,7 @@ class Sources(Sequence[Source]):
     @property
     def working_directory(self) -> str | None:
         """The working directory, if the path of a file is relative to it."""
-        return working_directory(self)
+        return os.getcwd() if any(source.local and not os.path.isabs(source.path) for source in self) else None
 
 
 def united_metadata(manifests: Iterable[ManifestVersion]) -> dict[str, str]:
@@ -850,25 +868,6 @@ class NoContent:
 
     def read_once(self) -> None:
         """There is nothing to read."""
-
-
-def working_directory(sources: Iterable[Source]) -> str | None:
-    """The working directory, if the path of a source is relative to it."""
-    return os.getcwd() if any(source.local and not os.path.isabs(source.path) for source in sources) else None
-
-
-def is_elsewhere(directory: str) -> bool:
-    """True if the working directory has changed, or was removed."""
-    try:
-        return os.getcwd() != directory
-    except FileNotFoundError:
-        return True
-
-
-def total(numbers: Iterable[int | None]) -> int | None:
-    """The sum of sizes or numbers of records; None if one is unknown."""
-    counts = list(numbers)
-    return None if None in counts else sum(filter(None, counts))
 
 
 def read_manifest(fs: FileSystem, entry: Entry) -> bytes:

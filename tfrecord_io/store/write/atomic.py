@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import StorageOptions, check_mode
 from tfrecord_io.store.filesystem.interface import FileSystem
-from tfrecord_io.store.filesystem.locate import is_remote, locate
+from tfrecord_io.store.filesystem.locate import Location, is_remote
 from tfrecord_io.store.paths.resolve_output import Output, no_output_path
 from tfrecord_io.store.write.atomic_local import open_local
 from tfrecord_io.store.write.output_file import FileObjectOutput, OutputFile
@@ -47,7 +47,9 @@ def open_output(
         raise no_output_path(path)
     if os.fspath(path).endswith("/"):  # in a bucket, it would be an object without the slash
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", os.fspath(path))
-    return open_named(*locate(path, storage), exclusive=mode == "error", model=model, looks=looks, resolved=resolved)
+    return open_named(
+        *Location.of(path, storage), exclusive=mode == "error", model=model, looks=looks, resolved=resolved
+    )
 
 
 def open_named(

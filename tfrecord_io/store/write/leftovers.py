@@ -22,7 +22,7 @@ from typing import Any
 from tfrecord_io.base import StorageOptions, hide_secrets, logger, printable, warn
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.os_errors import raise_os_errors
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem, store_of
 from tfrecord_io.store.paths.column_folder import ColumnFolder
@@ -47,40 +47,43 @@ class Leftover:
     bytes: int | None  # its size, if known
     _remove: Callable[[], None] = field(repr=False, compare=False)
 
+    @staticmethod
+    def clean(
+        path: str | os.PathLike[str], storage: StorageOptions, *, remove: bool, older_than: timedelta
+    ) -> list[Leftover]:
+        """Find what killed writers left behind, the oldest first, and `remove` it.
 
-def clean_leftovers(
-    path: str | os.PathLike[str], storage: StorageOptions, *, remove: bool, older_than: timedelta
-) -> list[Leftover]:
-    """Find what killed writers left behind, the oldest first, and `remove` it; see `tfrecord_io.apps.tools.clean`."""
-    fs, name = locate(path, storage)
-    if not isinstance(fs, FsspecFileSystem):
-        candidates = _local_files(name)
-    elif not fs.can_list:
-        shown = hide_secrets(os.fspath(path))
-        raise ValueError(f"'{shown}': a web server is read-only: writers leave nothing behind there")
-    elif store_of(fs.fsspec) == "s3":
-        prefix = name.rstrip("/") + "/" * os.fspath(path).endswith("/")
-        uploads = (
-            Leftover(
-                fs.display_path(upload.name),
-                upload.id,
-                started=upload.started,
-                bytes=upload.size(),
-                _remove=upload.abort,
+        See `tfrecord_io.apps.tools.clean`.
+        """
+        fs, name = Location.of(path, storage)
+        if not isinstance(fs, FsspecFileSystem):
+            candidates = _local_files(name)
+        elif not fs.can_list:
+            shown = hide_secrets(os.fspath(path))
+            raise ValueError(f"'{shown}': a web server is read-only: writers leave nothing behind there")
+        elif store_of(fs.fsspec) == "s3":
+            prefix = name.rstrip("/") + "/" * os.fspath(path).endswith("/")
+            uploads = (
+                Leftover(
+                    fs.display_path(upload.name),
+                    upload.id,
+                    started=upload.started,
+                    bytes=upload.size(),
+                    _remove=upload.abort,
+                )
+                for upload in unfinished_uploads(fs, prefix)
             )
-            for upload in unfinished_uploads(fs, prefix)
-        )
-        candidates = chain(uploads, _remote_files(fs, name, optional=True))
-    else:
-        candidates = _remote_files(fs, name)
-    latest = datetime.now(UTC) - older_than
-    leftovers = [leftover for leftover in candidates if leftover.started is not None and leftover.started <= latest]
-    leftovers.sort(key=lambda leftover: (leftover.started, leftover.path))
-    if remove:
-        for leftover in leftovers:
-            leftover._remove()
-            logger.info("removed: %s, left by a writer", leftover.path)
-    return leftovers
+            candidates = chain(uploads, _remote_files(fs, name, optional=True))
+        else:
+            candidates = _remote_files(fs, name)
+        latest = datetime.now(UTC) - older_than
+        leftovers = [leftover for leftover in candidates if leftover.started is not None and leftover.started <= latest]
+        leftovers.sort(key=lambda leftover: (leftover.started, leftover.path))
+        if remove:
+            for leftover in leftovers:
+                leftover._remove()
+                logger.info("removed: %s, left by a writer", leftover.path)
+        return leftovers
 
 
 def _local_files(root: str) -> Iterator[Leftover]:

@@ -14,7 +14,7 @@ from typing import Any, Self
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.write.atomic import open_output
 
@@ -34,7 +34,7 @@ class NewFolder(ABC):
         FileExistsError
             There is a file of this name, or a folder that is not empty.
         """
-        location = locate(path, storage)
+        location = Location.of(path, storage)
         location.check_writable()
         fs, name = location
         entry = fs.entry(name)
@@ -172,4 +172,4 @@ class _RemoteFolder(NewFolder):
     def discard(self) -> None:
         for name in self._written:
             with suppress(OSError):
-                locate(self.table(name), self._storage).remove()
+                Location.of(self.table(name), self._storage).remove()

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from tfrecord_io.base import Remark, StorageOptions, and_more, counted, logger, printable
 from tfrecord_io.store.filesystem.directories import remove_directories
@@ -36,7 +36,7 @@ from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.paths.sniff_files import readable_files_with_records
 from tfrecord_io.store.read.source import ManifestFile, Source
 from tfrecord_io.store.write.atomic_local import LocalPlace
-from tfrecord_io.store.write.change import Change, Rules
+from tfrecord_io.store.write.change import Change, Rules, Unite, change_of
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.place import Place
@@ -71,6 +71,36 @@ def place_of(fs: FileSystem, directory: str, stem: str) -> Place:
     return LocalPlace(fs, directory, manifest)
 
 
+class PublishedDataset:
+    """A published dataset: what is left to do, and to say, after `Publication.publish`.
+
+    It `is_repeated` if its transaction was in, so that nothing was published now.
+    """
+
+    def __init__(self, publication: Publication, *, is_repeated: bool = False) -> None:
+        self._publication, self.is_repeated = publication, is_repeated
+
+    @property
+    def left(self) -> dict[str, OSError]:
+        """The old files that could not be removed, and why; the caller adds its own."""
+        return self._publication.old.left
+
+    def warn_of_left(self) -> None:
+        """Warn of files that should have been removed, when nothing else is to be done."""
+        self._publication.old.warn_of_left()
+
+    def withdraw_indexes(self) -> None:
+        """Remove the indexes of shards that another writer has replaced before they were written."""
+        self._publication._withdraw_indexes()
+
+    def remark_published(self, error: BaseException) -> None:
+        """Let an error of what follows say that the dataset is published."""
+        is_there = True
+        with suppress(OSError):
+            is_there = self._publication._own_published() is not None
+        self._publication._remark_published(error, is_there=is_there)
+
+
 class Publication:
     """A sharded dataset being written to a `Place`.
 
@@ -100,6 +130,14 @@ class Publication:
     old : OldFiles
         The files of the dataset that is replaced.
     """
+
+    Shard: TypeAlias = WrittenShard
+    Published: TypeAlias = PublishedDataset
+
+    @staticmethod
+    def change_of(mode: str, unite: Unite, partition_by: tuple[str, ...] = (), *, grows: bool) -> Change:
+        """The change that a caller's `mode` asks for, of a dataset that `grows` or has numbered names."""
+        return change_of(mode, unite, partition_by, grows=grows)
 
     @classmethod
     def start(
@@ -817,36 +855,6 @@ class Publication:
         """Remove the indexes of shards that another writer has replaced before they were written."""
         if not self.output.grows and self._own_published() is None:
             self.old.remove(self.old.indexes())
-
-
-class PublishedDataset:
-    """A published dataset: what is left to do, and to say, after `Publication.publish`.
-
-    It `is_repeated` if its transaction was in, so that nothing was published now.
-    """
-
-    def __init__(self, publication: Publication, *, is_repeated: bool = False) -> None:
-        self._publication, self.is_repeated = publication, is_repeated
-
-    @property
-    def left(self) -> dict[str, OSError]:
-        """The old files that could not be removed, and why; the caller adds its own."""
-        return self._publication.old.left
-
-    def warn_of_left(self) -> None:
-        """Warn of files that should have been removed, when nothing else is to be done."""
-        self._publication.old.warn_of_left()
-
-    def withdraw_indexes(self) -> None:
-        """Remove the indexes of shards that another writer has replaced before they were written."""
-        self._publication._withdraw_indexes()
-
-    def remark_published(self, error: BaseException) -> None:
-        """Let an error of what follows say that the dataset is published."""
-        is_there = True
-        with suppress(OSError):
-            is_there = self._publication._own_published() is not None
-        self._publication._remark_published(error, is_there=is_there)
 
 
 def _cancel(outputs: Sequence[OutputFile]) -> None:

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import TypeAlias
 
 from tfrecord_io.base import printable
 from tfrecord_io.errors import CorruptRecordError
@@ -27,6 +28,55 @@ from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.place import Place
 from tfrecord_io.store.write.publication import Publication, WrittenShard, place_of
+
+
+class Replacement:
+    """New shards that replace shards of a dataset; the others keep their place in it.
+
+    Each new shard is opened by its number, written, and made a shard by `written_shard`; then the publication publishes
+    them.
+
+    Parameters
+    ----------
+    dataset : ReplaceableDataset
+    new : list of NewShard
+    dropped : list of ManifestFile
+        Shards to take out of the dataset.
+
+    Attributes
+    ----------
+    paths : tuple of str
+        The path of each new shard, as the manifest will state it.
+    publication : Publication
+    """
+
+    def __init__(
+        self, dataset: ReplaceableDataset, new: Sequence[NewShard], dropped: Sequence[ManifestFile] = ()
+    ) -> None:
+        self._new, self._place, id = tuple(new), dataset.place, ShardName.new_id()
+        self.paths = _new_paths(self._new, dataset.stem, id)
+        names = tuple(path.rpartition("/")[2] for path in self.paths)
+        output = NamedShards(dataset.path, True, None, base=dataset.base, grows=True, names=names)
+        change = ReplaceShards(dataset.manifest, self._new, tuple(dropped), dataset.verb)
+        self.publication = Publication(output, self._place, change, id)
+
+    def open(self, index: int) -> OutputFile:
+        """Open a new shard, by its number, for writing; its folder is that of the shards that it replaces."""
+        return self.publication.open(index, self._folder(index))
+
+    def _folder(self, index: int) -> str:
+        """The folder of a new shard, with its slash."""
+        return self.paths[index][: len(self.paths[index]) - len(self.paths[index].rpartition("/")[2])]
+
+    def written_shard(self, index: int, *, records: int, size: int, crc32c: int, output: OutputFile) -> WrittenShard:
+        """A shard, after it was checked to have all of its records."""
+        new = self._new[index]
+        if records != new.records:
+            first = f"'{printable(new.files[0].path)}'"
+            reason = first if len(new.files) == 1 else f"{len(new.files)} shards from {first} on"
+            text = f"{reason} have {records} records, and the manifest states {new.records}; nothing is changed"
+            raise CorruptRecordError(text, path=self._place.path, expected=new.records, got=records)
+        return WrittenShard(index, records, bytes=size, crc32c=crc32c, output=output, folder=self._folder(index))
 
 
 class ReplaceableDataset:
@@ -46,6 +96,8 @@ class ReplaceableDataset:
     OSError
         Another writer has replaced the manifest since, or is about to.
     """
+
+    New: TypeAlias = Replacement
 
     def __init__(self, version: ManifestVersion, path: str | os.PathLike[str], verb: str) -> None:
         directory, slash, base = version.name.rpartition("/")
@@ -120,55 +172,6 @@ class NewShard:
     def records(self) -> int:
         """How many records it must have."""
         return sum(rows for _, rows in self.runs)
-
-
-class Replacement:
-    """New shards that replace shards of a dataset; the others keep their place in it.
-
-    Each new shard is opened by its number, written, and made a shard by `written_shard`; then the publication publishes
-    them.
-
-    Parameters
-    ----------
-    dataset : ReplaceableDataset
-    new : list of NewShard
-    dropped : list of ManifestFile
-        Shards to take out of the dataset.
-
-    Attributes
-    ----------
-    paths : tuple of str
-        The path of each new shard, as the manifest will state it.
-    publication : Publication
-    """
-
-    def __init__(
-        self, dataset: ReplaceableDataset, new: Sequence[NewShard], dropped: Sequence[ManifestFile] = ()
-    ) -> None:
-        self._new, self._place, id = tuple(new), dataset.place, ShardName.new_id()
-        self.paths = _new_paths(self._new, dataset.stem, id)
-        names = tuple(path.rpartition("/")[2] for path in self.paths)
-        output = NamedShards(dataset.path, True, None, base=dataset.base, grows=True, names=names)
-        change = ReplaceShards(dataset.manifest, self._new, tuple(dropped), dataset.verb)
-        self.publication = Publication(output, self._place, change, id)
-
-    def open(self, index: int) -> OutputFile:
-        """Open a new shard, by its number, for writing; its folder is that of the shards that it replaces."""
-        return self.publication.open(index, self._folder(index))
-
-    def _folder(self, index: int) -> str:
-        """The folder of a new shard, with its slash."""
-        return self.paths[index][: len(self.paths[index]) - len(self.paths[index].rpartition("/")[2])]
-
-    def written_shard(self, index: int, *, records: int, size: int, crc32c: int, output: OutputFile) -> WrittenShard:
-        """A shard, after it was checked to have all of its records."""
-        new = self._new[index]
-        if records != new.records:
-            first = f"'{printable(new.files[0].path)}'"
-            reason = first if len(new.files) == 1 else f"{len(new.files)} shards from {first} on"
-            text = f"{reason} have {records} records, and the manifest states {new.records}; nothing is changed"
-            raise CorruptRecordError(text, path=self._place.path, expected=new.records, got=records)
-        return WrittenShard(index, records, bytes=size, crc32c=crc32c, output=output, folder=self._folder(index))
 
 
 def _new_paths(new: Sequence[NewShard], stem: str, id: str) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from tfrecord_io.bytes import crc32c
 from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, is_id
 from tfrecord_io.store.paths.resolve_output import Output
@@ -145,7 +145,7 @@ class ResumeJournal:
             file.write(_as_json(document))
 
     def remove(self) -> None:
-        locate(self.path, self.storage).remove()
+        Location.of(self.path, self.storage).remove()
 
     @contextmanager
     def hold_lock(self) -> Iterator[None]:

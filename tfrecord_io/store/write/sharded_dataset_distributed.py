@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.filesystem.directories import remove_directories
-from tfrecord_io.store.filesystem.locate import locate
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, Txn
@@ -35,6 +35,56 @@ from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.publication import Publication, WrittenShard, place_of
 
 JOB_DIGITS = 8  # of an id, that all attempts of a writing share
+
+
+class Attempt:
+    """The files of an attempt at a task, in folders of partition columns; like a `Publication`.
+
+    Attributes
+    ----------
+    shards : sequence of WrittenShard
+        Those that are complete, after `publish`.
+    content : Manifest
+        The facts of what was written, without files.
+    """
+
+    keeps_empty = False
+
+    def __init__(self, target: DistributedTarget, task: int) -> None:
+        self._target, self._task, self._id = target, task, target._new_attempt()
+        self.output, self.known = target.output, target.known
+        self.side_by_side = not isinstance(target.output.location(target.storage)[0], FsspecFileSystem)
+        self.shards: Sequence[WrittenShard] = ()
+        self.content = Manifest()
+        self._names: dict[tuple[str, int], str] = {}
+
+    def open(self, index: int, folder: str) -> OutputFile:
+        """Open a shard of a folder."""
+        name = self._names[folder, index] = FileName.staged(self._id, self._task, len(self._names))
+        return self._target._open(self._task, name)
+
+    def store(self, shard: WrittenShard) -> None:
+        """Make a shard appear under its staged name."""
+        assert shard.output is not None
+        shard.output.commit()
+
+    def has_txn(self, txns: Sequence[Txn]) -> bool:
+        """False: the process that publishes asks."""
+        return False
+
+    def check(self, content: Manifest) -> None:
+        """Do nothing: the process that publishes compares the schemas."""
+
+    def publish(self, shards: Sequence[WrittenShard], content: Manifest) -> None:
+        """Take the shards, which the process that began publishes."""
+        names, self.content = self._names, content
+        self.shards = [replace(shard, output=None, staged=names[shard.folder, shard.index]) for shard in shards]
+
+    def discard(self) -> None:
+        """Remove the files that have appeared."""
+        folder = self._target.output.folder
+        for name in self._names.values():
+            Location.of(folder + name, self._target.storage).remove()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +242,7 @@ class DistributedTarget:
             left[""] = error
         for name in place_of(fs, directory, self.output.stem).remove_many(names) if names else ():
             try:
-                locate(self.output.folder + name, self.storage).remove()
+                Location.of(self.output.folder + name, self.storage).remove()
             except OSError as error:
                 left[name] = error
         if isinstance(fs, FsspecFileSystem):
@@ -201,53 +251,3 @@ class DistributedTarget:
             with suppress(OSError):  # a bucket may permit writers no listing of uploads: `clean` finds them
                 for upload in unfinished_uploads(fs, f"{directory}{prefix}"):
                     upload.abort()
-
-
-class Attempt:
-    """The files of an attempt at a task, in folders of partition columns; like a `Publication`.
-
-    Attributes
-    ----------
-    shards : sequence of WrittenShard
-        Those that are complete, after `publish`.
-    content : Manifest
-        The facts of what was written, without files.
-    """
-
-    keeps_empty = False
-
-    def __init__(self, target: DistributedTarget, task: int) -> None:
-        self._target, self._task, self._id = target, task, target._new_attempt()
-        self.output, self.known = target.output, target.known
-        self.side_by_side = not isinstance(target.output.location(target.storage)[0], FsspecFileSystem)
-        self.shards: Sequence[WrittenShard] = ()
-        self.content = Manifest()
-        self._names: dict[tuple[str, int], str] = {}
-
-    def open(self, index: int, folder: str) -> OutputFile:
-        """Open a shard of a folder."""
-        name = self._names[folder, index] = FileName.staged(self._id, self._task, len(self._names))
-        return self._target._open(self._task, name)
-
-    def store(self, shard: WrittenShard) -> None:
-        """Make a shard appear under its staged name."""
-        assert shard.output is not None
-        shard.output.commit()
-
-    def has_txn(self, txns: Sequence[Txn]) -> bool:
-        """False: the process that publishes asks."""
-        return False
-
-    def check(self, content: Manifest) -> None:
-        """Do nothing: the process that publishes compares the schemas."""
-
-    def publish(self, shards: Sequence[WrittenShard], content: Manifest) -> None:
-        """Take the shards, which the process that began publishes."""
-        names, self.content = self._names, content
-        self.shards = [replace(shard, output=None, staged=names[shard.folder, shard.index]) for shard in shards]
-
-    def discard(self) -> None:
-        """Remove the files that have appeared."""
-        folder = self._target.output.folder
-        for name in self._names.values():
-            locate(folder + name, self._target.storage).remove()

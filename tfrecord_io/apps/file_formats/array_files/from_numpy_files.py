@@ -30,7 +30,7 @@ from tfrecord_io.base import Options, check_keywords
 from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import Column, TensorValues, open_input
 from tfrecord_io.errors import EncodeError, TFRecordError
-from tfrecord_io.store import Source, find_files
+from tfrecord_io.store import PathMatch, Source
 from tfrecord_io.typing import StorageLike
 
 _NPY, _NPZ = FORMATS.npy, FORMATS.npz
@@ -84,7 +84,7 @@ def open_npy(path: Paths, *, storage_options: StorageLike | None = None) -> Arra
     """
     storage = Options(storage_options=storage_options).storage
     if isinstance(path, str | os.PathLike):
-        files = find_files(path, suffixes_of(_NPY), storage)
+        files = PathMatch.find(path, suffixes_of(_NPY), storage)
         if files.is_directory:
             files.warn_of_left_out((_NPY,))
             return stream_of_objects(files.sources, partial(_array, name=array_name(os.fspath(path))))
@@ -98,7 +98,7 @@ def open_npy(path: Paths, *, storage_options: StorageLike | None = None) -> Arra
         paths = {array_name(os.fspath(item)): item for item in path_list}
         if len(paths) < len(path_list):
             raise EncodeError("two files have the same name", hint="pass a dict of column names and paths")
-    return _stream({name: find_files(file, "", storage).single(_WAYS) for name, file in paths.items()}, npy_array)
+    return _stream({name: PathMatch.find(file, "", storage).single(_WAYS) for name, file in paths.items()}, npy_array)
 
 
 @check_keywords
@@ -140,7 +140,7 @@ def open_idx(
     paths = [file for group in path for file in ([group] if isinstance(group, str | os.PathLike) else group)]
     files: list[Source] = []
     for file in paths:
-        match = find_files(file, "", storage)  # one file, or the matches of a glob
+        match = PathMatch.find(file, "", storage)  # one file, or the matches of a glob
         files += [match.single("")] if match.is_directory else match.sources
     columns = [idx_name(array_name(source.path)) for source in files] if names is None else list(names)
     if len(columns) != len(files):
@@ -198,7 +198,7 @@ def stream_of_npz(path: Any, *, project: Project | None = None, **keywords: Any)
     storage = Options.from_keywords(keywords).storage
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"open_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
-    files = find_files(path, _NPZ.suffixes, storage)
+    files = PathMatch.find(path, _NPZ.suffixes, storage)
     if files.is_directory:
         files.warn_of_left_out((_NPZ,))
         return stream_of_objects(files.sources, partial(_members, project=project))

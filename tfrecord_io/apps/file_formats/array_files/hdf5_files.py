@@ -30,7 +30,7 @@ from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export
 from tfrecord_io.base import Limits, Options, StorageOptions, column_list, counted, for_cli, needs, printable, warn
 from tfrecord_io.bytes import FORMATS
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning
-from tfrecord_io.store import Source, find_files, named_temporary_folder, open_output
+from tfrecord_io.store import PathMatch, Source, named_temporary_folder, open_output
 from tfrecord_io.typing import FileMode
 from tfrecord_io.write import WriteReport
 
@@ -73,7 +73,7 @@ def open_hdf5(
     if episodes is not None:
         if record_dim is not None:
             raise TypeError("episodes= and record_dim= cannot be used together: an episode is a record")
-        sources = [source for item in paths for source in find_files(item, _HDF5.suffixes, storage).sources]
+        sources = [source for item in paths for source in PathMatch.find(item, _HDF5.suffixes, storage).sources]
         return stream_of_episodes(sources, EpisodeGroups.parse(episodes), project=project, limits=limits)
     source = _single_file(paths, storage)
     with ExitStack() as opened:
@@ -85,7 +85,7 @@ def open_hdf5(
 
 def _single_file(paths: Sequence[Any], storage: StorageOptions) -> Source:
     """The file of a path, which may be a glob of one file."""
-    files = find_files(paths[0], _HDF5.suffixes, storage)
+    files = PathMatch.find(paths[0], _HDF5.suffixes, storage)
     if len(paths) == 1 and len(files.sources) == 1 and not files.is_directory:
         return files.sources[0]
     what = "a folder" if files.is_directory else counted(max(len(paths), len(files.sources)), "file")

@@ -22,7 +22,7 @@ from tfrecord_io.base import Limits, Options, needs, printable
 from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.store import find_files, named_temporary_folder
+from tfrecord_io.store import PathMatch, named_temporary_folder
 from tfrecord_io.typing import FileMode
 from tfrecord_io.write import WriteReport
 
@@ -54,7 +54,7 @@ def open_netcdf(
     EncodeError
         A variable has not the dimension of the rows, or has values that no column holds.
     """
-    source = find_files(path, _NETCDF.suffixes, Options.from_keywords(keywords).storage).single(
+    source = PathMatch.find(path, _NETCDF.suffixes, Options.from_keywords(keywords).storage).single(
         "convert them one by one"
     )
     labelled: dict[str, Any] = {"record_dim": record_dim, "decode_cf": decode_cf}

@@ -31,7 +31,7 @@ from tfrecord_io.base import LIMITS, Limits, Options, needs, printable
 from tfrecord_io.bytes import FORMATS, Array
 from tfrecord_io.columns import Ragged
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.store import Directory, NewFolder, locate, name_fault
+from tfrecord_io.store import Directory, Location, NewFolder
 from tfrecord_io.write import WriteReport
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def open_zarr(
     """
     with needs(_ZARR.extra, _ZARR.title):
         import zarr
-    fs, name = locate(path, Options.from_keywords(keywords).storage)
+    fs, name = Location.of(path, Options.from_keywords(keywords).storage)
     entry = fs.entry(name)
     if entry is None or not entry.directory:
         code = errno.ENOENT if entry is None else errno.ENOTDIR
@@ -259,7 +259,7 @@ def to_zarr(source: Any, target: Any, **keywords: Any) -> WriteReport:
         import zarr
     export = Export(source, keywords)
     for name in export.names:
-        if (reason := name_fault(name)) is not None:
+        if (reason := Directory.name_fault(name)) is not None:
             reason = f"its name cannot be that of an array: {reason}"
             raise EncodeError(
                 reason, feature=name, hint=f"rename it, or {EXCLUDE}", hint_cli=f"rename it, or {EXCLUDE_CLI}"

@@ -28,7 +28,7 @@ from tfrecord_io.bytes import CODECS, Format, Stream
 from tfrecord_io.columns import Column, Projection, RowFault, Schema, empty_batch, selectable
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
 from tfrecord_io.read import CallSource, PartitionColumns, RowFilter, options_from_call
-from tfrecord_io.store import Entry, OutputFile, RawFile, Source, find_files, open_output, total
+from tfrecord_io.store import Entry, OutputFile, PathMatch, RawFile, Source, open_output
 from tfrecord_io.typing import ProgressLike, SchemaLike
 from tfrecord_io.write import FrameSink, WriteReport
 
@@ -78,7 +78,7 @@ class SourceOptions:
 
     def meter(self, sources: Sequence[Source]) -> ProgressMeter:
         """The progress of reading these files."""
-        return ProgressMeter(self.progress, total(source.size for source in sources), "bytes")
+        return ProgressMeter(self.progress, Source.total(source.size for source in sources), "bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,8 @@ class TableFiles:
         suffixes = tuple(suffix for format in formats for suffix in suffixes_of(format))
         listings = options.listings or {}
         matches = [
-            find_files(path, suffixes, options.storage, partitioned=True, listed=listings.get(path)) for path in paths
+            PathMatch.find(path, suffixes, options.storage, partitioned=True, listed=listings.get(path))
+            for path in paths
         ]
         for match in matches:
             match.warn_of_left_out(formats)

@@ -32,7 +32,7 @@ from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.read import CallSource, options_from_call
-from tfrecord_io.store import Entry, FileName, Listing, NewFolder, ShardName, locate, open_output, path_text
+from tfrecord_io.store import Entry, FileName, Listing, Location, NewFolder, ShardName, open_output
 from tfrecord_io.typing import WriteMode
 from tfrecord_io.write import WriteReport, WrittenFile
 
@@ -85,7 +85,7 @@ def write_table_folder(source: Any, target: Any, format: Format, keywords: dict[
     options = FolderOptions.from_keywords(of_folder)
     writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys()}
     export = options_from_call(ExportOptions, None, source, **keywords)
-    folder = _Target(path_text(target).rstrip("/"), export.target, format, options)
+    folder = _Target(Location.text_of(target).rstrip("/"), export.target, format, options)
     with ExitStack() as opened:
         reader = opened.enter_context(CallSource(source).open(export))
         schema, columns = reader.schema, list(options.partition_by or ())
@@ -284,7 +284,7 @@ class _Target:
 
     def __init__(self, path: str, storage: StorageOptions, format: Format, options: FolderOptions) -> None:
         self.path, self._storage, self._format, self._options = path, storage, format, options
-        location = locate(path, storage)
+        location = Location.of(path, storage)
         location.check_writable()
         self._fs, self._name = location
         self._old: list[Entry] = []
@@ -322,7 +322,7 @@ class _Target:
                 path = f"{self.path}/{name}"
                 with (
                     open(stage.path(name), "rb") as file,
-                    locate(path, self._storage).new_parent(),
+                    Location.of(path, self._storage).new_parent(),
                     open_output(path, self._storage, mode="error") as output,
                 ):
                     while data := file.read(_COPY_BYTES):
@@ -331,7 +331,7 @@ class _Target:
         except BaseException:
             for path in published:
                 with suppress(OSError):
-                    locate(path, self._storage).remove()
+                    Location.of(path, self._storage).remove()
             raise
         for entry in self._replaced_files(rows):
             self._fs.remove(entry.name)

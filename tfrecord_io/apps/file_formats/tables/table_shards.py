@@ -19,7 +19,7 @@ from tfrecord_io.base import ExportOptions, for_cli
 from tfrecord_io.bytes import Format
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.read import CallSource, Reader, ScanRows, options_from_call
-from tfrecord_io.store import locate
+from tfrecord_io.store import Location
 from tfrecord_io.write import WriteReport, WrittenFile
 
 
@@ -50,7 +50,7 @@ def write_table_shards(
     _check_targets(files, options, mode)
     total = rows.count()
     written: list[TableTarget] = []
-    with locate(files[0], options.target).new_parent():
+    with Location.of(files[0], options.target).new_parent():
         try:
             with rows.open() as reader:
                 refuse_types(reader.schema, open_writer, format.instead)
@@ -67,7 +67,7 @@ def write_table_shards(
                 output.discard()
                 if mode == "error" and output.is_published:
                     with suppress(OSError):
-                        locate(output.path, options.target).remove()
+                        Location.of(output.path, options.target).remove()
             raise
     parts = tuple(WrittenFile(output.path, output.rows, output.bytes) for output in written)
     return WriteReport(
@@ -84,7 +84,7 @@ def write_table_shards(
 def _check_targets(targets: Sequence[str], options: ExportOptions, mode: str) -> None:
     """Raise an OSError if the files cannot be written, before anything is read for them."""
     for target in targets:
-        location = locate(target, options.target)
+        location = Location.of(target, options.target)
         location.check_writable()
         if mode == "error" and location.fs.entry(location.name) is not None:
             error = FileExistsError(errno.EEXIST, "the file exists; mode='overwrite' replaces it", target)
