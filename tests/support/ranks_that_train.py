@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -55,10 +54,6 @@ def of_lightning(data: str) -> Cases:
     from torchdata.stateful_dataloader import StatefulDataLoader
 
     warnings.filterwarnings("ignore", module="lightning")
-    page = Path(__file__).parents[2] / "docs" / "howto" / "distributed.md"
-    (code,) = re.findall(r"^class Positions.*?(?=^class)", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    names: dict[str, Any] = {"lightning": lightning, "dist": torch.distributed}
-    exec(code, names)
 
     class Model(lightning.LightningModule):
         def __init__(self) -> None:
@@ -102,9 +97,9 @@ def of_lightning(data: str) -> Cases:
         return ids
 
     def resumed(workers: int, stream: Any, more: int = 2) -> list[list[int]]:
-        model, steps, positions = Model(), len(stream) + more, names["Positions"]()
+        model, steps = Model(), len(stream) + more
         saved = ModelCheckpoint("saved", every_n_train_steps=steps if more else None, save_top_k=-1)  # None: each epoch
-        for callbacks, max_steps in (([saved, positions], steps), ([positions], -1)):
+        for callbacks, max_steps in (([saved], steps), ([], -1)):
             context = {"multiprocessing_context": "fork"} if workers else {}
             rows = StatefulDataLoader(stream, batch_size=None, num_workers=workers, **context)
             stream.set_epoch(0)  # as in a new process
@@ -117,7 +112,7 @@ def of_lightning(data: str) -> Cases:
         for workers in (0, 2):
             uses = {"used": used, "resumed": resumed, "next_epoch": partial(resumed, more=0)}
             for name, use in uses.items() if uneven == "drop" else [("used", used)]:
-                stream = stream_of(data, batch_size=5, uneven=uneven, workers=workers)
+                stream = stream_of(data, batch_size=5, uneven=uneven, workers=workers, parts=4)
                 yield f"{uneven}-{workers}-{name}", stream, partial(use, workers)
 
 
