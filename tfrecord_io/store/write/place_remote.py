@@ -37,8 +37,10 @@ from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.place import NextManifest, Place, version_of
 
 _PENDING_BYTES = 256 * MIB  # of parts, of all shards of a dataset; it has those that wait, too
-_TRIES = 40  # of a conditional put that others precede, or of a claim
-_LONGEST_PAUSE = 1.0  # seconds between two tries
+_TRIES = 40  # of a claim
+_PUTS = 200  # conditional ones that others precede
+_LONGEST_PAUSE = 1.0  # seconds between two tries of a claim
+_FIRST_PAUSE = 0.2  # seconds, of a conditional put: about as long as 5 to 10 requests
 _MOVES = 64  # shards that are copied or uploaded at a time: a request takes about as long as a few MiB
 _LARGEST_COPY = 5 * 2**30  # bytes, of S3 by one request
 _REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
@@ -169,7 +171,7 @@ class ConditionalPlace(RemotePlace):
         return self._known[0]
 
     def update(self, change: NextManifest, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
-        for attempt in range(_TRIES):
+        for attempt in range(_PUTS):
             if self._known is None:
                 self.read()
             old, version = self._known or (None, None)
@@ -182,11 +184,11 @@ class ConditionalPlace(RemotePlace):
                 self._known = (new, stored) if stored else None
                 self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{self._key}"))
                 return old, new
+            _pause_after_refusal(attempt)  # before the next look, after which every moment lets others precede
             current = self.read()  # that of another writer, or of this one, if a response was lost
             if current is not None and is_done(current):
                 return old, current
-            _pause(attempt)
-        raise self._busy(f"other writers preceded this one {_TRIES} times")
+        raise self._busy(f"other writers preceded this one {_PUTS} times")
 
     def expect_none(self) -> None:
         self._known = None, None
@@ -428,3 +430,12 @@ def remote_place(fs: FsspecFileSystem, directory: str, name: str) -> RemotePlace
 def _pause(attempt: int) -> None:
     """Wait for about as long as other writers need, each for another time."""
     time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.02 * 2**attempt)))
+
+
+def _pause_after_refusal(attempt: int) -> None:
+    """Wait, the shorter the more often this writer was refused, so that who has waited longest comes first.
+
+    Of the writers that put the manifest at a time one succeeds, so that longer pauses would gain nothing: with those
+    that grow, the unluckiest of 30 writers waits 30 times as long as most, with these 5 times.
+    """
+    time.sleep(random.uniform(0, _FIRST_PAUSE / 2**attempt))
