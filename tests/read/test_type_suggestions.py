@@ -111,6 +111,29 @@ def test_content(values: list[bytes], field: str | None) -> None:
     assert found.schema == field
 
 
+EXAMPLE = tfr.encode_example({"a": [1, 200], "b": [b"\xff"]})
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (['{"a": 1}', "[1, 2]", ' {"b": {}}'], "JSON in 3 sampled records"),
+        ([EXAMPLE, EXAMPLE * 2], "protobuf messages in 2 sampled records, with the fields 1"),
+        ([b"fLaC\0\0\0\x22\xff"] * 2, "each of 2 sampled records has a FLAC file"),
+        ([b"OggS\0\2\xff"] * 2, "each of 2 sampled records has an Ogg file"),
+        ([b"\0\0\0\x18ftypmp42\xff"] * 2, "each of 2 sampled records has an MP4 video"),
+        (["{x}", '{"a": 1}'], None),
+        (["1", "null"], None),
+        ([EXAMPLE, EXAMPLE[:-1]], None),
+        ([b"\x08\x96\x01"] * 3, None),
+        ([b"\xff" * 12] * 3, None),
+    ],
+)
+def test_content_that_is_only_named(values: list[Any], reason: str | None) -> None:
+    found = suggestions([{"x": value} for value in values])
+    assert [(each.reason, each.schema) for each in found.values()] == ([] if reason is None else [(reason, None)])
+
+
 def test_random_files_have_none() -> None:
     """The names are those of sizes, and the numbers are not."""
     found = []
@@ -126,7 +149,7 @@ def test_random_files_have_none() -> None:
             }
             for _ in range(source.randint(3, 10))
         ]
-        found += [each for each in suggestions(rows).values() if each.schema is not None]
+        found += suggestions(rows).values()
     assert found == []
 
 

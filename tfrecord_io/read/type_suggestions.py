@@ -1,11 +1,13 @@
 """Look at the first records of a file and say how columns of bytes can be read: nothing is applied by itself.
 
-In go record batches of the inferred types; out come `Suggestion`s: images, serialized tensors, ``.npy`` arrays, or raw
-numbers whose count is the product of integer features in every record. Tests: tests/read/test_type_suggestions.py.
+In go record batches of the inferred types; out come `Suggestion`s: images and other files, JSON, protobuf messages,
+serialized tensors, ``.npy`` arrays, or raw numbers whose count is the product of integer features in every record.
+Tests: tests/read/test_type_suggestions.py.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +28,9 @@ from tfrecord_io.errors import DecodeError
 _MOST_SIZES = 12  # integer features that are tried as sizes
 _MOST_TENSORS = 50  # values that are parsed as serialized tensors
 _TENSOR_BYTES = 1 << 20  # of one
+_MOST_PARSED = 50  # values that are parsed as JSON or messages
+_LEAST_MESSAGE = 8  # bytes of a message that is told from others
+_MOST_NUMBER, _MOST_FIELDS = 1000, 8  # of fields, that are likely and that are shown
 _HEAD_BYTES = 512
 _LEAST_RECORDS = 3  # with a number of channels that no feature states
 _LEAST_LENGTHS = 3  # different numbers of values that confirm features without a name of a size
@@ -121,7 +126,10 @@ class TypeSample:
 
 def _suggest(field: pa.Field, column: pa.Array, sizes: _Sizes) -> Suggestion | None:
     if t.is_binary(field.type) or t.is_large_binary(field.type):
-        return _suggest_format(field.name, column) or sizes.suggestion(field.name, column, is_bytes=True)
+        found = _suggest_format(field.name, column) or sizes.suggestion(field.name, column, is_bytes=True)
+        return found or _suggest_message(field.name, column)
+    if t.is_string(field.type) or t.is_large_string(field.type):
+        return _suggest_json(field.name, column)
     is_list = t.is_list(field.type) or t.is_large_list(field.type)
     if is_list and (t.is_float32(field.type.value_type) or t.is_int64(field.type.value_type)):
         return sizes.suggestion(field.name, column, is_bytes=False)
@@ -148,6 +156,67 @@ def _suggest_format(name: str, column: pa.Array) -> Suggestion | None:
     if kind in (None, ForeignFile.ZEROS, "plain text", "UTF-16 text"):
         return None
     return Suggestion(name, f"each of {records} has {kind}")
+
+
+def _suggest_json(name: str, column: pa.Array) -> Suggestion | None:
+    """A suggestion for texts that are all objects or arrays of JSON."""
+    values = column.drop_null()
+    for scalar in values[:_MOST_PARSED]:
+        text = scalar.as_py()
+        if not text.lstrip().startswith(("{", "[")):
+            return None
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+    return Suggestion(name, f"JSON in {len(values)} sampled records") if len(values) else None
+
+
+def _suggest_message(name: str, column: pa.Array) -> Suggestion | None:
+    """A suggestion for values that all are protobuf messages, such as Examples inside a record."""
+    values = column.drop_null()
+    numbers: set[int] = set()
+    for scalar in values[:_MOST_PARSED]:
+        found = _field_numbers(scalar.as_py())
+        if not found:
+            return None
+        numbers |= found
+    if not numbers:
+        return None
+    shown = ", ".join(map(str, sorted(numbers)[:_MOST_FIELDS]))
+    return Suggestion(name, f"protobuf messages in {len(values)} sampled records, with the fields {shown}")
+
+
+def _field_numbers(value: bytes) -> set[int] | None:
+    """The numbers of the fields of a protobuf message; None if bytes are none, or too few to tell."""
+    numbers, at = set[int](), 0
+    while at < len(value):
+        tag, at = _varint(value, at)
+        number, wire_type = tag >> 3, tag & 7
+        if not 0 < number <= _MOST_NUMBER or wire_type not in (0, 1, 2, 5):
+            return None
+        if wire_type == 0:
+            _, at = _varint(value, at)
+        elif wire_type == 2:
+            length, at = _varint(value, at)
+            at += length
+        else:
+            at += 8 if wire_type == 1 else 4
+        numbers.add(number)
+    return numbers if at == len(value) and len(value) >= _LEAST_MESSAGE else None
+
+
+def _varint(value: bytes, at: int) -> tuple[int, int]:
+    """A number in base 128 and where it ends; behind the end if it does not end."""
+    number = 0
+    for shift in range(0, 70, 7):
+        if at >= len(value):
+            break
+        number |= (value[at] & 0x7F) << shift
+        at += 1
+        if value[at - 1] < 0x80:
+            return number, at
+    return 0, len(value) + 1
 
 
 def _self_describing(name: str, values: pa.Array, encoding: str, reason: str) -> Suggestion | None:

@@ -15,7 +15,6 @@ import tfrecord_io as tfr
 from limited import set_limits
 from servers import Bucket
 from tfrecord_io.bytes.format.foreign_files import ForeignFile
-from tfrecord_io.store.paths import folder as folders
 
 FORMATS = {"jpg": "jpeg", "JPEG": "jpeg", "png": "png", "gif": "gif", "bmp": "bmp", "webp": "webp", "tif": "tiff"}
 
@@ -184,7 +183,7 @@ def test_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_file_larger_than_a_record_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.bin").write_bytes(b"x" * 200_000)
-    monkeypatch.setattr(folders, "MAX_RECORD_BYTES", 100_000)
+    set_limits(monkeypatch, MAX_RECORD_BYTES=100_000)
     with pytest.raises(tfr.errors.EncodeError, match="larger than a record"):
         tfr.formats.open_file_folder(tmp_path).read_all()
 

@@ -98,6 +98,8 @@ SIGNS: tuple[tuple[str, Predicate], ...] = (
     ("a GIF image", _begins(b"GIF87a", b"GIF89a")),
     ("a WebP image", _riff(b"WEBP")),
     ("a WAV file", _riff(b"WAVE")),
+    ("a FLAC file", _begins(b"fLaC")),
+    ("an Ogg file", _begins(b"OggS")),
     ("a TIFF image", _begins(*ForeignFile.TIFF_MAGIC)),
     ("a BMP image", _regex(rb"BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0")),  # the size of its second header
     ("an AVIF image", _begins(b"ftypavif", b"ftypavis", at=4)),

@@ -131,7 +131,7 @@ FILES = Format(
     reads=_FILES | {"class_names"},
     writes=frozenset({"filename"}),
     options=VisionOptions,
-    looks=("a WAV file",),
+    looks=("a WAV file", "a FLAC file", "an Ogg file"),
     advice="tfr.formats.open_file_folder reads a folder of files of any kind",
     advice_cli="tfr convert --from files reads a folder of files of any kind",
 )
