@@ -23,7 +23,6 @@ _HOMES = {
     "PackedSources": "paths.packed_sources",  # Sources without the state of this process
     "PathMatch": "paths.plain_files",  # The files that a path means
     "resolve_inputs": "paths.resolve",  # Find the files that a path means, at least one
-    "sources_of_shards": "paths.resolve",  # The sources of files that are one family of shards, in natural order
     "Output": "paths.resolve_output",  # Where a writer writes
     "find_sidecars": "paths.sidecars",  # For each file, its existing sidecar with the first of these suffixes
     "Block": "read.block_reader",  # A piece of a file
@@ -32,13 +31,11 @@ _HOMES = {
     "SourcePrefetcher": "read.prefetch",  # Iterate over sources in order, each with the data prefetched for it
     "RandomAccessFile": "read.random_access_file",  # A file to read at any offset, from several threads at a time
     "ReadAhead": "read.read_ahead",  # Cuts a stream into blocks as `tfrecord_io.store.read.block_reader.BlockReader`
-    "ManifestFile": "read.source",  # One shard
     "Sources": "read.source",  # The files of a read, in order: as a sequence, and as a whole
     "OpenPlainFile": "read.source",  # A descriptor of a plain file, read at any offset by several threads
     "Origin": "read.source",  # Where a record comes from
     "RecordRef": "read.source",  # A record of a dataset, as messages name it
     "Source": "read.source",  # A file or a part of one: path, size, version, and how it is opened
-    "SummedFile": "read.source",  # A raw file
     "named_temporary_folder": "system",  # Name the folder of temporary files in errors about a full disk
     "open_output": "write.atomic",  # Open one file for writing
     "Leftover": "write.leftovers",  # A file, folder or upload left behind

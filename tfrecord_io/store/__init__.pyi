@@ -17,7 +17,6 @@ from tfrecord_io.store.paths.manifest import Manifest as Manifest
 from tfrecord_io.store.paths.packed_sources import PackedSources as PackedSources
 from tfrecord_io.store.paths.plain_files import PathMatch as PathMatch
 from tfrecord_io.store.paths.resolve import resolve_inputs as resolve_inputs
-from tfrecord_io.store.paths.resolve import sources_of_shards as sources_of_shards
 from tfrecord_io.store.paths.resolve_output import Output as Output
 from tfrecord_io.store.paths.sidecars import find_sidecars as find_sidecars
 from tfrecord_io.store.read.block_reader import Block as Block
@@ -26,13 +25,11 @@ from tfrecord_io.store.read.file_object import RawFile as RawFile
 from tfrecord_io.store.read.prefetch import SourcePrefetcher as SourcePrefetcher
 from tfrecord_io.store.read.random_access_file import RandomAccessFile as RandomAccessFile
 from tfrecord_io.store.read.read_ahead import ReadAhead as ReadAhead
-from tfrecord_io.store.read.source import ManifestFile as ManifestFile
 from tfrecord_io.store.read.source import OpenPlainFile as OpenPlainFile
 from tfrecord_io.store.read.source import Origin as Origin
 from tfrecord_io.store.read.source import RecordRef as RecordRef
 from tfrecord_io.store.read.source import Source as Source
 from tfrecord_io.store.read.source import Sources as Sources
-from tfrecord_io.store.read.source import SummedFile as SummedFile
 from tfrecord_io.store.system import named_temporary_folder as named_temporary_folder
 from tfrecord_io.store.write.atomic import open_output as open_output
 from tfrecord_io.store.write.leftovers import Leftover as Leftover
@@ -62,7 +59,6 @@ __all__ = [
     "Listing",
     "Location",
     "Manifest",
-    "ManifestFile",
     "NewFolder",
     "OpenPlainFile",
     "Origin",
@@ -82,10 +78,8 @@ __all__ = [
     "Source",
     "SourcePrefetcher",
     "Sources",
-    "SummedFile",
     "find_sidecars",
     "named_temporary_folder",
     "open_output",
     "resolve_inputs",
-    "sources_of_shards",
 ]

@@ -19,7 +19,6 @@ from tfrecord_io.store import (
     FileName,
     Location,
     Manifest,
-    ManifestFile,
     Publication,
     ShardName,
     ShardSpec,
@@ -118,7 +117,7 @@ def _adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     manifest = Manifest(
         stem,
         ShardName.new_id(),
-        tuple(ManifestFile(*row) for row in zip(names, counts, *zip(*checksums, strict=True), strict=True)),
+        tuple(Publication.File(*row) for row in zip(names, counts, *zip(*checksums, strict=True), strict=True)),
         compression=codecs.pop() if len(codecs) == 1 else None,
         schema=schema,
         partition_by=columns,

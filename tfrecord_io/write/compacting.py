@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tfrecord_io.base import MIB, CopyOptions, check_integer, check_keywords, counted, printable
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.read import CallSource, ColumnIndexes, options_from_call
-from tfrecord_io.store import Manifest, ManifestFile, OutputFile, Publication, ReplaceableDataset, resolve_inputs
+from tfrecord_io.store import Manifest, OutputFile, Publication, ReplaceableDataset, resolve_inputs
 from tfrecord_io.typing import UNSET, IndexLike, OpenedDataset, Path, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.copied_records import CopiedRecords
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published
@@ -179,11 +179,11 @@ def _write(
 
 
 def _joined_runs(
-    files: Sequence[ManifestFile], chosen: Container[str], max_shard_bytes: int
-) -> list[list[ManifestFile]]:
+    files: Sequence[Publication.File], chosen: Container[str], max_shard_bytes: int
+) -> list[list[Publication.File]]:
     """Decide which of the chosen files are joined: neighbours in a folder, as many as `max_shard_bytes` allows."""
-    runs: list[list[ManifestFile]] = []
-    last: dict[str, list[ManifestFile]] = {}  # by folder
+    runs: list[list[Publication.File]] = []
+    last: dict[str, list[Publication.File]] = {}  # by folder
     sizes: dict[str, int] = {}  # of these
     for file in files:
         folder = os.path.dirname(file.path)

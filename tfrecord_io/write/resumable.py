@@ -28,15 +28,14 @@ from tfrecord_io.store import (
     DistributedTarget,
     Location,
     Manifest,
-    ManifestFile,
     Output,
     OutputFile,
     Publication,
+    RawFile,
     ResumeJournal,
     ShardName,
     ShardSpec,
     Source,
-    SummedFile,
 )
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, PartContent, WrittenPart, report_of
 from tfrecord_io.write.sharded_sink import SchemaUnion
@@ -122,7 +121,7 @@ class ResumableWriter:
             yield writer
 
     @cached_property
-    def made_before(self) -> dict[str, ManifestFile]:
+    def made_before(self) -> dict[str, Publication.File]:
         """The shards of the dataset that is overwritten, by the paths of their sources; the first of each."""
         files = () if self.replaced is None else reversed(self.replaced.files)
         return {str(file.source["path"]): file for file in files if file.source is not None and "path" in file.source}
@@ -188,7 +187,7 @@ class ResumableWriter:
         embeds = self.writer.options.embed_schema and not MessageType.takes_payloads(self.writer.options.record_type)
         overflow = memoryview(bytearray(_REST_BYTES))
         try:
-            raw = SummedFile(file.open(), crc32c)
+            raw = RawFile.Summed(file.open(), crc32c)
             with closing(file.open_stream(self.writer.target.output.compression, raw=raw)) as stream:
                 blocks = BlockReader(stream)
                 while (block := blocks.next_block()) is not None:

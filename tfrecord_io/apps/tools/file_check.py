@@ -17,7 +17,7 @@ from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter
 from tfrecord_io.bytes import Fault, FrameHeader, RecordCounts, crc32c
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, TFRecordError
 from tfrecord_io.read import BlockWalker, Files, RecordFile, Recovery, SegmentWalk, compare_index
-from tfrecord_io.store import RandomAccessFile, Source, Sources, SummedFile
+from tfrecord_io.store import RandomAccessFile, RawFile, Source, Sources
 
 
 class Stopped(Exception):
@@ -82,7 +82,7 @@ class FileChecker:
     totals: RecordTotals = field(default_factory=RecordTotals)  # likewise
     problems: ProblemList = field(init=False)
     _file: RecordFile | None = None
-    _summed: SummedFile | None = None
+    _summed: RawFile.Summed | None = None
     _reported_gaps: int = 0  # of the compressed file
 
     def __post_init__(self) -> None:
@@ -190,7 +190,7 @@ class FileChecker:
         raw = None if source.remote is None else source.open_whole(LIMITS.pending_range_bytes)
         # The manifest states the checksum of a file: a remote one is read once for that and its records.
         if raw is not None and source.shard is not None:
-            raw = self._summed = SummedFile(raw, crc32c)
+            raw = self._summed = RawFile.Summed(raw, crc32c)
         compression = self.options.compression
         self._file = RecordFile(source, compression, recover=True, max_decompression_ratio=ratio, raw=raw)
         return self._file

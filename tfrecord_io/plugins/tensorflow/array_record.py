@@ -39,6 +39,7 @@ from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.read import CallSource, PieceStream, options_from_call
 from tfrecord_io.store import (
     FileName,
+    Listing,
     Location,
     Origin,
     PackedSources,
@@ -46,7 +47,6 @@ from tfrecord_io.store import (
     Source,
     Sources,
     resolve_inputs,
-    sources_of_shards,
 )
 from tfrecord_io.typing import FileMode, Path
 from tfrecord_io.write import FrameSink, WriteReport
@@ -151,7 +151,7 @@ def _files_in_folder(path: Any, options: ReadOptions) -> list[Source]:
         if not entry.directory and not FileName.parse(entry.basename).is_hidden
     )
     files = [entry for entry in names if format_of_source(entry.basename) is ARRAY_RECORD]
-    return sources_of_shards(fs, files, path, complete=not options.allow_missing_shards)
+    return Listing(fs, folder.name, files).shards(path, complete=not options.allow_missing_shards)
 
 
 class ArrayRecordFiles:

@@ -20,7 +20,8 @@ from tfrecord_io.bytes import Fault, FaultCode, FrameHeader, crc32c, get_engine
 from tfrecord_io.errors import ReplacedError, TFRecordError
 from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.read.block_reader import Block, BlockReader, Bytes
-from tfrecord_io.store.read.source import SMALL_BYTES, ManifestShard, Source, SummedFile
+from tfrecord_io.store.read.file_object import SummedFile
+from tfrecord_io.store.read.source import SMALL_BYTES, ManifestShard, Source
 from tfrecord_io.store.write.output_file import OutputFile
 
 _ADVICE = (

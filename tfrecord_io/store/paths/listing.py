@@ -10,11 +10,20 @@ from dataclasses import dataclass
 
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
+from tfrecord_io.store.paths.file_names import natural_key
 from tfrecord_io.store.paths.manifest import Manifests
 from tfrecord_io.store.paths.plain_files import tfds_descriptions
-from tfrecord_io.store.paths.resolve import has_magic, list_directory, other_files, record_files
+from tfrecord_io.store.paths.resolve import (
+    check_complete,
+    check_single_family,
+    has_magic,
+    list_directory,
+    other_files,
+    record_files,
+)
 from tfrecord_io.store.paths.similar_files import files_below
 from tfrecord_io.store.paths.sniff_files import files_with_records
+from tfrecord_io.store.read.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +64,18 @@ class Listing:
     def clause_about_folders(self, is_wanted: Callable[[str], bool]) -> str:
         """A clause about such files in the folders of a directory that has none itself; empty if there is none."""
         return files_below(self.fs, self.name, self.entries, is_wanted)
+
+    def shards(self, path: str, *, complete: bool) -> list[Source]:
+        """The sources of the entries, which are one family of shards, in natural order; `path` is the directory.
+
+        Raises
+        ------
+        ValueError
+            There are several families.
+        FileNotFoundError
+            With `complete`, a shard is missing or exists twice.
+        """
+        check_single_family(self.fs, self.entries, path)
+        if complete:
+            check_complete(self.fs, self.entries)
+        return [Source.of_entry(self.fs, entry) for entry in sorted(self.entries, key=lambda e: natural_key(e.name))]

@@ -705,22 +705,6 @@ def _families(files: Sequence[Entry]) -> Iterable[_Shards]:
     return families.values()
 
 
-def sources_of_shards(fs: FileSystem, files: Sequence[Entry], path: str, *, complete: bool) -> list[Source]:
-    """The sources of files that are one family of shards, in natural order; `path` names their directory.
-
-    Raises
-    ------
-    ValueError
-        There are several families.
-    FileNotFoundError
-        With `complete`, a shard is missing or exists twice.
-    """
-    check_single_family(fs, files, path)
-    if complete:
-        check_complete(fs, files)
-    return [Source.of_entry(fs, entry) for entry in sorted(files, key=lambda entry: natural_key(entry.name))]
-
-
 def check_single_family(fs: FileSystem, files: Sequence[Entry], path: str) -> None:
     """Raise ValueError, with a glob for each, if there are several families, or several shard counts in one."""
     globs = [g for shards in _families(files) for g in _globs(fs, shards)]

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from tfrecord_io.base import hide_secrets
 
@@ -160,8 +160,38 @@ class StoredFile:
             self._file.close()
 
 
+class SummedFile:
+    """A raw file; `size` and `crc` are those of the bytes that were read from its start on, each once."""
+
+    def __init__(self, raw: Any, crc32c: Callable[[memoryview, int], int]) -> None:
+        self._raw, self._crc32c, self._at = raw, crc32c, 0
+        self.size = self.crc = 0
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        n: int | None = self._raw.readinto(buffer)
+        if n and self._at == self.size:
+            self.size, self.crc = self.size + n, self._crc32c(memoryview(buffer)[:n], self.crc)
+        self._at += n or 0
+        return n
+
+    def seekable(self) -> bool:
+        return bool(self._raw.seekable())
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, /) -> int:
+        self._at = int(self._raw.seek(offset))
+        return self._at
+
+    def close(self) -> None:
+        self._raw.close()
+
+
 class RawFile(io.RawIOBase):
     """A raw file, which has only readinto, tell, seek and close, as a Python file object."""
+
+    Summed: TypeAlias = SummedFile
 
     def __init__(self, raw: Any, size: int | None) -> None:
         self._raw, self._size = raw, size

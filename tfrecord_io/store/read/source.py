@@ -408,6 +408,8 @@ class Source:
     def checksum(self, crc32c: Callable[[memoryview, int], int]) -> tuple[int, int]:
         """Size and checksum of the whole file; `crc32c` continues a checksum with more bytes."""
         buffer = memoryview(bytearray(_CHECKED_BYTES))
+        from tfrecord_io.store.read.file_object import SummedFile
+
         with closing(SummedFile(self.open(), crc32c)) as raw:
             while raw.readinto(buffer):
                 pass
@@ -903,34 +905,6 @@ def _replaced_error(path: str, what: str = "file") -> ReplacedError:
     from tfrecord_io.store.filesystem.os_errors import replaced_error
 
     return replaced_error(path, what)
-
-
-class SummedFile:
-    """A raw file; `size` and `crc` are those of the bytes that were read from its start on, each once."""
-
-    def __init__(self, raw: Any, crc32c: Callable[[memoryview, int], int]) -> None:
-        self._raw, self._crc32c, self._at = raw, crc32c, 0
-        self.size = self.crc = 0
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        n: int | None = self._raw.readinto(buffer)
-        if n and self._at == self.size:
-            self.size, self.crc = self.size + n, self._crc32c(memoryview(buffer)[:n], self.crc)
-        self._at += n or 0
-        return n
-
-    def seekable(self) -> bool:
-        return bool(self._raw.seekable())
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, /) -> int:
-        self._at = int(self._raw.seek(offset))
-        return self._at
-
-    def close(self) -> None:
-        self._raw.close()
 
 
 class HeldContent:

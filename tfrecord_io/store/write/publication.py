@@ -132,6 +132,7 @@ class Publication:
     """
 
     Shard: TypeAlias = WrittenShard
+    File: TypeAlias = ManifestFile
     Published: TypeAlias = PublishedDataset
 
     @staticmethod
