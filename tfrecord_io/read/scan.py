@@ -709,7 +709,10 @@ def _decode_settings(
     else:
         unknown = "skip"
         plan_of_columns += compiled.other_part(resolved.schema)
-    selected: Callable[[str], bool] | None = None if entries is None else Projection(entries)
+    selected: Callable[[str], bool] | None = None
+    if entries is not None:
+        features = {field.column: field.feature for field in columns}  # a record may have one of a column's new name
+        selected = Projection([features.get(entry, entry) for entry in entries])
     if resolved.embedded is not None and resolved.embedded.conflicts:
         selected = partial(_is_unexpected, selected, tuple(resolved.embedded.conflicts))
     plan = Plan(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,18 @@ def test_values_are_those_of_the_source(tmp_path: Path, embedded: bool, filters:
     assert after.column_names == [names.get(name, name) for name in before.column_names]
     assert after.to_pylist() == before.rename_columns(after.column_names).to_pylist()
     assert after.schema.types == before.schema.types
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+@pytest.mark.parametrize("columns", [None, ["a"]])
+def test_new_names_that_other_features_have(tmp_path: Path, embedded: bool, columns: Any) -> None:
+    source = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"a": [1, 2], "b": [b"x", b"y"]}, source, embed_schema=embedded)
+    names = {"a": "b", "b": "a"} if columns is None else {"a": "b"}
+    tfr.convert(source, tmp_path / "a.jsonl", columns=columns, target_options={"rename": names})
+    rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert [row["b"] for row in rows] == [1, 2]
+    assert [*rows[0]] == (["b", "a"] if columns is None else ["b"])
 
 
 def test_to_each_kind_of_target(records: Path, tmp_path: Path) -> None:
