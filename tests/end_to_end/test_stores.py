@@ -30,9 +30,9 @@ from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.write.atomic import open_output
-from tfrecord_io.store.write.atomic_local import LocalPlace
 from tfrecord_io.store.write.atomic_remote import S3Output
 from tfrecord_io.store.write.output_file import OutputFile
+from tfrecord_io.store.write.place_local import LocalPlace
 from tfrecord_io.store.write.place_remote import ClaimedPlace, ConditionalPlace
 from tfrecord_io.store.write.publication import place_of
 

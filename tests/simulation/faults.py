@@ -30,7 +30,7 @@ from tfrecord_io.store.copies.copied_dataset import CopiedDataset
 from tfrecord_io.store.paths import manifest, resolve
 from tfrecord_io.store.read import source
 from tfrecord_io.store.system import System
-from tfrecord_io.store.write import atomic_local, leftovers, place_remote
+from tfrecord_io.store.write import atomic_local, leftovers, place_local, place_remote
 from tfrecord_io.store.write.change import Whole
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.publication import Publication
@@ -94,7 +94,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
         ("disk",),
         edited(file_check.FileChecker, "_check", "if problems.kept:", "if False:"),
     ),
-    "two writers of a manifest, without a lock": (("disk",), set_to(atomic_local.LocalPlace, "_exclusion", unlocked)),
+    "two writers of a manifest, without a lock": (("disk",), set_to(place_local.LocalPlace, "_exclusion", unlocked)),
     "a manifest is put without a condition": (
         ("s3",),
         edited(place_remote.S3Place, "_put", "_s3_condition(version)", "{}"),
@@ -153,7 +153,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "a shard that was withdrawn is called published": (
         ("disk",),
-        set_to(atomic_local, "_NAMED", atomic_local._READABLE),
+        set_to(place_local, "_NAMED", atomic_local._READABLE),
     ),
     "contents are not synced": (("disk",), edited(atomic_local.LocalOutput, "_finish", "os.fsync(self._fd)", "pass")),
     "names are not synced": (("disk",), set_to(System, "sync_directory", _nothing)),

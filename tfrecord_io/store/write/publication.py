@@ -35,11 +35,11 @@ from tfrecord_io.store.paths.resolve import list_directory, other_files, record_
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.paths.sniff_files import readable_files_with_records
 from tfrecord_io.store.read.source import ManifestFile, Source
-from tfrecord_io.store.write.atomic_local import LocalPlace
 from tfrecord_io.store.write.change import Change, Rules, Unite, change_of
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.place import Place
+from tfrecord_io.store.write.place_local import LocalPlace
 
 _REPLACED = Remark.published("what was written now was published, and has been replaced since")
 _MOST_ROUNDS = 8  # of files that are stored or copied, each after a look at the manifest
