@@ -38,7 +38,7 @@ class Column:
     NESTED, JSON = tensor_types.NESTED, tensor_types.JSON  # encodings that make several plain columns, or JSON
     CONTEXT, FEATURE_LIST = PARTS = fields.CONTEXT, column_features.FEATURE_LIST  # the parts of a SequenceExample
     ENCODING_KEY = column_features.ENCODING_KEY  # of the metadata of a field, as are the next
-    COMPOSITE_KEY = fields.COMPOSITE_KEY
+    COMPOSITE_KEY = column_features.COMPOSITE_KEY
     BOXES_KEY = fields.BOXES_KEY
     ROW_DIMENSION, TYPE_ATTRIBUTE = fields.ROW_DIMENSION, fields.TYPE_ATTRIBUTE
 

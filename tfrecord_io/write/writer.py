@@ -40,7 +40,6 @@ from tfrecord_io.columns import (
     EncodedPiece,
     PieceMemory,
     Rounding,
-    Schema,
     SliceEncoder,
     empty_batch,
     open_input,
@@ -155,7 +154,7 @@ class Writer(PublishingWriter):
         self._embeds = options.embed_schema and not MessageType.takes_payloads(options.record_type)
         self._conform: Conforming | None = None
         if options.schema is not None:
-            from tfrecord_io.columns import Conforming
+            from tfrecord_io.columns import Conforming, Schema
 
             schema = Schema.parse(options.schema)
             stored = schema.select(name for name in schema.names if name not in (options.partition_by or ()))
@@ -346,7 +345,7 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
 
     For engines, whose tasks would fail one by one.
     """
-    from tfrecord_io.columns import Conforming
+    from tfrecord_io.columns import Conforming, Schema
     from tfrecord_io.write.partition_folders import stored_columns
 
     SliceEncoder.check_encodings(options.column_encoding)

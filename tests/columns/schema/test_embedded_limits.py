@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from tfrecord_io.bytes.format.dtypes import Dtype
+from tfrecord_io.columns.schema.column_features import FEATURE_KEY
 from tfrecord_io.columns.schema.embedded import EmbeddedSchemaUnreadable, embedded_schema, pack, unpack
-from tfrecord_io.columns.schema.field import FEATURE_KEY
 from tfrecord_io.columns.schema.tensor_types import tensor_field
 from tfrecord_io.errors import SchemaError
 

@@ -54,6 +54,11 @@ from tfrecord_io.columns.schema.types import (
 )
 from tfrecord_io.errors import SchemaError
 
+# Keys in the metadata of a pa.Field, each only where name and type do not determine the value.
+FEATURE_KEY = b"tfrecord_io.feature"  # the feature's name, where it is not the column's
+DEFAULT_KEY = b"tfrecord_io.default"  # JSON
+EMPTY_KEY = b"tfrecord_io.empty"  # "null": a feature of a type but without values is null
+COMPOSITE_KEY = b"tfrecord_io.assembly"  # JSON: a `schema.composite.Composite`
 ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST
 # Field metadata: the encoding of the values in an extension type, whose own parts have no metadata; "float64:raw" is
 # that of those of float64 alone.

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions, name_advice, printable
 from tfrecord_io.bytes import ShapeSource
-from tfrecord_io.columns.schema.column_features import LIST, NULL_POSITIONS, Leaf, column_leaves
-from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field, default_part
+from tfrecord_io.columns.schema.column_features import COMPOSITE_KEY, LIST, NULL_POSITIONS, Leaf, column_leaves
+from tfrecord_io.columns.schema.field import CONTEXT, Field, default_part
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import NESTED, is_composed
 from tfrecord_io.columns.schema.types import UnsupportedType, types_within, value_type

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from tfrecord_io.base import printable
 from tfrecord_io.bytes import Dtype
-from tfrecord_io.columns.schema.column_features import Node, as_shape, fixed_part
-from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field
+from tfrecord_io.columns.schema.column_features import COMPOSITE_KEY, Node, as_shape, fixed_part
+from tfrecord_io.columns.schema.field import CONTEXT, Field
 from tfrecord_io.columns.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.columns.schema.type_names import type_from_name
 from tfrecord_io.columns.schema.types import is_number

@@ -23,8 +23,15 @@ from pyarrow import types as t
 
 from tfrecord_io.base import printable
 from tfrecord_io.bytes import Dtype, Plan, RecordType, get_engine
-from tfrecord_io.columns.schema.column_features import column_leaves, is_nested, nested_restored_field
-from tfrecord_io.columns.schema.field import COMPOSITE_KEY, DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
+from tfrecord_io.columns.schema.column_features import (
+    COMPOSITE_KEY,
+    DEFAULT_KEY,
+    EMPTY_KEY,
+    FEATURE_KEY,
+    column_leaves,
+    is_nested,
+    nested_restored_field,
+)
 from tfrecord_io.columns.schema.tensor_types import (
     EXTENSION_METADATA,
     EXTENSION_NAME,

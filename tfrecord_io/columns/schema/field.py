@@ -20,7 +20,11 @@ from pyarrow import types as t
 from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array, Dtype, ShapeSource
 from tfrecord_io.columns.schema.column_features import (
+    COMPOSITE_KEY,
+    DEFAULT_KEY,
+    EMPTY_KEY,
     ENCODING_KEY,
+    FEATURE_KEY,
     FEATURE_LIST,
     LIST,
     PART_KEY,
@@ -198,17 +202,13 @@ def _is_normalized(default: Any, element: Dtype, size: int) -> bool:
     return True
 
 
-# Keys in the metadata of a pa.Field, each only where name and type do not determine the value.
-FEATURE_KEY = b"tfrecord_io.feature"  # the feature's name, where it is not the column's
+# Further keys in the metadata of a pa.Field, as in `column_features`.
 SHAPE_KEY = b"tfrecord_io.shape"  # JSON: numbers, null for an unknown dimension
-DEFAULT_KEY = b"tfrecord_io.default"  # JSON
-EMPTY_KEY = b"tfrecord_io.empty"  # "null": a feature of a type but without values is null
 IMAGE_KEY = b"tfrecord_io.image"  # JSON: the arguments of tfrecord_io.image
 RAW_IMAGE_KEY = b"tfrecord_io.raw_image"  # JSON: those for raw pixels, in a column of tensors
 ROW_DIMENSION = "record"  # the dimension of the rows, in what is made of columns
 TYPE_ATTRIBUTE = "tfrecord_io.type"  # of times that NumPy has as another type: the name of the original type
 BOXES_KEY = b"tfrecord_io.boxes"  # of TFDS: the order and unit of a box's numbers, if that is not "REL_YXYX"
-COMPOSITE_KEY = b"tfrecord_io.assembly"  # JSON: a `schema.composite.Composite`
 
 _TYPE_WIDTH = 1000  # characters of a type's name
 

@@ -23,6 +23,7 @@ from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, FeatureColumns, Kind,
 from tfrecord_io.columns.arrow.decode.decode_plan import field_layout, field_leaves, reads_companions
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.schema.column_features import (
+    COMPOSITE_KEY,
     FEATURE_LIST,
     LIST,
     AsJson,
@@ -32,7 +33,7 @@ from tfrecord_io.columns.schema.column_features import (
     PlainStruct,
     handed_type,
 )
-from tfrecord_io.columns.schema.field import COMPOSITE_KEY, CONTEXT, Field
+from tfrecord_io.columns.schema.field import CONTEXT, Field
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.columns.schema.types import integer_range, is_list_like, null_bytes, value_type

@@ -15,6 +15,7 @@ from pyarrow import types as t
 
 from tfrecord_io.bytes import Kind, Layout, PlanColumn, ShapeSource, Text
 from tfrecord_io.columns.schema.column_features import (
+    COMPOSITE_KEY,
     EXTENSION_ENCODING_KEY,
     FEATURE_LIST,
     LIST,
@@ -29,7 +30,7 @@ from tfrecord_io.columns.schema.column_features import (
     set_encoding,
     set_extension_encoding,
 )
-from tfrecord_io.columns.schema.field import COMPOSITE_KEY, Field
+from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
 from tfrecord_io.columns.schema.types import (

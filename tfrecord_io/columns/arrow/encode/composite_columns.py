@@ -13,8 +13,9 @@ import pyarrow as pa
 from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bitmap_of, int64_array, list_array, offsets_of
+from tfrecord_io.columns.schema.column_features import COMPOSITE_KEY
 from tfrecord_io.columns.schema.composite import VALUES, Composite, composite_of
-from tfrecord_io.columns.schema.field import COMPOSITE_KEY, Field
+from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.errors import EncodeError
 
 

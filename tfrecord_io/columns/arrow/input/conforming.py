@@ -21,8 +21,8 @@ from tfrecord_io.columns.arrow.image_encoding import arrays_schema
 from tfrecord_io.columns.arrow.input.batch_source import BatchSource
 from tfrecord_io.columns.arrow.input.from_arrays import check_name, map_types
 from tfrecord_io.columns.arrow.input.schema_cast import cast_columns
-from tfrecord_io.columns.schema.column_features import BY_WIRE, RAW, encoding_of, set_encoding
-from tfrecord_io.columns.schema.field import COMPOSITE_KEY, Field
+from tfrecord_io.columns.schema.column_features import BY_WIRE, COMPOSITE_KEY, RAW, encoding_of, set_encoding
+from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.pandas_metadata import copy_index
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import NESTED
