@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import FrameOptions, StorageOptions, printable, warn
-from tfrecord_io.bytes import Checks, FrameHeader
+from tfrecord_io.bytes import Array, Checks, FrameHeader
 from tfrecord_io.errors import SchemaError, SchemaWarning
 from tfrecord_io.read.index import SMALL_BYTES
 from tfrecord_io.read.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
@@ -92,6 +92,19 @@ class KnownCounts:
                 count, text = unless_stale(use, is_named=prefer_index)
             warn_of_stale([text])
         return self._from_tfds(source) if count is None else count
+
+    def record_offsets(self, source: Source) -> Array | None:
+        """Offsets of the records of a file, and its end, by its index: int64; None without one that matches."""
+        index = find_indexes([source])[0] if self.may_be_plain else None
+        if index is None:
+            return None
+        from tfrecord_io.store import RandomAccessFile  # as above
+
+        with RandomAccessFile.open(source) as file:
+            checks = Checks.from_check_crc(self.options.check_crc)
+            found, text = unless_stale(partial(read_index, index, source, file, checks))
+        warn_of_stale([text])
+        return None if found is None else found.bounds
 
     def _from_tfds(self, source: Source) -> int | None:
         may_look = self.may_be_plain and self.looks and source.may_be_beside(Source.TFDS_INFO)

@@ -8,7 +8,7 @@ Tests: tests/read/test_byte_ranges.py and tests/laws/test_handed_out_batches.py.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -42,6 +42,7 @@ from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, RowRun, Share
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.shuffle_buffer import permutation
+from tfrecord_io.store import Source
 
 _SHARED_SEED = 0
 _SAMPLE_BYTES = 16 * MIB
@@ -87,10 +88,10 @@ class Files(RowSource):
         if self.scan.row_filter is not None or selection.is_range or not self.scan.options.damage.is_strict:
             return None
         if may_read:
-            return self.counts()
+            return FileCounts(self.counts())
         counts = SourceFiles(self.scan.sources, self.scan.options).known_counts(may_scan=False)
         indexes = counts.indexes(self.scan.sources)
-        known = list[int]()
+        known = FileCounts()
         for source, index in zip(self.scan.sources, indexes, strict=True):
             records = 0 if source.size == 0 else counts.record_count(source, index)
             if records is None:
@@ -178,6 +179,14 @@ def _sample(scan: Scan, options: IterOptions) -> Iterator[pa.RecordBatch]:
             size += sum(map(value_bytes, batch.columns))
             if options.sample != "all" and size >= _SAMPLE_BYTES:
                 return
+
+
+class FileCounts(list[int]):
+    """Number of records of each file, and the offsets of records that were looked up, by the number of the file."""
+
+    def __init__(self, counts: Iterable[int] = ()) -> None:
+        super().__init__(counts)
+        self.offsets: dict[int, Array | None] = {}
 
 
 class FileEpochs(Epochs):
@@ -283,8 +292,28 @@ class FileEpochs(Epochs):
             limit = None if last == ends[files[-1]] else last - first
             sources, offset = [self.sources[order[i]] for i in files], first - int(bounds[files[0]])
             of_files = bounds[files[0] : files[-1] + 2] - first
+            if (pieces := self._pieces([order[i] for i in files], of_files, last - first)) is not None:
+                sources, offset, limit, of_files = pieces, 0, None, np.clip(of_files, 0, last - first)
             runs.append((self._scan.with_sources(sources, offset=offset, limit=limit), of_files))
         return runs
+
+    def _pieces(self, files: Sequence[int], bounds: Array, count: int) -> list[Source] | None:
+        """The first `count` records of files that begin at `bounds`, as pieces; None if no index has their offsets."""
+        counts = self._counts
+        if not self._is_part or not isinstance(counts, FileCounts):
+            return None
+        pieces = list[Source]()
+        for file, begin in zip(files, bounds[:-1].tolist(), strict=True):
+            low, high, source = max(0, -begin), min(counts[file], count - begin), self.sources[file]
+            if (low, high) != (0, counts[file]):
+                if file not in counts.offsets:
+                    known = SourceFiles(self._scan.sources, self._scan.options).known_counts(may_scan=False)
+                    counts.offsets[file] = known.record_offsets(source)
+                if (offsets := counts.offsets[file]) is None or len(offsets) != counts[file] + 1:
+                    return None
+                source = source.piece(int(offsets[low]), int(offsets[high]), high - low)
+            pieces.append(source)
+        return pieces
 
     def parts(self, epoch: int, count: int, sizes: Sequence[int] | None = None) -> list[FileEpochs]:
         """The canonical parts of an epoch: byte ranges of about equal size, or with `sizes` runs of so many records."""
