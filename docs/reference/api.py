@@ -21,6 +21,7 @@ import tfrecord_io
 from tfrecord_io.apps.cli import tfr
 from tfrecord_io.base.libraries import ADAPTERS
 from tfrecord_io.base.public_names import SHOWN_IN, public_names
+from tfrecord_io.bytes import FORMATS
 
 LIST = Path(__file__).with_name("api.md")
 SITE = Path(__file__).parents[2] / "build" / "reference"
@@ -370,6 +371,16 @@ def commands() -> dict[str, str]:
     return pages | {"commands": "\n".join(start)}
 
 
+def formats() -> str:
+    """The table of the formats that `tfr convert` reads and writes, for the page of `tfr`."""
+    rows = ["| format | suffixes | | |", "|---|---|---|---|"]
+    for row in FORMATS.own:
+        names, suffixes = (", ".join(f"`{each}`" for each in some) for some in (row.keys, row.suffixes))
+        help = re.sub("``|`tfrecord_io\\.", "`", row.help)
+        rows.append(f"| {names} | {suffixes} | {row.one_way} | {help} |")
+    return "\n".join(rows)
+
+
 def command_help(command: click.Command) -> str:
     """A section for a command of `tfr`: its help, and a table of its options."""
     context = click.Context(command, info_name=f"tfr {command.name}")
@@ -406,6 +417,6 @@ def cell(text: str) -> str:
 if __name__ == "__main__":
     LIST.write_text(names(), encoding="utf-8")
     SITE.mkdir(parents=True, exist_ok=True)
-    for page, text in (render() | commands()).items():
+    for page, text in (render() | commands() | {"file-formats": formats()}).items():
         (SITE / f"{page}.md").write_text(text, encoding="utf-8")
     runpy.run_path(str(LIST.with_name("stub.py")), run_name="__main__")  # the same signatures, for static tools

@@ -31,7 +31,7 @@ BOOSTS = {
 
 def on_files(files: Files, config: Any, **_: Any) -> Files:
     for path in sorted(SITE.glob("*.md")):
-        if path.stem not in ("api", "commands"):
+        if path.stem not in ("api", "commands", "file-formats"):
             files.append(File.generated(config, f"reference/{path.name}", abs_src_path=str(path)))
     files.append(File.generated(config, "changelog.md", content=f"# Changelog\n\n{changelog()}"))
     pictures: list[bytes] = []
@@ -63,7 +63,9 @@ def on_page_markdown(text: str, page: Any, config: Any, **_: Any) -> str:
     if page.file.src_uri == "reference/api.md":
         return (SITE / "api.md").read_text(encoding="utf-8")
     if page.file.src_uri == "cli.md":
-        return text.replace("<!-- commands -->", (SITE / "commands.md").read_text(encoding="utf-8"))
+        for place, made in (("commands", "commands.md"), ("formats", "file-formats.md")):
+            text = text.replace(f"<!-- {place} -->", (SITE / made).read_text(encoding="utf-8"))
+        return text
     if page.file.src_uri == "faq.md" and config.repo_url:
         return text.replace("in the repository", f"in [the repository]({config.repo_url})")
     return text

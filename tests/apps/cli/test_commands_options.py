@@ -40,9 +40,13 @@ def test_options_of_the_commands_in_the_documents_exist(page: Path) -> None:
 
 @pytest.mark.plugins("browse", "report")
 def test_the_page_of_the_command_lists_the_options_of_each() -> None:
-    """A section for each command, which the site shows in the page."""
+    """A section for each command, in a page of the reference that the page of `tfr` links."""
     assert "\n<!-- commands -->\n" in (ROOT / "docs" / "cli.md").read_text("utf-8")
-    sections = runpy.run_path(str(ROOT / "docs" / "reference" / "api.py"))["commands"]().split("\n### tfr ")[1:]
+    pages = runpy.run_path(str(ROOT / "docs" / "reference" / "api.py"))["commands"]()
+    links = pages.pop("commands")
+    sections = [section for page in pages.values() for section in page.split("\n## tfr ")[1:]]
+    assert all(f"](reference/{page}.md#tfr-" in links for page in pages)
+    assert all(f"[`tfr {name}`]" in links for name in group.commands)
     shown = {
         section.partition("\n")[0]: set(re.findall(r"(?<!\S)`?(--?[a-z][a-z0-9-]*)", section)) for section in sections
     }
