@@ -20,7 +20,7 @@ from tfrecord_io.apps.adapters.tf import to_tf
 from tfrecord_io.apps.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.apps.adapters.xarray import to_xarray
 from tfrecord_io.base import (
-    INT64_MAX,
+    LIMITS,
     Adapter,
     DatasetOptions,
     LateTypes,
@@ -324,7 +324,7 @@ class Dataset(_Shown):
         >>> tfr.dataset("three.tfrecord").offset(1).limit(1).to_table()["x"].to_pylist()
         [2]
         """
-        n = check_integer("n", n, 0, INT64_MAX)
+        n = check_integer("n", n, 0, LIMITS.INT64_MAX)
         return type(self)(self._held.skipped(n))
 
     @_selects

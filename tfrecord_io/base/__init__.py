@@ -52,12 +52,10 @@ _HOMES = {
     "OnDamage": "options.on_damage",  # What a read does at damage: raise, stop, skip, collect or ask
     "Operand": "options.operators",  # What follows an operator, as messages say it
     "Operator": "options.operators",  # An operator of a condition
-    "INT64_MAX": "options.options_base",  # The largest int64
     "MIB": "options.options_base",  # Bytes of a mebibyte
     "check_choice": "options.options_base",  # Raise ValueError for a value that is not among the choices
     "check_integer": "options.options_base",  # An integer as an `int`, as those of NumPy overflow
     "check_mode": "options.options_base",  # Raise ValueError for a `mode` unknown to a call
-    "check_names": "options.options_base",  # The names of columns, at least one
     "cpu_count": "options.options_base",  # Processors that this process may use
     "Options": "options.options_base",  # The keywords of all calls that take a path
     "StorageOptions": "options.options_base",  # How paths are accessed
@@ -78,7 +76,6 @@ _HOMES = {
     "ProgressMeter": "progress",  # Shows how much of a call is done, or calls a function
     "LateTypes": "public_names",  # Types of a module, imported when an annotation that names a type is evaluated
     "listed": "registry",  # Names as in a sentence
-    "missing_error": "registry",  # The error of `needs` for an import that has failed
     "needs": "registry",  # Turn the ImportError of an import into one that names the extra
     "Point": "registry",  # An entry that a package adds to a group
     "Registry": "registry",  # Rows of one class, by name, alias and suffix

@@ -46,7 +46,6 @@ from tfrecord_io.base.options.limits import Limits as Limits
 from tfrecord_io.base.options.on_damage import OnDamage as OnDamage
 from tfrecord_io.base.options.operators import Operand as Operand
 from tfrecord_io.base.options.operators import Operator as Operator
-from tfrecord_io.base.options.options_base import INT64_MAX as INT64_MAX
 from tfrecord_io.base.options.options_base import MIB as MIB
 from tfrecord_io.base.options.options_base import Options as Options
 from tfrecord_io.base.options.options_base import StorageOptions as StorageOptions
@@ -54,7 +53,6 @@ from tfrecord_io.base.options.options_base import TransferOptions as TransferOpt
 from tfrecord_io.base.options.options_base import check_choice as check_choice
 from tfrecord_io.base.options.options_base import check_integer as check_integer
 from tfrecord_io.base.options.options_base import check_mode as check_mode
-from tfrecord_io.base.options.options_base import check_names as check_names
 from tfrecord_io.base.options.options_base import cpu_count as cpu_count
 from tfrecord_io.base.options.read import DatasetOptions as DatasetOptions
 from tfrecord_io.base.options.read import FrameOptions as FrameOptions
@@ -74,7 +72,6 @@ from tfrecord_io.base.public_names import LateTypes as LateTypes
 from tfrecord_io.base.registry import Point as Point
 from tfrecord_io.base.registry import Registry as Registry
 from tfrecord_io.base.registry import listed as listed
-from tfrecord_io.base.registry import missing_error as missing_error
 from tfrecord_io.base.registry import needs as needs
 
 __all__ = [
@@ -90,7 +87,6 @@ __all__ = [
     "ExportOptions",
     "Flag",
     "FrameOptions",
-    "INT64_MAX",
     "LIMITS",
     "LINE_WIDTH",
     "LateTypes",
@@ -129,7 +125,6 @@ __all__ = [
     "check_integer",
     "check_keywords",
     "check_mode",
-    "check_names",
     "column_list",
     "condition_of",
     "counted",
@@ -141,7 +136,6 @@ __all__ = [
     "listed",
     "logger",
     "meant_keywords",
-    "missing_error",
     "name_advice",
     "needs",
     "ordered",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfrecord_io.base import INT64_MAX, ReadOptions, check_integer
+from tfrecord_io.base import LIMITS, ReadOptions, check_integer
 from tfrecord_io.read.call_options import pace_options
 from tfrecord_io.read.index_search import search_indexes
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -42,7 +42,7 @@ def skip_rows(scan: AnyScan, rows: int) -> AnyScan:
     if scan.row_filter is not None:
         raise ValueError("an offset counts the records of the files, before the filter: call offset() before filter()")
     limit, offset = scan.selection.limit, scan.selection.offset + rows
-    offset = check_integer("offset", offset, 0, INT64_MAX)
+    offset = check_integer("offset", offset, 0, LIMITS.INT64_MAX)
     return scan.with_selection(offset=offset, limit=None if limit is None else max(0, limit - rows))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import pyarrow as pa
 
 from tfrecord_io.base import (
-    INT64_MAX,
+    LIMITS,
     MIB,
     MessageType,
     ScanOptions,
@@ -473,7 +473,7 @@ class Scan:
     def limit_rows(self, rows: int) -> Self:
         """Limit the scan to at most the first `rows` rows."""
         limit = rows if self.selection.limit is None else min(rows, self.selection.limit)
-        limit = check_integer("limit", limit, 0, INT64_MAX)
+        limit = check_integer("limit", limit, 0, LIMITS.INT64_MAX)
         return self.with_selection(limit=limit)
 
     def add_index_levels(self) -> Self:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.tools.row_hashes import HASH, row_hashes, run_starts
 from tfrecord_io.apps.tools.split_assignment import LEFT_OUT, each_key, write_labelled
-from tfrecord_io.base import INT64_MAX, MIB, CopyOptions, check_integer, check_keywords, check_names
+from tfrecord_io.base import LIMITS, MIB, CopyOptions, Selection, check_integer, check_keywords
 from tfrecord_io.bytes import Array
 from tfrecord_io.read import options_from_call
 from tfrecord_io.typing import (
@@ -101,10 +101,10 @@ def dedupe(
     FileExistsError
         As `write_tfrecord`.
     """
-    names = check_names("by", by)
+    names = Selection.check_names("by", by)
     if keep not in ("first", "last"):
         raise ValueError(f"keep={keep!r}: expected 'first' or 'last'")
-    memory_bytes = check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
+    memory_bytes = check_integer("memory_bytes", memory_bytes, 1, LIMITS.INT64_MAX)
     options = options_from_call(
         CopyOptions,
         dedupe,

@@ -17,10 +17,10 @@ from tfrecord_io.base import (
     ReadOptions,
     Report,
     ScanOptions,
+    Selection,
     Summary,
     check_integer,
     check_keywords,
-    check_names,
     counted,
     for_cli,
     printable,
@@ -195,7 +195,7 @@ def diff(
     FeatureNotFoundError, ValueError
         A dataset has no such column as `key`, or two records of one key.
     """
-    names = [] if key in (None, (), []) else check_names("key", key)
+    names = [] if key in (None, (), []) else Selection.check_names("key", key)
     if any_order and names:
         error = ValueError("any_order= and key= are two ways to compare regardless of order: pass only one of them")
         raise for_cli(error, "--any-order and --key are two ways to compare regardless of order: pass only one of them")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.base import LIMITS, ReadOptions, check_keywords, check_names
+from tfrecord_io.base import LIMITS, ReadOptions, Selection, check_keywords
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, int64_array, open_input, runs_within, selectable
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
@@ -76,7 +76,7 @@ def join(
     TFRecordError
         A file is damaged.
     """
-    names = check_names("on", on)
+    names = Selection.check_names("on", on)
     try:
         added_rows = open_input(table).with_plain_layouts()
         right = pa.Table.from_batches(added_rows.batches, added_rows.schema).combine_chunks()

@@ -18,7 +18,7 @@ import numpy as np
 
 from tfrecord_io.apps.tools.split import exact_fraction
 from tfrecord_io.apps.tools.split_assignment import random_labels, write_labelled
-from tfrecord_io.base import INT64_MAX, MIB, CopyOptions, check_integer, check_keywords, printable
+from tfrecord_io.base import LIMITS, MIB, CopyOptions, check_integer, check_keywords, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.read import BlockWalker, options_from_call
 from tfrecord_io.typing import (
@@ -104,7 +104,7 @@ def shuffle(
         As `write_tfrecord`.
     """
     seed = check_integer("seed", seed, 0)
-    memory_bytes = check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
+    memory_bytes = check_integer("memory_bytes", memory_bytes, 1, LIMITS.INT64_MAX)
     options = options_from_call(
         CopyOptions,
         shuffle,

@@ -147,6 +147,7 @@ class TunedLimits:
     """
 
     MAX_RECORD_BYTES: ClassVar = _MAX_RECORD_BYTES  # the most bytes of a record: protobuf's limit
+    INT64_MAX: ClassVar = INT64_MAX
 
     # reading files: blocks, segments and parts
     block_bytes: int = 4 * MIB  # of a file that is decoded, or walked over by a thread; a file of two is worth threads

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Self, TypeVar, cast, get_args
@@ -214,14 +214,6 @@ class TransferOptions(Options):
     def target(self) -> StorageOptions:
         """The storage of the files that are written."""
         return self.storage
-
-
-def check_names(name: str, value: object) -> list[str]:
-    """The names of columns, at least one, that a keyword takes alone or in a sequence."""
-    names = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else []
-    if not names or not all(isinstance(item, str) for item in names):
-        raise ValueError(f"{name}={value!r}: expected one or several names of columns")
-    return names
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -34,6 +35,14 @@ class Selection:
     def is_range(self) -> bool:
         """True if an offset or a limit leaves out rows, however many there are."""
         return self.offset > 0 or self.limit is not None
+
+    @staticmethod
+    def check_names(name: str, value: object) -> list[str]:
+        """The names of columns, at least one, that a keyword takes alone or in a sequence."""
+        names = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else []
+        if not names or not all(isinstance(item, str) for item in names):
+            raise ValueError(f"{name}={value!r}: expected one or several names of columns")
+        return names
 
     def then(self, later: Selection) -> Selection | None:
         """This selection and a `later` one of its result as one read; None if no single read does that."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, get_args
 
-from tfrecord_io.base import INT64_MAX, ReadOptions, check_choice, check_integer, check_names
+from tfrecord_io.base import LIMITS, ReadOptions, Selection, check_choice, check_integer
 from tfrecord_io.typing import ArrayLayout, Lengths, Missing, UnevenParts
 
 MOST_PARTS = 1024
@@ -60,10 +60,10 @@ def check_lengths(name: str, value: Any, mode: str) -> Any:
 
 def _check_length(name: str, value: Any, mode: str) -> Any:
     if not isinstance(value, tuple | list):
-        return check_integer(name, value, 1, INT64_MAX, optional=True)
+        return check_integer(name, value, 1, LIMITS.INT64_MAX, optional=True)
     if len(value) != 2 or value[1] != mode:
         raise ValueError(f"{name}={value!r}: expected a length, or (length, {mode!r})")
-    return check_integer(name, value[0], 1, INT64_MAX), mode
+    return check_integer(name, value[0], 1, LIMITS.INT64_MAX), mode
 
 
 def check_by_column(name: str, value: object) -> None:
@@ -244,7 +244,7 @@ class IterOptions(RepresentationOptions):
     @property
     def bucketed(self) -> tuple[str, ...]:
         """The columns of `bucket_by`."""
-        return () if self.bucket_by is None else tuple(check_names("bucket_by", self.bucket_by))
+        return () if self.bucket_by is None else tuple(Selection.check_names("bucket_by", self.bucket_by))
 
     @property
     def arranging(self) -> tuple[str, ...]:
@@ -310,7 +310,7 @@ class IterOptions(RepresentationOptions):
             object.__setattr__(self, "bucket_by", self.bucketed)
             if isinstance(self.bucket_sizes, str) or not isinstance(self.bucket_sizes, Iterable):
                 raise TypeError(f"bucket_sizes={self.bucket_sizes!r}: expected ascending lengths, such as [128, 512]")
-            sizes = tuple(check_integer("bucket_sizes", size, 1, INT64_MAX) for size in self.bucket_sizes)
+            sizes = tuple(check_integer("bucket_sizes", size, 1, LIMITS.INT64_MAX) for size in self.bucket_sizes)
             object.__setattr__(self, "bucket_sizes", sizes)
             if not sizes or any(size >= after for size, after in pairwise(sizes)):
                 raise ValueError(f"bucket_sizes={list(sizes)}: expected ascending lengths")
@@ -318,7 +318,7 @@ class IterOptions(RepresentationOptions):
             if not isinstance(self.pack, Mapping) or not self.pack:
                 raise TypeError(f"pack={self.pack!r}: expected a length by column, such as {{'tokens': 2048}}")
             check_by_column("pack", self.pack)
-            pack = {name: check_integer("pack", size, 1, INT64_MAX) for name, size in self.pack.items()}
+            pack = {name: check_integer("pack", size, 1, LIMITS.INT64_MAX) for name, size in self.pack.items()}
             object.__setattr__(self, "pack", pack)
         if self.arranges and self.uneven != "keep":
             reason = "the lengths of lists decide how many batches a worker has"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import check_names
+from tfrecord_io.base import Selection
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import leaf_fields
 from tfrecord_io.errors import FeatureNotFoundError
@@ -37,7 +37,7 @@ class ModelInputs:
             raise TypeError(f"channels_first={channels_first!r}: expected True or False")
         fields = leaf_fields(schema)
         columns = frozenset(field.name for field in fields)
-        names = () if targets is None else tuple(check_names("targets", targets))
+        names = () if targets is None else tuple(Selection.check_names("targets", targets))
         for name in names:
             if name not in columns:
                 valid = f"the columns are {', '.join(field.name for field in fields)}"

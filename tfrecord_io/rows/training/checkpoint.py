@@ -47,7 +47,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tfrecord_io.base import INT64_MAX, Selection, counted, printable
+from tfrecord_io.base import LIMITS, Selection, counted, printable
 from tfrecord_io.columns import Column
 from tfrecord_io.read import Scan, ScanRows
 from tfrecord_io.rows.arrays.array_options import IterOptions
@@ -229,7 +229,7 @@ def _check_state(state: Mapping[str, Any]) -> None:
         raise ValueError("this is not a state of an iterator of this version: pass the result of state()")
     numbers = [state[name] for name in ("seed", "epoch", _DELIVERED, "next")] + [state.get(_CUT_VALUES, 0)]
     buffer, waiting, files, options = state["buffer"], state.get(_WAITING, []), state["files"], state["options"]
-    valid = all(type(n) is int and n >= 0 for n in numbers) and max(numbers[1:]) <= INT64_MAX
+    valid = all(type(n) is int and n >= 0 for n in numbers) and max(numbers[1:]) <= LIMITS.INT64_MAX
     valid = valid and isinstance(buffer, list) and isinstance(waiting, list)
     buffer = [*buffer, *waiting] if valid else []
     valid &= all(type(n) is int and n >= 0 for n in buffer)

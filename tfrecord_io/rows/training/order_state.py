@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrecord_io.base import INT64_MAX
+from tfrecord_io.base import LIMITS
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity, workers_in_state
 from tfrecord_io.rows.training.order import Order, OrderPosition, Seat
@@ -198,7 +198,7 @@ def _check(state: Mapping[str, Any]) -> None:
     )
     if valid:
         numbers = [*state["parts"], state["step"], state["turn"], state["epoch"], *state["taken"], state["rows"] or 0]
-        valid = all(type(n) is int and 0 <= n <= INT64_MAX for n in [*numbers, *_numbers(state["marks"])])
+        valid = all(type(n) is int and 0 <= n <= LIMITS.INT64_MAX for n in [*numbers, *_numbers(state["marks"])])
         valid = valid and type(state["seed"]) is int and state["seed"] >= 0
         valid = valid and len(state["parts"]) == 2 and min(*state["parts"], state["step"]) > 0
         valid = valid and len(state["taken"]) == state["parts"][1] and state["turn"] < state["parts"][1]

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
 
-from tfrecord_io.base import StorageOptions, did_you_mean, for_cli, missing_error, printable
+from tfrecord_io.base import StorageOptions, did_you_mean, for_cli, needs, printable
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
@@ -222,7 +222,7 @@ def _locate_url(url: str, options: Mapping[str, Any]) -> Location:
     except MissingDependencyError:
         raise
     except ImportError as error:
-        raise _missing(url, error) from error
+        _raise_missing(url, error)
     except ValueError as error:
         raise _refused_url(url, error) or error from error
     except TypeError as error:
@@ -284,14 +284,15 @@ def _plain_file_names(url: str) -> str:
     return "::".join([first, *(_plain_name(link) if link.startswith("file://") else link for link in links)])
 
 
-def _missing(url: str, error: ImportError) -> MissingDependencyError:
-    """The error that names what to install for a URL; each part of a chained URL has a protocol."""
+def _raise_missing(url: str, error: ImportError) -> NoReturn:
+    """Raise the error that names what to install for a URL; each part of a chained URL has a protocol."""
     protocols = [part.partition("://")[0] for part in url.split("::")]
     rows = [(name, row) for name in protocols if (row := _PROTOCOLS.get(name)) and (row.extra or row.package)]
     if not rows:
-        return MissingDependencyError(str(error), path=url)
+        raise MissingDependencyError(str(error), path=url) from error
     protocol, row = next((found for found in rows if found[1].extra), rows[0])
-    return missing_error(error, row.extra, f"{protocol}://", requirement=row.package, path=url)
+    with needs(row.extra, f"{protocol}://", requirement=row.package, path=url):
+        raise error
 
 
 def _refused_url(url: str, error: ValueError) -> ValueError | None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from tfrecord_io.base import INT64_MAX, StorageOptions, printable
+from tfrecord_io.base import LIMITS, StorageOptions, printable
 from tfrecord_io.bytes import FrameHeader
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.store import Directory, FileSystem, Source
@@ -72,7 +72,7 @@ class TfdsInfo:
         try:
             document = json.loads(text)
             splits = {str(split["name"]): _split(document, split) for split in document.get("splits", [])}
-            if sum(sum(split.lengths) for split in splits.values()) > INT64_MAX:
+            if sum(sum(split.lengths) for split in splits.values()) > LIMITS.INT64_MAX:
                 raise ValueError("its shardLengths are not numbers of records")
             return cls(path, str(document.get("fileFormat") or "tfrecord"), splits, document)
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
