@@ -103,6 +103,9 @@ def test_a_job_of_several_processes_publishes_once(partition_by: str | None, tmp
     assert jobs[0].commit(parts[0]).records == 8  # its answer was lost
     late = begin()
     assert late.is_repeated
+    assert DistributedWriter.begin(
+        f"{tmp_path}/d/", options, pa.schema({"another": pa.string(), "day": pa.int64()})
+    ).is_repeated
     assert late.commit([]).repeated
     assert tfr.count(f"{tmp_path}/d/") == 8
     assert all(name.endswith(".tfrecord") or name == "_MANIFEST.json" for name in files(tmp_path / "d"))

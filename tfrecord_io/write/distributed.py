@@ -139,7 +139,7 @@ class DistributedWriter:
         change = Publication.change_of(options.effective_mode, unite, columns, grows=output.grows)
         target = DistributedTarget.begin(output, options.storage, change)
         writer = cls(target, replace(options, threads=options.threads or 1))
-        if schema is not None:
+        if schema is not None and not writer.is_repeated:
             with writer:  # an error removes what was prepared
                 writer.check(schema)
         return writer

@@ -105,6 +105,21 @@ def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.Monk
     assert [scan.compiled.schema.names for scan in opened] == [["b", "a"]]
 
 
+def test_tasks_of_whole_files_state_the_rows_of_the_manifest(tmp_path: Path) -> None:
+    from tfrecord_io.plugins.engines.ray import _datasource_class
+
+    tfr.write_tfrecord({"x": [*range(100)]}, tmp_path / "d@4")
+
+    def stated(dataset: tfr.Dataset, limit: int | None = None) -> list[int | None]:
+        tasks = _datasource_class()(Scan.of(dataset)).get_read_tasks(4, limit)
+        return [task.metadata.num_rows for task in tasks]
+
+    assert stated(tfr.dataset(tmp_path / "d@4")) == [25] * 4  # `count` reads nothing
+    assert stated(tfr.dataset(tmp_path / "d@4"), 7) == [7] * 4
+    assert stated(tfr.dataset(tmp_path / "d@4").filter("x > 3")) == [None] * 4
+    assert stated(tfr.dataset(tmp_path / "d@4", on_error="skip")) == [None] * 4
+
+
 def test_a_float_is_compared_as_ray_does_in_memory(tmp_path: Path) -> None:
     from ray.data.expressions import col
 

@@ -720,3 +720,14 @@ class TestVectors:
             assert made.tolist() == numbers
         with pytest.raises(Exception, match="the option vectors='other': expected 'dense' or 'sparse'"):
             self.written(spark, tmp_path / "other", "ml", vectors="other")
+
+
+@pytest.mark.parametrize("text", ["clicks=7", '["clicks", 7]'])
+def test_a_transaction_is_written_once(spark: Any, tmp_path: Path, text: str) -> None:
+    frame = spark.createDataFrame([(1,), (2,)], "x long")
+    for _ in range(2):
+        frame.write.format("tfrecord").option("txn", text).mode("append").save(f"{tmp_path}/d")
+    assert tfr.count(f"{tmp_path}/d") == 2
+    assert not [name for name in os.listdir(tmp_path / "d") if name.endswith(".staged")]
+    frame.write.format("tfrecord").option("txn", "clicks=8").mode("append").save(f"{tmp_path}/d")
+    assert tfr.count(f"{tmp_path}/d") == 4

@@ -137,17 +137,26 @@ def _datasource_class() -> type[Any]:
             schema = pa.schema([field.with_name(names.get(field.name, field.name)) for field in scan.schema])
             return [
                 ReadTask(
-                    partial(
-                        _blocks, part if per_task_row_limit is None else part.limit_rows(per_task_row_limit), schema
+                    partial(_blocks, limited, schema),
+                    BlockMetadata(
+                        num_rows=_stated_rows(limited), size_bytes=part.bytes, input_files=part.files, exec_stats=None
                     ),
-                    BlockMetadata(num_rows=None, size_bytes=part.bytes, input_files=part.files, exec_stats=None),
                     schema=schema,
                     per_task_row_limit=per_task_row_limit,
                 )
                 for part in scan.tasks(parallelism)
+                for limited in [part if per_task_row_limit is None else part.limit_rows(per_task_row_limit)]
             ]
 
     return TFRecordDatasource
+
+
+def _stated_rows(scan: Scan) -> int | None:
+    """The number of rows of a part, by which Ray counts without reading: of whole files, as the manifest states it.
+
+    None of other parts, and where damaged records may be left out.
+    """
+    return scan.rows if scan.options.damage.counts_all else None
 
 
 def _widen_floats(part: Condition, floats: Set[tuple[str, ...]]) -> Condition:
