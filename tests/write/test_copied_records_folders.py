@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from forked import interpreter
+from limited import set_limits
 from reading import read_by
 from records import blobs, entry, example, field, floats, int64s, written
 from rounds import rounds
@@ -196,8 +197,7 @@ def test_other_messages_have_no_features(engine: str, tmp_path: Path, payload: b
 
 def test_a_record_that_becomes_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put({"x": [b"x" * 80]}, tmp_path, "d", "day=1", "a.tfrecord", embed_schema=False)
-    for module in ("base.options.limits", "write.copied_records"):
-        monkeypatch.setattr(f"tfrecord_io.{module}.MAX_RECORD_BYTES", 100)
+    set_limits(monkeypatch, MAX_RECORD_BYTES=100)
     with pytest.raises(tfr.errors.EncodeError, match=r'day=1/a.tfrecord: .* would exceed 100 bytes.*partitions="drop"'):
         tfr.merge(tmp_path / "d", tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -15,6 +15,7 @@ from google.protobuf.message import EncodeError as NotSerialized
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limited import set_limits
 from reference_engine.record_parser import read_record
 from strategies import datasets
 from tfrecord_io.apps.tf_compat.example import (
@@ -239,8 +240,7 @@ def test_a_record_that_protobuf_would_not_read_is_refused(monkeypatch: pytest.Mo
         encode_features([("a", Large())])
     assert caught.value.feature == "a"
     size = len(encode_example({"a": b"b"}))
-    for module in ("base.options.limits", "apps.tf_compat.example"):
-        monkeypatch.setattr(f"tfrecord_io.{module}.MAX_RECORD_BYTES", size)
+    set_limits(monkeypatch, MAX_RECORD_BYTES=size)
     encode_example({"a": b"b"})
     with pytest.raises(EncodeError, match=f"exceed {size} bytes"):
         encode_example({"a": b"bc"})

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from limited import set_limits
 from protos import BFLOAT16, NUMBERS, STRING, arrays, axis, bits, content, dtype, number, proto, texts
 from records import field, group, tag, varint
-from tfrecord_io.bytes.format import serialized_tensor
 from tfrecord_io.bytes.format.dtypes import Dtype
 
 ONE = struct.pack("<f", 1)
@@ -300,7 +300,7 @@ def test_any_bytes_are_a_tensor_or_a_decode_error(data: bytes) -> None:
 def sized(data: bytes) -> None:
     limit = 2**20  # that chance does not fill the memory
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(serialized_tensor, "MAX_RECORD_BYTES", limit)
+        set_limits(patch, MAX_RECORD_BYTES=limit)
         try:
             found = tfr.io.parse_tensor(data)
         except tfr.errors.DecodeError:

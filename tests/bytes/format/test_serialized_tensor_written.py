@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 
 import tfrecord_io as tfr
+from limited import set_limits
 from protos import NUMBERS, STRING, arrays, content, dtype, proto, texts
 from records import field
-from tfrecord_io.bytes.format import serialized_tensor
 from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.bytes.format.serialized_tensor import ParsedTensor
 
@@ -116,6 +116,6 @@ def test_invalid_tensors_are_refused(value: Any, message: str) -> None:
 
 @pytest.mark.parametrize("value", [np.zeros(300, "uint8"), np.array([b"a" * 200, b"b" * 100], object)])
 def test_more_bytes_than_protobuf_can_hold(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serialized_tensor, "MAX_RECORD_BYTES", 256)
+    set_limits(monkeypatch, MAX_RECORD_BYTES=256)
     with pytest.raises(tfr.errors.EncodeError, match="holds 256 at most"):
         tfr.io.serialize_tensor(value)

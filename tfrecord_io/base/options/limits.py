@@ -197,10 +197,9 @@ class TunedLimits:
     text_block_bytes: int = 8 * MIB  # of CSV and JSON lines; types are inferred from the first one
     file_batch_bytes: int = 32 * MIB  # of files in a batch
 
-    @classmethod
-    def too_large(cls, what: str = "the record") -> str:
+    def too_large(self, what: str = "the record") -> str:
         """The reason of an error about what would be larger than a record can be."""
-        return f"{what} would exceed {cls.MAX_RECORD_BYTES} bytes, protobuf's limit"
+        return f"{what} would exceed {self.MAX_RECORD_BYTES} bytes, protobuf's limit"
 
 
 LIMITS = TunedLimits()

@@ -15,11 +15,11 @@ from hypothesis.extra import numpy as npst
 
 import tfrecord_io as tfr
 from arrow_tables import LEAVES
+from limited import set_limits
 from protos import NUMBERS, arrays, bits, content, dtype, proto
 from records import field, varint
 from rounds import rounds
 from tfrecord_io.bytes.format.dtypes import Dtype
-from tfrecord_io.columns.arrow.encodings import tensor_proto
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells, tensor_encoding
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.schema.types import is_number, is_text_or_bytes
@@ -179,7 +179,7 @@ def test_a_row_of_another_dtype() -> None:
 
 
 def test_few_bytes_do_not_unfold_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tensor_proto, "MAX_RECORD_BYTES", 2000)
+    set_limits(monkeypatch, MAX_RECORD_BYTES=2000)
     with pytest.raises(RowFault, match="unfold to 2700 bytes") as caught:
         decoded([proto(4, (900,), field(7, varint(7)))] * 3, "uint8", (900,))
     assert caught.value.row == 2
