@@ -54,11 +54,6 @@ class Column:
         return self._column.is_bytes
 
     @property
-    def is_text_or_bytes(self) -> bool:
-        """True for text or bytes, of any layout."""
-        return self._column.is_text_or_bytes
-
-    @property
     def is_tensor(self) -> bool:
         """True for tensors, of one shape or of shapes that vary."""
         return self._column.is_tensor

@@ -247,7 +247,9 @@ def _list_values(field: pa.Field) -> Array:
     array = None if values is None else pa.nulls(0, values).to_numpy(zero_copy_only=False)
     if array is None or array.dtype.kind == "O":
         reason = f"TensorFlow has no tensor for rows of {field.type}"
-        has_strings = values is not None and (t.is_dictionary(values) or Column(values).is_text_or_bytes)
+        column = None if values is None else Column(values)
+        is_text = column is not None and (column.is_text or column.is_bytes)
+        has_strings = is_text or (values is not None and t.is_dictionary(values))
         is_padded = has_strings or Column(field).is_variable_tensor
         advice = 'exclude it, or pass ragged="pad"' if is_padded else "exclude it"
         raise SchemaError(reason, feature=field.name, got=str(field.type), hint=advice)

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from tfrecord_io.base.closing import cached_property
 from tfrecord_io.base.display import printable
-from tfrecord_io.base.options.operators import Operand, Operator
+from tfrecord_io.base.options.operators import BY_FUNCTION, Operand, Operator
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -51,7 +51,7 @@ class Condition:
     @property
     def operator(self) -> Operator | None:
         """The operator that it applies; None for other calls, columns and literals."""
-        return Operator.BY_FUNCTION.get(self.name)
+        return BY_FUNCTION.get(self.name)
 
     @property
     def is_comparison(self) -> bool:
@@ -237,7 +237,7 @@ def _operation(part: Condition, operator: Operator | None) -> str:
             return ""
         operand = ""
     elif column.kind == "literal" and part.name in Operator.MIRRORED:
-        operator, operand, column = Operator.BY_FUNCTION[Operator.MIRRORED[part.name]], _words(column), operands[0]
+        operator, operand, column = BY_FUNCTION[Operator.MIRRORED[part.name]], _words(column), operands[0]
     else:
         operand = " and ".join(map(_words, operands))
     return f"{_words(column)} {operator.symbol} {operand}".rstrip()

@@ -45,7 +45,6 @@ class Operator:
 
     ALL: ClassVar[tuple[Operator, ...]]  # the table
     BY_SYMBOL: ClassVar[Mapping[str, Operator]]  # of a condition
-    BY_FUNCTION: ClassVar[Mapping[str, Operator]]  # of Arrow
     MIRRORED: ClassVar[Mapping[str, str]]  # functions with swapped sides, as < for >
 
     symbol: str  # in tuples and text
@@ -279,7 +278,8 @@ Operator.ALL = (
     ),
 )
 Operator.BY_SYMBOL = {symbol: operator for operator in Operator.ALL for symbol in (operator.symbol, *operator.aliases)}
-Operator.BY_FUNCTION = {operator.function: operator for operator in Operator.ALL if operator.negates is None}
+# By the function of Arrow.
+BY_FUNCTION = {operator.function: operator for operator in Operator.ALL if operator.negates is None}
 # Functions that compare a column with one value, by the function with both exchanged.
 Operator.MIRRORED = {
     operator.function: Operator.BY_SYMBOL[operator.mirrored].function
