@@ -29,6 +29,7 @@ SPECIAL = {  # module: what it measures
     "parquet": "tables and DataFrames beside Parquet, each side with its own file",
     "random_access": "single records by number and by key (peers: pip install array_record tfd-utils)",
     "remote": "an object store behind a slow link (needs s3fs)",
+    "scale": "calls on datasets of 10,000 and 100,000 shards (SCALE_SHARDS=1000000: a million, too)",
     "streams": "compressed files, and one in a bucket, with 1, 2, 4 and 8 threads",
     "tensors": "tensors as raw bytes, to and from NumPy",
     "training": "shuffled batches of arrays, beside tf.data, webdataset, Grain, HF datasets and mosaicml-streaming",

@@ -26,7 +26,7 @@ def dataset(tmp_path: Path) -> ReplaceableDataset:
 def test_new_shards_are_written_and_published(dataset: ReplaceableDataset, tmp_path: Path) -> None:
     files = dataset.manifest.files
     data = b"".join((tmp_path / file.path).read_bytes() for file in files[:2])
-    replacement = dataset.replacement([files[:2]], [sum(file.records for file in files[:2])], dropped=files[3:])
+    replacement = dataset.replacement([files[:2]], dropped=files[3:])
     output = replacement.open(0)
     output.write(data)
     shard = replacement.written_shard(0, records=4, size=len(data), crc32c=crc32c(data), output=output)
@@ -38,15 +38,13 @@ def test_new_shards_are_written_and_published(dataset: ReplaceableDataset, tmp_p
 
 def test_each_new_shard_has_a_path_of_its_own(dataset: ReplaceableDataset) -> None:
     first, *_ = dataset.manifest.files
-    replacement = dataset.replacement([[first], [first]], [1, 1])
+    replacement = dataset.replacement([[first], [first]], [[1], [0]])
     assert len({*replacement.paths, *(file.path for file in dataset.manifest.files)}) == 2 + 4
     assert sorted(replacement.paths) == [*replacement.paths]
 
 
 def test_a_shard_without_all_of_its_records_is_refused(dataset: ReplaceableDataset) -> None:
-    replacement = dataset.replacement(
-        [dataset.manifest.files[:2]], [sum(file.records for file in dataset.manifest.files[:2])]
-    )
+    replacement = dataset.replacement([dataset.manifest.files[:2]])
     output = replacement.open(0)
     with pytest.raises(CorruptRecordError, match=r"2 shards .* have 3 records"):
         replacement.written_shard(0, records=3, size=0, crc32c=0, output=output)
