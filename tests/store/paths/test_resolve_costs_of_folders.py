@@ -29,6 +29,7 @@ from tfrecord_io.store.filesystem import remote
 from tfrecord_io.store.filesystem.interface import Entry
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
+from tfrecord_io.store.paths import manifest, manifest_columns
 from tfrecord_io.store.paths.manifest import Manifest, format_manifest
 from tfrecord_io.store.paths.resolve import list_directory
 from tfrecord_io.store.read.source import ManifestFile
@@ -174,6 +175,31 @@ def test_pages_of_a_bucket_are_the_requests(
     counts.clear()
     assert tfr.count(s3.url("d/"), **storage) == folders
     assert counts == {"list_objects_v2": -(-(folders + 1) // 4), "get_object": 1}
+
+
+@pytest.mark.parametrize("folders", [6, 25])
+def test_a_large_dataset_in_a_bucket_is_not_listed(
+    s3: Bucket, counted: tuple[Counter[str], Counter[str]], monkeypatch: pytest.MonkeyPatch, folders: int
+) -> None:
+    """Requests for a page, the names of manifests, and each file that is read, however many files there are."""
+    storage: dict[str, Any] = {"storage_options": s3.storage_options}
+    tfr.write_tfrecord({"x": range(folders), "day": range(folders)}, s3.url("d/"), partition_by=["day"], **storage)
+    expected = tfr.read_table(s3.url("d/"), **storage)
+    monkeypatch.setattr(remote, "_PAGE", 4)
+    monkeypatch.setattr(manifest_columns, "MANY", 3)
+    monkeypatch.setattr(manifest, "LEAST_LARGE_BYTES", 0)
+    counts, of_data = counted
+    for call, rows, lists, read in (
+        (lambda: tfr.count(s3.url("d/"), **storage), folders, 2, 0),
+        # An index of the file is looked for, which has its values.
+        (lambda: tfr.read_table(s3.url("d/"), filters="day = 2", **storage).num_rows, 1, 3, 1),
+        (lambda: tfr.read_table(s3.url("d/"), **storage).num_rows, folders, 2, folders),
+    ):
+        counts.clear()
+        of_data.clear()
+        assert call() == rows
+        assert (counts["list_objects_v2"], of_data) == (lists, {"get_object": read} if read else {})
+    assert tfr.read_table(s3.url("d/"), **storage) == expected
 
 
 @pytest.mark.parametrize("allowed", [True, False])
