@@ -26,7 +26,7 @@ CALLS = {
     "dataset(path)": "tfr.dataset(path)",
     "count(path)": "tfr.count(path)",
     'read_table(path, filters="day = 7")': 'tfr.read_table(path, filters="day = 7")',
-    "first batch of worker 7 of 10": "next(iter(tfr.iter_arrays(path, batch_size=4, worker=(7, 10))))",
+    "first batch of a worker of ten files": "next(iter(tfr.iter_arrays(path, batch_size=4, worker=(7, shards // 10))))",
     "pickle.dumps(dataset)": "size.append(len(pickle.dumps(opened)))",
     "dataset.pieces(1000)": "opened.pieces(1000)",
     "append of one row": 'tfr.write_tfrecord(row(3), path, partition_by="day", mode="append")',
@@ -37,7 +37,8 @@ PROGRAM = """
 import json, pickle, resource, sys, time
 import numpy, pyarrow.compute, pyarrow.dataset
 import tfrecord_io as tfr
-path, call, begun, n, size = sys.argv[1], sys.argv[2], sys.argv[3] == "opened", int(sys.argv[4]), []
+path, call, begun, size = sys.argv[1], sys.argv[2], sys.argv[3] == "opened", []
+shards, n = map(int, sys.argv[4:])
 row = lambda day: {"x": [1], "day": [day]}
 opened = tfr.dataset(path) if begun else None
 with open("/proc/self/clear_refs", "w") as file:
@@ -74,12 +75,12 @@ def make(path: Path, shards: int) -> None:
     (path / "_MANIFEST.json").write_text(text)
 
 
-def cost(path: Path, call: str, repeat: int) -> list[float]:
+def cost(path: Path, call: str, shards: int, repeat: int) -> list[float]:
     """CPU seconds and MB of memory of a call, and the bytes of what it pickles: the best of several processes.
 
     Each has a number of its own, as a folder is removed once.
     """
-    command = [sys.executable, "-c", PROGRAM, str(path), call, "opened" if "opened" in call else ""]
+    command = [sys.executable, "-c", PROGRAM, str(path), call, "opened" if "opened" in call else "", str(shards)]
     commands = ([*command, str(number)] for number in range(repeat))
     runs = (subprocess.run(each, capture_output=True, text=True, check=True).stdout for each in commands)
     found: list[list[float]] = list(map(json.loads, runs))
@@ -95,7 +96,8 @@ def measure(repeat: int) -> tuple[str, bool]:
         with TemporaryDirectory() as folder:
             make(Path(folder) / "data", shards)
             costs[shards] = {
-                title: cost(Path(folder) / "data", call, min(repeat, MOST_RUNS)) for title, call in CALLS.items()
+                title: cost(Path(folder) / "data", call, shards, min(repeat, MOST_RUNS))
+                for title, call in CALLS.items()
             }
     rows = [
         [title, *(f"{costs[n][title][0] - (costs[sizes[0]][title][0] if n > sizes[0] else 0):.2f} s" for n in sizes)]
