@@ -129,7 +129,7 @@ class ArrayIterator(Closing, Shared):
     def _begin(self, position: Position) -> None:
         self._stop()
         self._batching = None
-        self._beginning = position
+        self._beginning, self._has_delivered = position, False
         self._place = _Place(lambda: position)
         self._end: Exception | type[StopIteration] | None = None  # what further calls raise
 
@@ -178,8 +178,9 @@ class ArrayIterator(Closing, Shared):
     @property
     def ahead(self) -> int:
         """Number of steps of other workers of a loader before the next one of this worker."""
-        position = self._place.position()()
-        return position.ahead if isinstance(position, OrderPosition) else 0
+        if self._has_delivered and self._read is not None:
+            return self._seat.workers - 1
+        return self._beginning.ahead if isinstance(self._beginning, OrderPosition) else 0
 
     def state(self) -> dict[str, Any]:
         """The position after the last batch delivered, as a dict that JSON can hold.
@@ -271,6 +272,7 @@ class ArrayIterator(Closing, Shared):
                         place = self._advance()
                     place.delivered, arrays = place.chunk.batch(place.delivered, self.options.batch_size)
                     if arrays is not None:
+                        self._has_delivered = True
                         return arrays
         except Exception:
             raise
