@@ -34,7 +34,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from google.protobuf import text_format
@@ -107,7 +107,7 @@ def read_message(source: str | bytes | os.PathLike[str], storage_options: Storag
         except SchemaError as error:
             error.path = path
             raise
-    return _parse(source.encode() if isinstance(source, str) else bytes(source))
+    return _parse(source.encode() if isinstance(source, str) else bytes(cast(bytes, source)))
 
 
 def _path_of(source: str | bytes | os.PathLike[str]) -> str | None:
@@ -115,7 +115,7 @@ def _path_of(source: str | bytes | os.PathLike[str]) -> str | None:
     if isinstance(source, bytes | bytearray | memoryview):
         return None
     is_content = isinstance(source, str) and ("{" in source or not source.strip())
-    return None if is_content else os.fspath(source)  # type: ignore[return-value]
+    return None if is_content else os.fspath(source)
 
 
 def _read(path: str, storage: StorageOptions) -> bytes:
