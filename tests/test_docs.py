@@ -322,10 +322,11 @@ def test_code_fits_the_width_of_the_text() -> None:
 def test_the_site_is_short() -> None:
     """Pages of docs/, without those that are made of docstrings and helps when the site is built.
 
-    The limits of words are 40,500 since `tfr browse` has a page of its own, which people look for by that name.
+    The limit of words is 41,500 since datasets that grow are followed, jobs are tried again, and training moves between
+    numbers of workers.
     """
     pages = [*(ROOT / "docs").rglob("*.md")]
     assert len(pages) <= 44
-    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 40_500
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 41_500
     for name in ("performance", "reliability"):
         assert len((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").split()) <= 800, name

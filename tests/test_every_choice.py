@@ -18,6 +18,7 @@ from PIL import Image
 import tfrecord_io as tfr
 from border import PUBLIC, public
 from tfrecord_io.base.options.on_damage import OnDamage
+from tfrecord_io.bytes import FORMATS
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS, written_encodings
 
 TABLE = pa.table({"n": [1, 2, 3], "x": [[1.5], [], [2.5, 3.5]], "s": ["a", "b", "c"]})
@@ -163,12 +164,17 @@ def test_each_encoding_is_documented(encoding: str) -> None:
         assert f'`"{encoding}"`' in line, "add it to the encodings of tensors in docs/schema.md"
 
 
-def test_formats_that_are_only_written_are_no_choice_for_a_source() -> None:
-    offered = {value for name, keyword, value in CHOICES if (name, keyword) == ("convert", "source_format")}
-    assert "lerobot" not in offered
-    assert {"tfds", "elwc", "csv", "idx"} <= offered
-    with pytest.raises(ValueError, match="source_format='lerobot': expected one of None, 'tfrecord', 'csv'"):
-        tfr.convert("a", "b", source_format="lerobot")
+def test_formats_that_are_only_read_are_no_choice_for_a_target() -> None:
+    offered = {
+        keyword: {value for name, of, value in CHOICES if (name, of) == ("convert", keyword)}
+        for keyword in ("source_format", "target_format")
+    }
+    assert {"tfds", "lerobot", "csv", "idx"} <= offered["source_format"]
+    only_read = {row.name for row in FORMATS if row.is_source and not row.is_target}
+    assert "libsvm" in only_read
+    assert only_read.isdisjoint(offered["target_format"])
+    with pytest.raises(ValueError, match="target_format='libsvm': expected one of None, 'tfrecord', 'csv'"):
+        tfr.convert("a", "b", target_format="libsvm")
 
 
 def test_a_split_of_tfds_is_read_by_its_name(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tfrecord_io.columns.schema.array_attributes import add_attributes, add_dime
 from tfrecord_io.columns.schema.column_features import RAW, set_encoding
 from tfrecord_io.columns.schema.embedded import pack
 from tfrecord_io.columns.schema.merged_schema import fill_in_types
-from tfrecord_io.rows.training.mixture import same_columns
+from tfrecord_io.rows.training.mixture import _same_columns
 from tfrecord_io.write.distributed import _refuse_other_columns
 from tfrecord_io.write.sharded_sink import SchemaUnion
 
@@ -70,7 +70,7 @@ def categories(*values: str) -> pa.DictionaryArray:
         (lambda: (table(pa.chunked_array([categories("a"), categories("b")])),), unify_table),
         (lambda: (schema(pa.dictionary(pa.int8(), pa.string())), NAMES), _categorical),
         (lambda: (table(categories("a")).to_batches()[0], dict.fromkeys(NAMES, pa.array(["b"]))), _apply_categories),
-        (lambda: ([SimpleNamespace(schema=schema(pa.int8()))] * 2,), same_columns),
+        (lambda: ([SimpleNamespace(schema=schema(pa.int8()))] * 2,), _same_columns),
         (lambda: (pa.schema(dict.fromkeys(map(str, range(30_000)), pa.int64())),), plan_writing),
     ],
 )

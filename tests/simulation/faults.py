@@ -27,7 +27,7 @@ from scheduler import GivenSchedule
 from tfrecord_io.apps.tools import file_check
 from tfrecord_io.read.index import find_index
 from tfrecord_io.store.copies.copied_dataset import CopiedDataset
-from tfrecord_io.store.paths import manifest, resolve
+from tfrecord_io.store.paths import manifest, resolve, sidecars
 from tfrecord_io.store.read import source
 from tfrecord_io.store.system import System
 from tfrecord_io.store.write import atomic_local, leftovers, place_local, place_remote
@@ -88,7 +88,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "the index of a shard that is being replaced is used": (
         ("s3", "disk"),
-        edited(manifest, "_first", "source.shard.staged is not None", "False"),
+        edited(sidecars, "_may_have_sidecars", "source.shard.staged is not None", "False"),
     ),
     "verify compares two versions": (  # in a bucket, conditions of reads tell them apart before
         ("disk",),
@@ -145,7 +145,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "settling forgets what others have added": (
         ("s3", "disk"),
-        edited(Publication, "_settled_manifest", "for file in current.files", "for file in new.files"),
+        edited(Publication, "_settled_manifest", "files = current.files", "files = new.files"),
     ),
     "what failed is withdrawn although it is published": (
         ("s3", "disk"),

@@ -98,7 +98,7 @@ def test_what_storage_libraries_log_is_not_printed_beside_the_error() -> None:
     """gcsfs logs a request that failed with a traceback."""
     code = """
 import logging, sys
-import tfrecord_io.read
+import tfrecord_io
 from tfrecord_io.apps.cli import main
 
 def count(*arguments, **keywords):
@@ -108,7 +108,7 @@ def count(*arguments, **keywords):
         logging.getLogger("gcsfs").exception("out of retries")
     raise OSError(5, "no host", "gs://bucket/a")
 
-tfrecord_io.read.count = count
+tfrecord_io.count = count
 sys.argv[1:] = ["count", "gs://bucket/a"]
 main()
 """

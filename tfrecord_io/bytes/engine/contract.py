@@ -89,7 +89,7 @@ class MessageFields(NamedTuple):
 _VALUES = {Kind.INT64: np.int64, Kind.FLOAT: np.float32, Kind.BYTES: np.uint8}
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@dataclass(slots=True, eq=False)
 class ColumnBuffers:
     """One column in Arrow's layout: the output of a decoder and the input of an encoder.
 

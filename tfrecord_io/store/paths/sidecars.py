@@ -41,14 +41,18 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
             fs, _ = source.location
             with suppress(OSError, NotImplementedError):  # without permission to list, single look-ups may work
                 listings[parent] = {entry.name: entry for entry in fs.listing(parent[1])} if fs.can_list else {}
-        without = source.is_file_object or source.span is not None or source.derived is not None
         listing = listings.get(parent) if source.beside is None else source.beside
-        without |= source.shard is not None and source.shard.staged is not None  # its name may be the old shard's
-        sidecar = None if without else _first(source, suffixes, listing)
-        if sidecar is None and source.local and not without:
+        sidecar = _first(source, suffixes, listing) if (may_have := _may_have_sidecars(source)) else None
+        if sidecar is None and source.local and may_have:
             sidecar = _cached(source, cached.find(source.path, suffixes))
         sidecars.append(sidecar)
     return sidecars
+
+
+def _may_have_sidecars(source: Source) -> bool:
+    """True for a whole file under its own name; a staged shard may have the name of the shard that it replaces."""
+    is_staged = source.shard is not None and source.shard.staged is not None
+    return not (is_staged or source.is_file_object or source.span is not None or source.derived is not None)
 
 
 def _cached(source: Source, path: str | None) -> Source | None:
