@@ -228,7 +228,7 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     if report.skipped:
         skipped = SkippedRegions.texts(report.skipped)
         line += "\n" + Summary("", SkippedRegions.HEADINGS, skipped, paths=("file",)).text()
-    if options.get("on_error") == "collect":
+    if isinstance(report.skipped, SkippedRegions):  # by an on_error that hands them over
         value["skipped"] = report.skipped_table().to_pylist()
     output.print_result(as_json, value, line, err=summary_on_stderr)
 

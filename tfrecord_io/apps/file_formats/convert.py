@@ -283,7 +283,7 @@ def convert_given(
         reason = "files that an earlier call converted are not read again"
         text = f"cannot be used with resume=True: {reason}"
         raise for_cli(
-            ValueError(f"on_error='collect' {text}"), f"--on-error collect cannot be used with --resume: {reason}"
+            ValueError(f"on_error={stated!r} {text}"), f"--on-error {stated} cannot be used with --resume: {reason}"
         )
     regions = SkippedRegions(OnDamage.receive_in_reader)
     collecting = {"on_error": OnDamage.collect(regions.unite)}
