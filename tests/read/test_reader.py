@@ -250,7 +250,7 @@ def test_an_explicit_record_type_is_obeyed(engine: str, data: Path) -> None:
     assert tfr.read_table(tfr.dataset(data / "sequence.tfrecord", record_type="bytes")).num_rows == context.num_rows
 
 
-def test_pandas_types(engine: str, tmp_path: Path) -> None:
+def test_periods_and_intervals(engine: str, tmp_path: Path) -> None:
     rows = [
         example(f=floats(1.5), i=int64s(1), n=int64s(1), s=blobs(b"a"), v=int64s(1, 2)),
         example(i=int64s(2), s=blobs(b"b")),

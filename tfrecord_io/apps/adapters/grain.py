@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from tfrecord_io.apps.adapters.masked_arrays import split_masks
+from tfrecord_io.apps.adapters.mask_tensors import split_masks
 from tfrecord_io.kit import ArraysByNumber, BatchesByNumber, Rows, check_keywords
 from tfrecord_io.typing import CacheFolder, Lengths, Missing, OpenedDataset
 

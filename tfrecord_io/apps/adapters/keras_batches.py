@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfrecord_io.apps.adapters.masked_arrays import split_masks
+from tfrecord_io.apps.adapters.mask_tensors import split_masks
 from tfrecord_io.kit import BatchesByNumber, ModelInputs
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.apps.adapters.masked_arrays import split_masks
+from tfrecord_io.apps.adapters.mask_tensors import split_masks
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.kit import (
     Column,

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tfrecord_io.apps.adapters.masked_arrays import split_masks
+from tfrecord_io.apps.adapters.mask_tensors import split_masks
 from tfrecord_io.kit import Dtype, ModelInputs
 
 Array = npt.NDArray[Any]

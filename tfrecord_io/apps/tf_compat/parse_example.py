@@ -1,7 +1,7 @@
 """``tf.io.parse_example`` without TensorFlow: from serialized Examples and a feature description to arrays.
 
 `feature_parser` makes a function of each described feature, which makes its array of the values of a `Batch`
-(`apps/tf_compat/feature_values.py`); rows of a RaggedFeature are found by `apps/tf_compat/row_partitions.py`. The
+(`apps/tf_compat/decode_features.py`); rows of a RaggedFeature are found by `apps/tf_compat/row_partitions.py`. The
 functions have a batch axis for all records, unless the batch `is_single`.
 
 Tests: tests/apps/tf_compat/test_parse_example.py; with TensorFlow: tests/conformance/test_parse_example.py.
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrecord_io.apps.tf_compat.feature_values import Batch, FeatureValues, decode
+from tfrecord_io.apps.tf_compat.decode_features import Batch, FeatureValues, decode
 from tfrecord_io.apps.tf_compat.row_partitions import row_lengths
 from tfrecord_io.apps.tf_compat.tf_features import (
     Feature,

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tfrecord_io.apps.tf_compat.feature_values import Batch, StepValues, decode
+from tfrecord_io.apps.tf_compat.decode_features import Batch, StepValues, decode
 from tfrecord_io.apps.tf_compat.parse_example import (
     Parsed,
     RaggedTensor,

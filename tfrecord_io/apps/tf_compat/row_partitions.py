@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tfrecord_io.apps.tf_compat.feature_values import FeatureValues
+from tfrecord_io.apps.tf_compat.decode_features import FeatureValues
 from tfrecord_io.apps.tf_compat.tf_features import Partition, RowLengths, RowLimits, RowSplits, RowStarts, ValueRowIds
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.apps.views.drawings import figure, heat_map, line, waveform
 from tfrecord_io.apps.views.elements import element, number, text, value_text
-from tfrecord_io.apps.views.figures import figure, heat_map, line, waveform
 from tfrecord_io.apps.views.media import MediaSample, Row, audio_mime, image_mime, media_of
 from tfrecord_io.base import byte_size, counted, printable, short
 from tfrecord_io.bytes import Array

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.apps.views.charts import Label, histogram_chart, share_bar, value_bars
+from tfrecord_io.apps.views.drawings import figure
 from tfrecord_io.apps.views.elements import element, number, percent, table, text, value_text
-from tfrecord_io.apps.views.figures import figure
 from tfrecord_io.apps.views.number_statistics import QUANTILES, NumberStatistics, edges_of, histogram
 from tfrecord_io.base import byte_size, counted, short
 from tfrecord_io.columns import Column

@@ -33,7 +33,7 @@ from tfrecord_io.columns.arrow.input.from_arrays import (
     zone_of,
 )
 from tfrecord_io.columns.arrow.input.tensor_cast import Tensors
-from tfrecord_io.columns.arrow.pandas_types import (
+from tfrecord_io.columns.arrow.periods_and_intervals import (
     categories_as_json,
     categories_to_text,
     has_categories_of_pandas,

@@ -25,7 +25,7 @@ from tfrecord_io.columns.arrow.buffers import ArrayBuffers, offsets_of, replace_
 from tfrecord_io.columns.arrow.casts import one_dictionary
 from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, memory_error, memory_errors, number_dtype, to_rows
 from tfrecord_io.columns.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
-from tfrecord_io.columns.arrow.pandas_types import labels_from_json, series_of_categories, series_of_pandas
+from tfrecord_io.columns.arrow.periods_and_intervals import labels_from_json, series_of_categories, series_of_pandas
 from tfrecord_io.columns.arrow.tensor_values import column_to_ndarray, column_to_nested_cells, is_list_of_tensors
 from tfrecord_io.columns.schema.pandas_metadata import (
     KEY,

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.columns.arrow.pandas_types import labels_as_json, labels_from_json, series_of_categories
+from tfrecord_io.columns.arrow.periods_and_intervals import labels_as_json, labels_from_json, series_of_categories
 
 MONTHS = pd.PeriodIndex(["2020-01", None, "2019-12"], freq="M")
 ENDS: dict[str, Any] = {

@@ -2,7 +2,7 @@
 
 `decode` makes a `Batch` of payloads, by the dtypes of the features that are wanted.
 
-Tests: tests/apps/tf_compat/test_feature_values.py; by descriptions: tests/apps/tf_compat/test_parse_example.py.
+Tests: tests/apps/tf_compat/test_decode_features.py; by descriptions: tests/apps/tf_compat/test_parse_example.py.
 """
 
 from __future__ import annotations

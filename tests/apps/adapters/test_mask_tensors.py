@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.apps.adapters.masked_arrays import split_masks
+from tfrecord_io.apps.adapters.mask_tensors import split_masks
 
 
 def test_each_masked_array_has_its_mask_next_to_it() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from tfrecord_io.apps.views.figures import heat_map, line, waveform
+from tfrecord_io.apps.views.drawings import heat_map, line, waveform
 
 
 @given(arrays(np.float64, st.integers(0, 500), elements=st.floats()))

@@ -1,4 +1,4 @@
-"""Tests of apps/tf_compat/feature_values.py: values by record, without a description."""
+"""Tests of apps/tf_compat/decode_features.py: values by record, without a description."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import blobs, example, floats, int64s
-from tfrecord_io.apps.tf_compat.feature_values import decode
+from tfrecord_io.apps.tf_compat.decode_features import decode
 
 
 def test_values_and_their_number_by_record() -> None:
