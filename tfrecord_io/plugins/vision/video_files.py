@@ -10,11 +10,14 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tfrecord_io.base import needs, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError, EncodeError
+
+if TYPE_CHECKING:
+    import av
 
 CODEC, CODEC_NAME, PIXEL_FORMAT = "libsvtav1", "av1", "yuv420p"  # LeRobot's defaults
 _OPTIONS = {"g": "2", "crf": "30", "svtav1-params": "rc=0"}  # a key frame every two frames, so that seeking is fast
@@ -33,7 +36,8 @@ class VideoWriter(AbstractContextManager["VideoWriter"]):
         os.environ.setdefault("SVT_LOG", "1")  # errors alone: else the codec describes itself on stderr
         self.frames = self.bytes = 0  # bytes of what is encoded so far
         self._container = av.open(path, "w", format="mp4")
-        self._stream = self._container.add_stream(CODEC, rate=Fraction(fps), options=_OPTIONS)
+        stream = self._container.add_stream(CODEC, rate=Fraction(fps), options=_OPTIONS)
+        self._stream = cast("av.VideoStream", stream)
         self._stream.height, self._stream.width, self._stream.pix_fmt = height, width, PIXEL_FORMAT
 
     def write(self, pixels: Array) -> None:
