@@ -1,4 +1,4 @@
-"""Write meadow.tfrec: 64 records with a JPEG image of a meadow, the things on it, and a label, as a competition has them.
+"""Write meadow.tfrec: 64 records with a JPEG image of a meadow, the things on it, and a label, as in competitions.
 
 No schema is embedded, as files of TensorFlow have none.
 """
