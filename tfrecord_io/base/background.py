@@ -125,7 +125,7 @@ class Task(Generic[T]):
 
     @staticmethod
     def failing(error: Exception) -> Callable[[], NoReturn]:
-        """A call that raises an error, in its turn among other calls."""
+        """A call that raises an error when its turn comes."""
         return partial(_raise, error)
 
     def cancel(self) -> bool:

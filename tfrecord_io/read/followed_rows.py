@@ -1,4 +1,4 @@
-"""Find the rows that appends have added to a dataset since a version of it, by the history in its manifest.
+"""Find the rows appended to a dataset since a version, by the history in its manifest.
 
 Tests: tests/apps/test_follow.py.
 """
@@ -67,7 +67,7 @@ def check_followed(scan: Scan, since: Version | None) -> None:
 
 
 def find_added(scan: AnyScan, since: Version | None) -> tuple[AnyScan | None, Version]:
-    """The rows that were added after a version, in the order of the appends, and the version that has them.
+    """Rows added after a version, in the order of the appends, and the version with these rows.
 
     None if there are none. Files are looked up again, for the same columns and the same condition; `since` None: all.
 

@@ -89,7 +89,7 @@ class LazyScan(Scan):
         check_followed(self, None if version is None else Version.parse(version))
 
     def added_since(self, version: str | None) -> tuple[Self | None, str]:
-        """The rows that were added after a version, and the version that has them; see `find_added`."""
+        """Rows added after a version, and the version with these rows; see `find_added`."""
         from tfrecord_io.read.followed_rows import Version, find_added
 
         added, latest = find_added(self, None if version is None else Version.parse(version))

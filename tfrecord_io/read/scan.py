@@ -430,7 +430,7 @@ class Scan:
         return renamed
 
     def rename(self, names: Mapping[str, str]) -> Self:
-        """The same rows, in which columns have other names, by their names here.
+        """Rename columns; the new names are by the present names.
 
         FeatureNotFoundError if a column does not exist; SchemaError if two would have one name, or its values are those
         of folders or paths.

@@ -120,7 +120,7 @@ class ScanRows:
         return [*{id(scan): scan for scan in scans}.values()]
 
     def filter(self, filters: Any) -> Scan:
-        """Select the rows that meet a condition, of those that are selected so far: after a limit, of its rows.
+        """Restrict the selected rows to rows that meet a condition: after a limit, of its rows.
 
         SchemaError if the condition does not apply to the type of a column.
         """
@@ -139,7 +139,7 @@ class ScanRows:
         return exclude_rows(self.scan, filters)
 
     def live(self) -> Callable[[], Scan]:
-        """A call that looks the files up again, and returns the scan of those that are there then; picklable.
+        """A call that looks the files up again and returns their scan; picklable.
 
         The columns stay as they are now: the call raises SchemaError if one has another type by then, and
         FeatureNotFoundError if one does not exist any more.

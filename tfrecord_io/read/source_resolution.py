@@ -99,7 +99,7 @@ class Files(Generic[AnyFrameOptions]):
         return records_of_files(self.sources, self.options)
 
     def known_counts(self, *, may_scan: bool = True, is_checked: bool = True) -> KnownCounts:
-        """What manifests, indexes and descriptions of TFDS state of the numbers of records; see `KnownCounts`."""
+        """Numbers of records from manifests, indexes and descriptions of TFDS; see `KnownCounts`."""
         from tfrecord_io.read.index.known_counts import KnownCounts
 
         return KnownCounts(self.options, may_scan=may_scan, is_checked=is_checked)

@@ -76,7 +76,7 @@ def tail(path: str | list[str], as_json: bool, count: int, follow: bool, since: 
 def _follow(
     path: str | list[str], count: int, since: str | None, keywords: dict[str, Any], *, as_json: bool, waits: bool
 ) -> None:
-    """Show the last records, unless those since a version are asked for, then those that appends add."""
+    """Show the last records, or the records since a version, then the records of appends."""
     import tfrecord_io
     from tfrecord_io.apps.cli import output
     from tfrecord_io.columns import PythonRows, json_value

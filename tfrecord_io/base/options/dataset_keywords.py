@@ -37,7 +37,7 @@ _REPORTING_ALL = frozenset({"salvage", "verify"})  # calls that report all damag
 
 
 class Refusal(NamedTuple):
-    """What a call does not take of the options that a dataset states.
+    """Options of a dataset that a call refuses.
 
     >>> sorted(Refusal.of("infer_schema").keywords)
     ['include_file_paths', 'schema']
@@ -49,7 +49,7 @@ class Refusal(NamedTuple):
 
     @staticmethod
     def of(call: str) -> Refusal:
-        """What the call of this name refuses."""
+        """The refusals of the call of this name."""
         keywords = REFUSED.get(call, frozenset[str]())
         return Refusal(keywords, of_plain_files=call in _OF_PLAIN_FILES, reports_all=call in _REPORTING_ALL)
 

@@ -17,7 +17,7 @@ Predicate = Callable[[bytes], bool]
 
 
 class ForeignFile:
-    """What files of other formats are recognized by."""
+    """The marks by which files of other formats are recognized."""
 
     IMAGES: ClassVar = {  # the formats of images that are imported and decoded, by name, with their suffixes
         "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),

@@ -135,7 +135,7 @@ def permutation_of(type_: pa.DataType) -> tuple[int, ...] | None:
 
 
 def _stated_permutation(type_: pa.DataType) -> Any:
-    """What the type states about the order of axes, which may be their own order; None or empty if it states none."""
+    """The order of axes in the type, which may be their own order; None or empty if it states none."""
     return type_.permutation if is_fixed_shape_tensor(type_) else _extension_metadata(type_).get("permutation")
 
 

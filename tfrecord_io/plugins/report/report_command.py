@@ -71,7 +71,7 @@ def report(paths: tuple[str, ...], as_json: bool, fail_over: float | None, **key
 
 
 def _print_page(written: Any, out: str) -> None:
-    """Print what was written, and what it shows."""
+    """Print the path and the content of the page."""
     from tfrecord_io.apps.cli import output
     from tfrecord_io.base import byte_size
 

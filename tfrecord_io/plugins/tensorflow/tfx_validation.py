@@ -29,7 +29,7 @@ _EXAMPLES, _MOST_COUNTED = 3, 10_000  # unexpected values that are shown, and th
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """What is wrong with a feature of a dataset.
+    """An anomaly of a feature of a dataset.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ def _features(features: Iterable[Any]) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Constraint:
-    """What a schema says of a feature, and the kind of its domain with the domain, where it has one."""
+    """Constraints of a schema on a feature, with the kind of its domain and the domain, if any."""
 
     feature: Any
     domain_kind: str | None
@@ -214,7 +214,7 @@ class _Constraint:
 
 @dataclass(slots=True)
 class _Observed:
-    """What was seen of a feature."""
+    """Observations of a feature."""
 
     constraint: _Constraint | None = None
     type_name: str = "unknown"

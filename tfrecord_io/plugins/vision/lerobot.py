@@ -503,7 +503,7 @@ class _Frames(AbstractContextManager["_Frames"]):
 
 
 class _Video:
-    """The videos of a camera, each of which has whole episodes one after the other."""
+    """The videos of a camera; a video has whole episodes, one after another."""
 
     def __init__(self, feature: _Feature, fps: int, local: Callable[[str], LocalPath]) -> None:
         self.feature, self._fps, self._local = feature, fps, local
@@ -558,7 +558,7 @@ class _Video:
             self._writer = None
 
     def description(self) -> dict[str, Any]:
-        """What ``meta/info.json`` says about the videos."""
+        """The entry about the videos in ``meta/info.json``."""
         height, width, channels = self.feature.shape
         return {
             "video.height": height,

@@ -74,7 +74,7 @@ def open_lerobot(path: Any, *, project: Project, video_frames: str = "png", **ke
 
 @dataclass(frozen=True, slots=True)
 class _Dataset:
-    """What ``meta/`` says about a dataset."""
+    """Facts of a dataset from ``meta/``."""
 
     path: str
     storage: StorageOptions

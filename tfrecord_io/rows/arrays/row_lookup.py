@@ -27,7 +27,7 @@ class RowLookup(Protocol):
     def __len__(self) -> int: ...
 
     def only(self, names: Sequence[str]) -> RowLookup:
-        """The same rows with these columns."""
+        """Rows with these columns alone."""
 
     def table(self, numbers: Array) -> pa.Table:
         """The rows of these numbers, in this order."""

@@ -197,7 +197,7 @@ class ArrayIterator(Closing, Shared):
             return order_state(self._identity, self._read, self.seed, position)
 
     def restore(self, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-        """Continue with the batch after the one at which a state was taken, or a list of those of several workers.
+        """Continue after the batch of a state, or of a list of states of several workers.
 
         Earlier records are skipped; those that were in the shuffle buffer are read again.
 

@@ -40,7 +40,7 @@ _FREE = ("worker", "uneven", "drop_last")
 
 
 class OrderedRead(NamedTuple):
-    """The order of a read, and the counts of rows by which its parts are divided, if they are."""
+    """The order of a read, and the counts of rows that divide its parts, if any."""
 
     order: Order
     counts: Any = None

@@ -189,7 +189,7 @@ class Manifest(NamedTuple):
         return sources
 
     def has_txn(self, txns: Iterable[Txn]) -> bool:
-        """True if one of these transactions, or a later one of its job, is in."""
+        """True if a given transaction, or a later transaction of the same job, is in."""
         numbers = {txn.job: txn.number for txn in self.txns}
         return any(numbers.get(txn.job, -1) >= txn.number for txn in txns)
 

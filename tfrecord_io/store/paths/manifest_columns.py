@@ -94,7 +94,7 @@ class ManifestColumns(Sequence[ManifestFile]):
         )
 
     def then(self, files: ManifestFiles) -> ManifestFiles:
-        """These files and others behind them; one by one if one of the others states more."""
+        """The files, followed by others; one by one if one of the others states more."""
         if not files:
             return self
         added = self.of(files)
@@ -119,7 +119,7 @@ class ManifestColumns(Sequence[ManifestFile]):
         return self._folders
 
     def replace(self, numbers: Sequence[int], files: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
-        """The files without those of these numbers, and with others, each in the place of one that goes.
+        """Remove the files of these numbers, and put each other file in the place of a removed one.
 
         `files` has the number of that one before each.
         """
@@ -158,7 +158,7 @@ class ManifestColumns(Sequence[ManifestFile]):
 
     @property
     def have_ids(self) -> bool:
-        """True if all names have the id of the writing that added the shard, so that no other shard gets them."""
+        """True if all names have the id of the write that added the shard: no other shard gets the name."""
         return all(shard is not None and shard.id for shard, _, _ in self._similar_names())
 
     @property

@@ -243,7 +243,7 @@ class ManifestSources(Sources):
 
 
 def _only_numbers(folders: Sequence[str]) -> Array | None:
-    """The numbers of folders that differ in one number alone, ``day=7``, which give their natural order; else None."""
+    """Numbers of folders whose names differ in one number, ``day=7``: their natural order; else None."""
     import pyarrow.compute as pc
 
     column = folders[0].partition("=")[0] if folders else ""

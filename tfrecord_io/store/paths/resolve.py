@@ -165,7 +165,7 @@ class _Lookup:
 
     @property
     def _looks_at_files(self) -> bool:
-        """True if the caller wants to know which files there are, besides those that a manifest names."""
+        """True if the caller wants the files on the store, besides those of a manifest."""
         found = (self.unnamed, self.missing, self.manifest_faults)
         return any(argument is not None for argument in found) or not self.check_sizes
 

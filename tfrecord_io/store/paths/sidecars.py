@@ -1,4 +1,4 @@
-"""The files beside data files that are found by the names of these, such as indexes.
+"""Files beside data files, found by the data files' names, such as indexes.
 
 Tests: tests/read/index/test_find_index.py and tests/store/paths/test_resolve_costs_of_folders.py.
 """

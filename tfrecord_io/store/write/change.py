@@ -255,7 +255,7 @@ class _Grown(ChangeById):
 
 
 def _history_of_grown(manifest: Manifest, kept: ManifestFiles, own: Manifest) -> History | None:
-    """The history of a dataset of which some files are kept, and to which others are added.
+    """The history of a dataset after files were kept, dropped and added.
 
     After rows were replaced, it begins anew: a reader of the rows before has rows that are not there any more.
     """

@@ -384,7 +384,7 @@ class _Column:
 
 @dataclass(slots=True)
 class _Common:
-    """What the values of one name have in common in all episodes so far."""
+    """Common facts of the values of one name in all episodes so far."""
 
     path: str  # of the first one
     type: _Type | None = None
@@ -413,7 +413,7 @@ def _shown(type_: _Type, shape: Sequence[int | None]) -> str:
 
 
 class _Survey:
-    """What all episodes have in common, and the columns that follow from it."""
+    """Common facts of all episodes, and the columns that follow."""
 
     def __init__(self, groups: EpisodeGroups) -> None:
         self._groups = groups

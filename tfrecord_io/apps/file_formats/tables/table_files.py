@@ -384,7 +384,7 @@ class NumbersRows:
 
 
 class TableTarget:
-    """A file of a table that is written, compressed if its format may be and its name says so."""
+    """A table file to write, compressed if its name says so and its format allows it."""
 
     def __init__(self, target: Any, format: Format, options: ExportOptions, mode: Any) -> None:
         self.path, self.rows, self.is_published = os.fspath(target), 0, False
