@@ -37,10 +37,10 @@ class Version(NamedTuple):
         """The version that a text names; TypeError or ValueError for what is none."""
         if not isinstance(text, str):
             raise TypeError(f"since={text!r}: expected a text, as `Dataset.version` has it")
-        found = re.fullmatch("([0-9a-f]{16})[.]([0-9]{1,18})", text)
-        if found is None:
+        match = re.fullmatch("([0-9a-f]{16})[.]([0-9]{1,18})", text)
+        if match is None:
             raise ValueError(f"since={text!r}: expected a version, as `Dataset.version` and `tfr info` state it")
-        return cls(found[1], int(found[2]))
+        return cls(match[1], int(match[2]))
 
     def __str__(self) -> str:
         return f"{self.line}.{self.commit}"

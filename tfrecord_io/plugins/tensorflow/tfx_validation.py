@@ -74,7 +74,7 @@ def find_anomalies(source: Any, schema: str | bytes | os.PathLike[str]) -> tuple
                     if name not in folders and name not in unused:
                         constraint = constraints.get(name)
                         observed.setdefault(name, _Observed(constraint)).add(column)
-    found = [
+    anomalies = [
         anomaly
         for name, constraint in constraints.items()
         for anomaly in constraint.anomalies(observed.get(name) or _Observed(constraint), records)
@@ -86,7 +86,7 @@ def find_anomalies(source: Any, schema: str | bytes | os.PathLike[str]) -> tuple
         for name, seen in observed.items()
         if name not in constraints and seen.present
     )
-    return (*found, *new)
+    return (*anomalies, *new)
 
 
 def _constraints(message: Any) -> tuple[dict[str, _Constraint], set[str]]:
@@ -202,9 +202,9 @@ class _Constraint:
         if kind == "float_domain" and domain.disallow_inf and seen.infinities:
             yield "FLOAT_TYPE_HAS_INF", f"expected no infinity, found {seen.infinities:,}"
         mass = self.feature.distribution_constraints
-        least = mass.min_domain_mass if mass.HasField("min_domain_mass") else 1.0
+        minimum = mass.min_domain_mass if mass.HasField("min_domain_mass") else 1.0
         outside = seen.unexpected.total()
-        if outside and seen.values and 1 - outside / seen.values < least:
+        if outside and seen.values and 1 - outside / seen.values < minimum:
             shown = listed(
                 "and", *(printable(repr(_text(value)), 60) for value, _ in seen.unexpected.most_common(_EXAMPLES))
             )
@@ -242,8 +242,8 @@ class _Observed:
         values = pc.list_flatten(present)
         while Column(values.type).is_list:
             values = pc.list_flatten(values)
-        least, most = (int(number) for number in pc.min_max(lengths).as_py().values())
-        self.fewest, self.most = (min(self.fewest, least) if self.present else least), max(self.most, most)
+        minimum, maximum = (int(number) for number in pc.min_max(lengths).as_py().values())
+        self.fewest, self.most = (min(self.fewest, minimum) if self.present else minimum), max(self.most, maximum)
         self.present += len(present)
         if not pa.types.is_null(values.type):
             name = (
@@ -262,8 +262,8 @@ class _Observed:
             self.infinities += int(np.isinf(numbers).sum())
             numbers = numbers[~np.isnan(numbers)]
         if len(numbers):
-            least, largest = numbers.min().item(), numbers.max().item()
-            self.least = least if self.least is None else min(self.least, least)
+            minimum, largest = numbers.min().item(), numbers.max().item()
+            self.least = minimum if self.least is None else min(self.least, minimum)
             self.largest = largest if self.largest is None else max(self.largest, largest)
 
     def _add_texts(self, values: pa.Array) -> None:
@@ -271,8 +271,10 @@ class _Observed:
         if domain is None or not len(values):
             return
         values = values.cast(pa.large_binary())
-        others = values.filter(pc.invert(pc.is_in(values, pa.array(sorted(domain), pa.large_binary()))))
-        counts: Mapping[bytes, int] = {pair["values"]: pair["counts"] for pair in pc.value_counts(others).to_pylist()}
+        other_kinds = values.filter(pc.invert(pc.is_in(values, pa.array(sorted(domain), pa.large_binary()))))
+        counts: Mapping[bytes, int] = {
+            pair["values"]: pair["counts"] for pair in pc.value_counts(other_kinds).to_pylist()
+        }
         for value, count in counts.items():
             is_counted = value in self.unexpected or len(self.unexpected) < _MOST_COUNTED
             self.unexpected[value if is_counted else b""] += count

@@ -379,10 +379,10 @@ class _Frames(AbstractContextManager["_Frames"]):
             *(feature.array(batch[feature.column], records) for feature in self.features),
             *frame_columns.values(),
         ]
-        own = [
+        columns = [
             array for feature, array in zip((*self.features, *self._own), arrays, strict=True) if not feature.is_video
         ]
-        writer.write_batch(pa.RecordBatch.from_arrays(own, schema=self._schema()))
+        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema()))
         episodes = self._places(begins, ends, texts)
         for video in self._videos:
             images = arrays[self.features.index(video.feature)].field("bytes")
@@ -497,7 +497,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         for video in self._videos:
             info["features"][video.feature.name]["info"] = video.description()
         pairs = zip(features, self._statistics, strict=True)
-        statistics = {feature.name: known.of_all() for feature, known in pairs if feature.kind != "string"}
+        statistics = {feature.name: summary.of_all() for feature, summary in pairs if feature.kind != "string"}
         for name, document in (("meta/info.json", info), ("meta/stats.json", statistics)):
             self._local(name).write_text(json.dumps(document, indent=4, ensure_ascii=False), encoding="utf-8")
 

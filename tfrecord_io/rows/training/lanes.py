@@ -97,13 +97,13 @@ class Lane:
     def needed(self, count: int) -> list[NumberedBatch]:
         """The rows held without which so many cannot be drawn: the first ones."""
         size = min(self._size, self.count)
-        left, found = min(self.count, size + count), list[NumberedBatch]()
+        left, batches = min(self.count, size + count), list[NumberedBatch]()
         for pool in self.held:
             if left <= 0:
                 break
-            found.append(pool if len(pool) <= left else pool.slice(0, left))
+            batches.append(pool if len(pool) <= left else pool.slice(0, left))
             left -= len(pool)
-        return found
+        return batches
 
     def draw(self, count: int, held: Sequence[NumberedBatch]) -> tuple[Array, Array, DrawState]:
         """Draw rows: the indices of these, and of the others, among those that are `needed`, and the state before."""
@@ -134,12 +134,12 @@ class Lane:
 
     def _after(self, count: int) -> list[NumberedBatch]:
         """The rows held after the first ones."""
-        found = list[NumberedBatch]()
+        batches = list[NumberedBatch]()
         for pool in self.held:
             if count < len(pool):
-                found.append(pool.slice(count) if count > 0 else pool)
+                batches.append(pool.slice(count) if count > 0 else pool)
             count -= len(pool)
-        return found
+        return batches
 
     def skip(self, until: int) -> None:
         """Draw the rows before row `until` of the order, of which there may be fewer."""
@@ -434,17 +434,19 @@ class LaneBatching(Batching):
             parts.append(self._places(turn, begin, np.arange(steps))[0].reshape(-1))
         lanes = self._lanes_of(np.concatenate(parts), position)
         period = order.turns * seat.workers // gcd(order.turns, seat.workers)
-        least = -(-period // order.turns * size // order.lanes) + 1
+        fewest = -(-period // order.turns * size // order.lanes) + 1
         while True:
-            self._refill(lanes, position, least, is_first)
+            self._refill(lanes, position, fewest, is_first)
             row_bytes = max((lane.row_bytes for lane in lanes.values()), default=0)
             most_rows = max(int(REFILL_BYTES / max(row_bytes, 1)), self._options.shuffle_buffer // REFILL)
-            most = max(most_rows // size, least * order.parts // size + period)  # steps that are drawn at once
-            whole = None if whole is None else min(whole, most)
+            steps_at_once = max(
+                most_rows // size, fewest * order.parts // size + period
+            )  # steps that are drawn at once
+            whole = None if whole is None else min(whole, steps_at_once)
             if order.sizes is None and seat.is_alone and order.turns == 1:
-                window = self._filled_window(position, lanes, most)
+                window = self._filled_window(position, lanes, steps_at_once)
             else:
-                window = self._full_window(position, lanes, whole, at_once=at_once, most=most)
+                window = self._full_window(position, lanes, whole, at_once=at_once, most=steps_at_once)
             if window is None:
                 return None
             missing = self._lanes_of(window.parts, position).keys() - lanes.keys()
@@ -453,18 +455,18 @@ class LaneBatching(Batching):
             elif window.after.taken != position.taken or window.lacks is not None:
                 return window
             else:
-                least *= 2
+                fewest *= 2
 
     def _places(self, turn: int, begin: int, steps: Array) -> tuple[Array, Array]:
         """Part and row of each row that this rank takes in some steps of a turn: int64 [steps, rows]."""
         order, size = self._order, self._step
         low, high = self._seat.run(size)
-        each, rest = divmod(size, order.lanes)
+        lane_rows, extra = divmod(size, order.lanes)
         end = begin + size * (int(steps[-1]) + 1 if len(steps) else 0)
         is_plain = order.sizes is None or -(-end // order.lanes) <= order.sizes[turn].min()
-        if not rest and begin % order.lanes == 0 and is_plain:
-            lanes, rows = np.divmod(np.arange(low, high), each)
-            rows = begin // order.lanes + steps[:, None] * each + rows
+        if not extra and begin % order.lanes == 0 and is_plain:
+            lanes, rows = np.divmod(np.arange(low, high), lane_rows)
+            rows = begin // order.lanes + steps[:, None] * lane_rows + rows
             return np.broadcast_to(lanes + turn * order.lanes, rows.shape), rows
         lanes, rows = order.places(turn, begin, end)
         by_step = np.argsort(np.arange(end - begin) // size * order.lanes + lanes, kind="stable")
@@ -500,9 +502,11 @@ class LaneBatching(Batching):
         parts, rows = np.empty((2, len(steps), high - low), np.int64)
         turns = (position.turn + steps) % order.turns
         for turn in np.unique(turns).tolist():
-            own = np.flatnonzero(turns == turn)
+            turn_steps = np.flatnonzero(turns == turn)
             first = (turn - position.turn) % order.turns
-            parts[own], rows[own] = self._places(turn, position.taken[turn], (steps[own] - first) // order.turns)
+            parts[turn_steps], rows[turn_steps] = self._places(
+                turn, position.taken[turn], (steps[turn_steps] - first) // order.turns
+            )
         exist, lacks = self._exist(parts, rows, lanes), None
         if not exist.all():
             short = [part for part, lane in lanes.items() if lane.failed or order.sizes is not None]
@@ -554,9 +558,9 @@ class LaneBatching(Batching):
         last = at[np.cumsum(sizes) - 1].tolist() if steps else []
         if ended and steps:
             last[-1] = max(last[-1], end - begin - 1)
-        taken = [replace(position, taken=(begin + place + 1,), marks={}) for place in last]
-        after = taken[-1] if taken else position
-        if lacks < 0 and ended and not taken:  # rows that are dropped
+        ends = [replace(position, taken=(begin + place + 1,), marks={}) for place in last]
+        after = ends[-1] if ends else position
+        if lacks < 0 and ended and not ends:  # rows that are dropped
             return None
         return _Window(
             numbers[ordered],
@@ -564,7 +568,7 @@ class LaneBatching(Batching):
             sizes=sizes,
             steps=np.arange(steps),
             after=after,
-            taken=taken,
+            taken=ends,
             lacks=lacks if lacks >= 0 else None,
         )
 
@@ -576,12 +580,12 @@ class LaneBatching(Batching):
         turn, count = step
         after = order.after(position, turn, count)
         after = replace(after, ahead=(position.ahead - 1) % seat.workers)
-        taken = position.taken[turn]
+        rows_taken = position.taken[turn]
         drops = count < self._step and self._options.drop_last
         if position.ahead or drops:
             nothing = np.empty(0, np.int64)
             return _Window(nothing, nothing, sizes=nothing, steps=nothing, after=after)
-        lanes, rows = order.places(turn, taken, taken + count)
+        lanes, rows = order.places(turn, rows_taken, rows_taken + count)
         by_lane = np.argsort(lanes, kind="stable")
         low, high = seat.run_of_last(count, self._options.uneven)
         chosen = by_lane[low:high]
@@ -660,7 +664,9 @@ class LaneBatching(Batching):
             position, turn, begin = replace(after, ahead=(ahead - 1) % seat.workers), position.turn, position.taken
             if ahead:
                 continue
-            (part,), (row,) = (found[0] for found in self._places(turn, begin[turn], np.zeros(1, np.int64)))
+            (part,), (row,) = (
+                places_found[0] for places_found in self._places(turn, begin[turn], np.zeros(1, np.int64))
+            )
             if int(part) in ended:
                 continue
             if part not in streams:

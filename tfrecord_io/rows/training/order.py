@@ -67,9 +67,9 @@ class Seat(NamedTuple):
         ([(0, 2), (1, 3), (2, 4)], (0, 1))
         """
         if uneven == "pad":  # ranks that would have less take a row of their neighbour again
-            most = -(-size // self.ranks)
-            first = min(size * self.rank // self.ranks, size - most)
-            return first, first + most
+            largest = -(-size // self.ranks)
+            first = min(size * self.rank // self.ranks, size - largest)
+            return first, first + largest
         return self.run(size - size % self.ranks if uneven == "drop" else size)
 
 
@@ -111,10 +111,10 @@ class Order:
         if rows is None:
             return cls(lanes, turns, size)
         steps = -(-rows // size)
-        own = np.array([len(range(turn, steps, turns)) * size for turn in range(turns)], np.int64)
+        turn_rows = np.array([len(range(turn, steps, turns)) * size for turn in range(turns)], np.int64)
         if steps:
-            own[(steps - 1) % turns] -= steps * size - rows
-        bounds = own[:, None] * np.arange(lanes + 1) // lanes
+            turn_rows[(steps - 1) % turns] -= steps * size - rows
+        bounds = turn_rows[:, None] * np.arange(lanes + 1) // lanes
         return cls(lanes, turns, size, np.diff(bounds, axis=1))
 
     @property
@@ -152,11 +152,11 @@ class Order:
         """
         if self.sizes is None:
             return (position + self.lanes - 1 - np.arange(self.lanes)) // self.lanes
-        own = self.sizes[turn]
+        turn_rows = self.sizes[turn]
         rounds = self._round(turn, position)
-        goes_on = own > rounds
+        goes_on = turn_rows > rounds
         more = goes_on & (np.cumsum(goes_on) <= position - self._before(turn, rounds))
-        return np.minimum(own, rounds) + more
+        return np.minimum(turn_rows, rounds) + more
 
     def position_of(self, turn: int, lane: int, row: int) -> int:
         """Position of a row of a lane; of the row after the last one: the first position at which the lane lacks it."""
@@ -174,11 +174,11 @@ class Order:
         if self.sizes is None or -(-end // self.lanes) <= self.sizes[turn].min():
             rows, lanes = np.divmod(np.arange(begin, end), self.lanes)
             return lanes, rows
-        own = self.sizes[turn]
+        turn_rows = self.sizes[turn]
         first = self._round(turn, begin)
-        last = bisect_left(range(int(own.max()) + 1), end, key=lambda number: self._before(turn, number))
+        last = bisect_left(range(int(turn_rows.max()) + 1), end, key=lambda number: self._before(turn, number))
         rounds = np.arange(first, last)
-        rows, lanes = np.nonzero(own > rounds[:, None])
+        rows, lanes = np.nonzero(turn_rows > rounds[:, None])
         part = slice(begin - self._before(turn, first), end - self._before(turn, first))
         return lanes[part], rows[part] + first
 
@@ -202,33 +202,35 @@ class Order:
     def next_step(self, position: OrderPosition, size: int) -> tuple[int, int] | None:
         """Turn and number of rows of the next step, where numbers of rows are known; None after the last one."""
         assert self.sizes is not None
-        for further in range(self.turns):
-            turn = (position.turn + further) % self.turns
+        for ahead in range(self.turns):
+            turn = (position.turn + ahead) % self.turns
             if (left := int(self.sizes[turn].sum()) - position.taken[turn]) > 0:
                 return turn, min(size, left)
         return None
 
     def after(self, position: OrderPosition, turn: int, rows: int) -> OrderPosition:
         """Position after a step of so many rows of a turn."""
-        taken = tuple(n + (number == turn) * rows for number, n in enumerate(position.taken))
-        return replace(position, turn=(turn + 1) % self.turns, taken=taken, marks={})
+        rows_taken = tuple(n + (number == turn) * rows for number, n in enumerate(position.taken))
+        return replace(position, turn=(turn + 1) % self.turns, taken=rows_taken, marks={})
 
     def after_steps(self, position: OrderPosition, size: int, steps: int) -> OrderPosition:
         """Position after full steps, of each turn in its turn."""
         turns = ((turn - position.turn) % self.turns for turn in range(self.turns))
-        taken = tuple(n + len(range(at, steps, self.turns)) * size for n, at in zip(position.taken, turns, strict=True))
-        return replace(position, turn=(position.turn + steps) % self.turns, taken=taken, marks={})
+        rows_taken = tuple(
+            n + len(range(at, steps, self.turns)) * size for n, at in zip(position.taken, turns, strict=True)
+        )
+        return replace(position, turn=(position.turn + steps) % self.turns, taken=rows_taken, marks={})
 
     def count(self, position: OrderPosition, batch_size: int, seat: Seat, uneven: str, drop_last: bool) -> int:
         """Number of batches of a worker from a position to the end of the epoch; TypeError if it is not known."""
         size = batch_size * seat.ranks
         if (whole := self.whole_steps(position, size)) is None:
             raise TypeError("the number of batches is unknown: nothing states how many rows the parts of an epoch have")
-        position, found = self.after_steps(position, size, whole), len(range(position.ahead, whole, seat.workers))
+        position, steps = self.after_steps(position, size, whole), len(range(position.ahead, whole, seat.workers))
         ahead = (position.ahead - whole) % seat.workers
         while (step := self.next_step(position, size)) is not None:
             position = self.after(position, *step)
             low, high = seat.run_of_last(step[1], uneven)
-            found += not ahead and high > low and not (drop_last and step[1] < size)
+            steps += not ahead and high > low and not (drop_last and step[1] < size)
             ahead = (ahead - 1) % seat.workers
-        return found
+        return steps

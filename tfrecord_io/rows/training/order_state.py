@@ -69,10 +69,10 @@ def plan_order(source: RowSource, options: IterOptions, seat: Seat, counts: RowC
     if by_file is None and options.uneven != "keep":  # of parts that are not counted one by one
         rows = source.count_rows()
         return OrderedRead(Order(1, 1, size, np.array([[rows]])))
-    most = source.most_parts(lanes * turns)
-    if most < lanes * turns:
-        turns = min(turns, most)
-        lanes = most // turns
+    most_parts = source.most_parts(lanes * turns)
+    if most_parts < lanes * turns:
+        turns = min(turns, most_parts)
+        lanes = most_parts // turns
     return OrderedRead(Order.of_rows(lanes, turns, size, None if by_file is None else sum(by_file)), by_file)
 
 
@@ -120,20 +120,20 @@ def read_states(
     The order is None where workers have parts of their own, as in states of version 2 of several workers.
     ValueError for a value that is no state, or a state of other files, other options or another seed.
     """
-    several = [states] if isinstance(states, Mapping) else list(states)
-    is_order = [isinstance(state, Mapping) and state.get("version") == VERSION for state in several]
+    all_states = [states] if isinstance(states, Mapping) else list(states)
+    is_order = [isinstance(state, Mapping) and state.get("version") == VERSION for state in all_states]
     if not all(is_order):
-        if len(several) > 1:
+        if len(all_states) > 1:
             raise ValueError("state= is a list of states of which one is not of parts=: pass the state of this worker")
-        return _read_earlier(identity, several[0], options, seat)
+        return _read_earlier(identity, all_states[0], options, seat)
     position, marks = None, dict[int, tuple[int, IteratorPosition]]()
-    for state in several:
+    for state in all_states:
         _check(state)
         of_state = _position(state)
         if position is None or (of_state.epoch, of_state.delivered) > (position.epoch, position.delivered):
             position, first = of_state, state
     assert position is not None
-    for state in several:
+    for state in all_states:
         if (state["seed"], state["parts"], state["step"]) != (first["seed"], first["parts"], first["step"]):
             raise ValueError("state= is a list of states of different reads: pass those of one")
         marks |= _position(state).marks if state["epoch"] == position.epoch else {}
@@ -161,14 +161,14 @@ def _counts(source: RowSource, counts: RowCounts, rows: int | None, parts: int) 
         return None
     by_file = counts.of(source)
     if by_file is None and parts == 1:
-        found = source.count_rows()
+        row_counts = source.count_rows()
     elif by_file is None:
         advice = "make an index with `tfr index`, as there was when it was made"
         raise ValueError(f"the state counts {rows} rows, but nothing states how many these files have; {advice}")
     else:
-        found = sum(by_file)
-    if found != rows:
-        raise ValueError(f"the state is that of {rows} rows, and these files have {found}: pass the same files")
+        row_counts = sum(by_file)
+    if row_counts != rows:
+        raise ValueError(f"the state is that of {rows} rows, and these files have {row_counts}: pass the same files")
     return by_file
 
 
@@ -208,7 +208,7 @@ def _check(state: Mapping[str, Any]) -> None:
 
 def _numbers(marks: Mapping[str, Any]) -> list[Any]:
     """All numbers of marks; a value that is none where a mark is damaged."""
-    found = list[Any]()
+    numbers = list[Any]()
     for part, mark in marks.items():
         names = {"row", "epoch", "given", "next", "buffer"}
         if not part.isdecimal() or not isinstance(mark, dict) or set(mark) - {"held", "cut"} != names:
@@ -216,5 +216,5 @@ def _numbers(marks: Mapping[str, Any]) -> list[Any]:
         lists = [mark["buffer"], mark.get("held", [])]
         if not all(isinstance(values, list) for values in lists):
             return [None]
-        found += [mark["row"], mark["epoch"], mark["given"], mark["next"], mark.get("cut", 0), *lists[0], *lists[1]]
-    return found
+        numbers += [mark["row"], mark["epoch"], mark["given"], mark["next"], mark.get("cut", 0), *lists[0], *lists[1]]
+    return numbers

@@ -61,14 +61,14 @@ class History(NamedTuple):
         runs = iter(self.runs_of(sum(records)))
         commit, left = 0, 0
         for count in records:
-            own = []
+            new_run = []
             while count:
                 if not left:
                     commit, left = next(runs)
                 rows = min(count, left)
-                own.append((commit, rows))
+                new_run.append((commit, rows))
                 count, left = count - rows, left - rows
-            yield tuple(own)
+            yield tuple(new_run)
 
     def added(self, rows: int, since: int, until: int) -> list[tuple[int, int, int]]:
         """The commits after `since`, up to `until`, and the begin and end of each run of their rows, by commit.

@@ -152,8 +152,8 @@ class ManifestColumns(Sequence[ManifestFile]):
         largest = -1
         for shard, _, names in self._similar_names():
             if shard is not None:
-                found = pc.extract_regex(names, f"^{re.escape(shard.base)}-(?P<number>[0-9]+)")
-                largest = max(largest, pc.max(found.field(0).cast(pa.int64())).as_py())
+                positions = pc.extract_regex(names, f"^{re.escape(shard.base)}-(?P<number>[0-9]+)")
+                largest = max(largest, pc.max(positions.field(0).cast(pa.int64())).as_py())
         return largest
 
     @property

@@ -204,22 +204,26 @@ class _File:
             yield cls(source, groups, limits, opened)
 
     def _find_episodes(self, datasets: Mapping[str, h5py.Dataset | str], groups: EpisodeGroups) -> list[_Episode]:
-        found: dict[str, dict[str, h5py.Dataset | str]] = {}
+        lengths: dict[str, dict[str, h5py.Dataset | str]] = {}
         for name, dataset in datasets.items():
             place = groups.split(name)
             if place is not None:
-                found.setdefault(place[0], {})[place[1]] = dataset
+                lengths.setdefault(place[0], {})[place[1]] = dataset
             elif name not in self.masks:
                 self.others.append(name)
-        if not found:
+        if not lengths:
             shown = "/".join(groups.parts)
             names = f"the file has {column_list([*datasets][:8])}" if datasets else "the file has none"
             raise DecodeError(f"no group '{printable(shown)}' has datasets: {names}", path=self.path, expected=shown)
         shared = self._shared_attributes(groups)
-        episodes = [self._episode(path, found[path], groups, shared) for path in sorted(found, key=_natural_key)]
+        episodes = [self._episode(path, lengths[path], groups, shared) for path in sorted(lengths, key=_natural_key)]
         steps = sum(episode.steps for episode in episodes)
         total = f"{groups.fixed}{TOTAL}"
-        if (stated := shared.get(total)) is not None and stated.shape == () and stated.read()[0].as_py() == steps:
+        if (
+            (count_field := shared.get(total)) is not None
+            and count_field.shape == ()
+            and count_field.read()[0].as_py() == steps
+        ):
             for episode in episodes:  # it is written again for the episodes that remain
                 del episode.attributes[total]
         return episodes
@@ -245,14 +249,14 @@ class _File:
         shapes = {name: None if isinstance(item, str) else tuple(item.shape) for name, item in datasets.items()}
         lengths = Counter(shape[0] for shape in shapes.values() if shape)
         steps = lengths.most_common(1)[0][0] if lengths else 0
-        own = self._attributes(path or "/")
-        count = own.get(NUM_SAMPLES)
+        fields = self._attributes(path or "/")
+        count = fields.get(NUM_SAMPLES)
         if count is not None and count.shape == () and count.read()[0].as_py() == steps:
-            del own[NUM_SAMPLES]
+            del fields[NUM_SAMPLES]
         name = path.removeprefix(groups.fixed) if groups.parts else FileName.of_path(self.path).name.rpartition(".")[0]
         shown = f"{self.path}: {path}" if path else self.path
         values = {name: partial(self._value, f"{shown}/{name}", dataset) for name, dataset in datasets.items()}
-        return _Episode(name, shown, steps, shapes=shapes, values=values, attributes={**shared, **own})
+        return _Episode(name, shown, steps, shapes=shapes, values=values, attributes={**shared, **fields})
 
     def _value(self, path: str, dataset: h5py.Dataset | str) -> _Value:
         if isinstance(dataset, str):
@@ -377,8 +381,8 @@ class _Column:
         shapes: Any = self.shape
         if None in self.shape:
             shapes = np.array([value.shape for value in values], np.int64).reshape(len(values), len(self.shape))
-        made = TensorValues(element, np.concatenate(data), offsets_of(np.array([*map(len, data)])), shapes)
-        array, type_ = made.to_array(len(values)), self.field().type
+        tensors = TensorValues(element, np.concatenate(data), offsets_of(np.array([*map(len, data)])), shapes)
+        array, type_ = tensors.to_array(len(values)), self.field().type
         return array if array.type == type_ else pa.ExtensionArray.from_storage(type_, array.storage)
 
 
@@ -563,8 +567,8 @@ class EpisodeWriter:
             else:
                 self._write_array(f"{path}/{column}", array, column, record)
         if len({*steps.values()}) > 1:
-            (first, expected), *others = steps.items()
-            column, got = next((name, count) for name, count in others if count != expected)
+            (first, expected), *other_files = steps.items()
+            column, got = next((name, count) for name, count in other_files if count != expected)
             reason = f"it has {got} steps here, and '{printable(first)}' has {expected}"
             raise EncodeError(reason, feature=column, record=record, expected=expected, got=got)
         if steps and NUM_SAMPLES not in group.attrs:
