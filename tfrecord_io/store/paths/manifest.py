@@ -47,13 +47,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-import numpy as np
-
 from tfrecord_io.base import Registry, Task, WorkerPool, counted, for_cli, logger, ordered, printable
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, is_id, natural_key
+from tfrecord_io.store.paths.manifest_files import AllFiles, ManifestColumns, ManifestFiles, all_files
 from tfrecord_io.store.read.source import (
     MOST_MANIFEST_BYTES,
     ManifestFile,
@@ -66,7 +65,6 @@ from tfrecord_io.store.read.source import (
 
 if TYPE_CHECKING:
     from tfrecord_io.store.paths.history import History
-    from tfrecord_io.store.paths.manifest_columns import ManifestColumns, ManifestFiles
 
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
@@ -142,6 +140,10 @@ class Manifest(NamedTuple):
         return () if txn is None else (Txn(*txn, int(time.time())),)
 
     @property
+    def _all(self) -> AllFiles:
+        return all_files(self.files)
+
+    @property
     def is_begun(self) -> bool:
         """True if nothing is published yet; a schema without rows is published content."""
         return not self.files and self.schema is None and self.partition_schema is None
@@ -197,81 +199,52 @@ class Manifest(NamedTuple):
         """True if the writing `id` has added shards, including shards joined or replaced since."""
         if id in self.replaced_ids or any(id in name for name in self.replaces):
             return True
-        if not isinstance(self.files, tuple):
-            return bool(self.files.paths_with(id).any())
-        return any(id in file.path for file in self.files)
+        return self._all.has_path_with(id)
 
     def paths_without(self, other: Manifest) -> list[str]:
         """The names of the shards that another manifest does not name, in their order."""
-        files, others = self.files, other.files
-        if not isinstance(files, tuple) and not isinstance(others, tuple):
-            import pyarrow.compute as pc
-
-            if others.paths.slice(0, len(files)).equals(files.paths):
-                return []
-            return files.paths.filter(pc.invert(pc.is_in(files.paths, others.paths))).to_pylist()
-        names = set(other.paths)
-        return [path for path in self.paths if path not in names]
+        return self._all.paths_without(other._all)
 
     def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
         """The numbers of the shards of these names; None for one that is not there."""
-        if not isinstance(self.files, tuple):
-            return self.files.numbers_of(paths)
-        numbers = {file.path: number for number, file in enumerate(self.files)}
-        return list(map(numbers.get, paths))
+        return self._all.numbers_of(paths)
 
     def files_after(self, gone: Sequence[int], new: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
         """The files without those of the numbers `gone`; `new` ones stand where those of their numbers do, which go."""
-        if not isinstance(self.files, tuple):
-            return self.files.replace(gone, new)
-        files: list[ManifestFile | None] = list(self.files)
-        for number in gone:
-            files[number] = None
-        for number, file in new:
-            files[number] = file
-        return tuple(file for file in files if file is not None)
+        return self._all.replace(gone, new)
 
     @property
     def folders(self) -> set[str]:
         """The folders of the shards, without a slash; "" for those beside the manifest."""
-        if not isinstance(self.files, tuple):
-            return {self.files.folders[0][number] for number in np.unique(self.files.folders[1]).tolist()}
-        return {os.path.dirname(file.path) for file in self.files}
+        return set(self._all.folder_names)
 
     @property
     def staged(self) -> list[ManifestFile]:
         """The shards that may still have their staged names."""
-        return [] if not isinstance(self.files, tuple) else [f for f in self.files if f.staged is not None]
+        return self._all.staged
 
     @property
     def largest_number(self) -> int:
         """The largest number of a shard in the names; -1 if none has one."""
-        if not isinstance(self.files, tuple):
-            return self.files.largest_number
-        shards = (ShardName.parse(file.path.rpartition("/")[2]) for file in self.files)
-        return max((shard.index for shard in shards if shard is not None), default=-1)
+        return self._all.largest_number
 
     @property
     def paths(self) -> list[str]:
         """The names of the shards, in their order."""
-        files = self.files
-        return [file.path for file in files] if isinstance(files, tuple) else files.paths.to_pylist()
+        return self._all.path_list
 
     @property
     def records(self) -> int:
-        files = self.files
-        return sum(file.records for file in files) if isinstance(files, tuple) else int(files.records.sum())
+        return self._all.record_count
 
     @property
     def counts(self) -> list[int]:
         """The number of records in each file."""
-        files = self.files
-        return [file.records for file in files] if isinstance(files, tuple) else files.records.tolist()
+        return self._all.counts
 
     @property
     def bytes(self) -> int:
-        files = self.files
-        return sum(file.bytes for file in files) if isinstance(files, tuple) else int(files.sizes.sum())
+        return self._all.byte_count
 
 
 def manifests_for(name: str) -> list[str]:
@@ -331,11 +304,12 @@ def format_manifest(manifest: Manifest) -> bytes:
     # The path of a source may have bytes that are not UTF-8, which only escapes can hold.
     text = io.BytesIO()  # line by line: there may be a million
     text.write(f'{head[:-1]}, "files": ['.encode())
-    if not isinstance(manifest.files, tuple):
+    if isinstance(manifest.files, tuple):
+        for number, file in enumerate(manifest.files):
+            line = json.dumps(_entry(file), ensure_ascii=bool(file.sources))
+            text.write(f"{',' if number else ''}\n  {line}".encode())
+    else:
         text.write(b"\n" + manifest.files.text)
-    for number, file in enumerate(() if not isinstance(manifest.files, tuple) else manifest.files):
-        line = json.dumps(_entry(file), ensure_ascii=bool(file.sources))
-        text.write(f"{',' if number else ''}\n  {line}".encode())
     text.write(b"\n]}\n")
     return text.getvalue()
 
@@ -375,8 +349,6 @@ def _split_off_files(text: bytes) -> tuple[bytes, ManifestColumns | None]:
     """The text of a manifest, and the files as columns, if these are many; their paths are not checked yet."""
     if len(text) < LEAST_LARGE_BYTES:
         return text, None
-    from tfrecord_io.store.paths.manifest_columns import ManifestColumns
-
     return ManifestColumns.parse(text) or (text, None)
 
 

@@ -25,7 +25,7 @@ from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import natural_key
 from tfrecord_io.store.paths.manifest import Manifest, parse_manifest
-from tfrecord_io.store.paths.manifest_columns import ManifestColumns
+from tfrecord_io.store.paths.manifest_files import ManifestColumns
 from tfrecord_io.store.read.source import (
     INCOMPLETE,
     ManifestShard,

@@ -8,24 +8,20 @@ the manifest of this writing alone: a fact of a writing is a field of `own`.
 from __future__ import annotations
 
 import errno
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
-from itertools import compress
 from typing import TYPE_CHECKING, Protocol
-
-import numpy as np
 
 from tfrecord_io.base import for_cli
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, Txn
+from tfrecord_io.store.paths.manifest_files import ManifestFiles, all_files
 from tfrecord_io.store.write.old_files import OldFiles
 
 if TYPE_CHECKING:
     from tfrecord_io.store.paths.history import History
-    from tfrecord_io.store.paths.manifest_columns import ManifestFiles
 
 OVERTAKEN = "another writer has written this dataset at the same time; write it again"
 _WRITE_AGAIN = "writing it again completes it"
@@ -228,7 +224,7 @@ class _Grown(ChangeById):
         is_alike = is_new or not own.files or manifest.compression == own.compression
         new = manifest._replace(
             id=manifest.id if len(kept) == len(manifest.files) else own.id,  # else old readers go on
-            files=(*kept, *own.files) if isinstance(kept, tuple) else kept.then(own.files),
+            files=all_files(kept).then(own.files),
             schema=schema,
             complete=True,
             compression=(own if is_new else manifest).compression if is_alike else None,
@@ -343,22 +339,15 @@ class ReplaceFolders(_Grown):
 
     def _remaining_files(self, files: ManifestFiles, own: Manifest, types: bytes | None) -> ManifestFiles:
         # Other programs spell names of folders in other ways: ``month=05`` is the folder of 5, as readers read it.
-        if isinstance(files, tuple):
-            all_folders = [os.path.dirname(file.path) for file in files]
-        else:
-            all_folders = files.folders[0]
-        own_folders = {os.path.dirname(file.path) for file in own.files}
-        pairs = {folder: ColumnFolder.pairs_in(f"{folder}/", "") for folder in (*all_folders, *own_folders)}
+        old_files, own_folders = all_files(files), own.folders
+        pairs = {folder: ColumnFolder.pairs_in(f"{folder}/", "") for folder in (*old_files.folder_names, *own_folders)}
         values = {folder: self.unite.folder_values(stated, types) for folder, stated in pairs.items()}
         replaced = {values[folder] for folder in own_folders}
         stated: Set[object] = frozenset()
         if own.partition_schema is not None:  # else there was no data
             stated = self.unite.replaced_values(own.partition_schema, types)
         replaced.update(value_set for value_set in values.values() if stated and stated <= value_set)
-        are_kept = [values[folder] not in replaced for folder in all_folders]
-        if isinstance(files, tuple):
-            return tuple(compress(files, are_kept))
-        return files.take(np.flatnonzero(np.array(are_kept)[files.folders[1]]))
+        return old_files.in_folders({name for name in old_files.folder_names if values[name] not in replaced})
 
 
 def change_of(mode: str, unite: Unite, partition_by: tuple[str, ...] = (), *, grows: bool) -> Change:

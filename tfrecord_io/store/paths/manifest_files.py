@@ -1,16 +1,19 @@
-"""The files that the manifest of a large dataset names: one column for each fact.
+"""The files that a manifest names: few of them one by one, those of a large dataset one column for each fact.
 
-A dataset may have a million shards, of which a call needs few. `ManifestColumns` are made of the text of the manifest
-by Arrow, and checked as a whole; a file becomes a `ManifestFile` where it is asked for.
+`AllFiles` are the questions about all files that both answer. A dataset may have a million shards, of which a call
+needs few: `ManifestColumns` are made of the text of the manifest by Arrow, and checked as a whole; a file becomes a
+`ManifestFile` where it is asked for.
 
-Tests: tests/store/paths/test_manifest_columns.py.
+Tests: tests/store/paths/test_manifest_files.py.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import starmap
 from typing import TypeAlias, overload
 
@@ -29,7 +32,130 @@ _MOST_SUM = 2**62
 _HEX = 8  # digits of a checksum
 
 
-class ManifestColumns(Sequence[ManifestFile]):
+class AllFiles(ABC):
+    """Questions about all files of a manifest, which are numbered in their order, from 0 on."""
+
+    @property
+    @abstractmethod
+    def path_list(self) -> list[str]:
+        """The path of each file."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> list[int]:
+        """The number of records in each file."""
+
+    @property
+    @abstractmethod
+    def record_count(self) -> int:
+        """The number of records in all files."""
+
+    @property
+    @abstractmethod
+    def byte_count(self) -> int:
+        """The size of all files in bytes."""
+
+    @property
+    @abstractmethod
+    def staged(self) -> list[ManifestFile]:
+        """The files that may still have their staged names."""
+
+    @property
+    @abstractmethod
+    def folder_names(self) -> Sequence[str]:
+        """The folders of the files, each once, without a slash; "" for files beside the manifest."""
+
+    @property
+    @abstractmethod
+    def largest_number(self) -> int:
+        """The largest number of a shard in the names; -1 if none has one."""
+
+    @abstractmethod
+    def has_path_with(self, text: str) -> bool:
+        """True if a path contains a text."""
+
+    @abstractmethod
+    def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
+        """The numbers of the files of these paths; None for one that is not there."""
+
+    @abstractmethod
+    def in_folders(self, names: Collection[str]) -> ManifestFiles:
+        """The files of these folders."""
+
+    @abstractmethod
+    def then(self, files: ManifestFiles) -> ManifestFiles:
+        """The files, followed by others."""
+
+    @abstractmethod
+    def replace(self, numbers: Sequence[int], files: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
+        """Remove the files of these numbers, and put each other file in the place of a removed one.
+
+        `files` has the number of that one before each.
+        """
+
+    def paths_without(self, others: AllFiles) -> list[str]:
+        """The paths that others do not have, in their order."""
+        paths = set(others.path_list)
+        return [path for path in self.path_list if path not in paths]
+
+
+class ListedFiles(AllFiles):
+    """Files one by one."""
+
+    def __init__(self, files: tuple[ManifestFile, ...]) -> None:
+        self._files = files
+
+    @property
+    def path_list(self) -> list[str]:
+        return [file.path for file in self._files]
+
+    @property
+    def counts(self) -> list[int]:
+        return [file.records for file in self._files]
+
+    @property
+    def record_count(self) -> int:
+        return sum(file.records for file in self._files)
+
+    @property
+    def byte_count(self) -> int:
+        return sum(file.bytes for file in self._files)
+
+    @property
+    def staged(self) -> list[ManifestFile]:
+        return [file for file in self._files if file.staged is not None]
+
+    @property
+    def folder_names(self) -> Sequence[str]:
+        return list(dict.fromkeys(os.path.dirname(file.path) for file in self._files))
+
+    @property
+    def largest_number(self) -> int:
+        shards = (ShardName.parse(file.path.rpartition("/")[2]) for file in self._files)
+        return max((shard.index for shard in shards if shard is not None), default=-1)
+
+    def has_path_with(self, text: str) -> bool:
+        return any(text in file.path for file in self._files)
+
+    def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
+        numbers = {file.path: number for number, file in enumerate(self._files)}
+        return list(map(numbers.get, paths))
+
+    def in_folders(self, names: Collection[str]) -> ManifestFiles:
+        return tuple(file for file in self._files if os.path.dirname(file.path) in names)
+
+    def then(self, files: ManifestFiles) -> ManifestFiles:
+        return (*self._files, *files)
+
+    def replace(self, numbers: Sequence[int], files: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
+        by_number: dict[int, ManifestFile] = dict(enumerate(self._files))
+        for number in numbers:
+            by_number.pop(number, None)
+        by_number.update(files)
+        return tuple(by_number[number] for number in sorted(by_number))
+
+
+class ManifestColumns(Sequence[ManifestFile], AllFiles):
     """Files that state nothing but path, records, size and checksum, column by column.
 
     Attributes
@@ -93,8 +219,7 @@ class ManifestColumns(Sequence[ManifestFile]):
             self.paths.take(chosen), self.records[numbers], self.sizes[numbers], self.checksums.take(chosen)
         )
 
-    def then(self, files: ManifestFiles) -> ManifestFiles:
-        """The files, followed by others; one by one if one of the others states more."""
+    def then(self, files: ManifestFiles) -> ManifestFiles:  # one by one if one of the others states more
         if not files:
             return self
         added = self.of(files)
@@ -119,10 +244,6 @@ class ManifestColumns(Sequence[ManifestFile]):
         return self._folders
 
     def replace(self, numbers: Sequence[int], files: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
-        """Remove the files of these numbers, and put each other file in the place of a removed one.
-
-        `files` has the number of that one before each.
-        """
         kept = np.delete(np.arange(len(self)), numbers)
         places = np.concatenate([kept, [number for number, _ in files]]).astype(np.int64)
         with_added = self.then(tuple(file for _, file in files))
@@ -132,21 +253,58 @@ class ManifestColumns(Sequence[ManifestFile]):
         return with_added.take(order)
 
     def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
-        """The numbers of the files of these paths; None for one that is not there."""
         import pyarrow.compute as pc
 
         numbers: list[int | None] = pc.index_in(pa.array(paths, pa.string()), self.paths).to_pylist()
         return numbers
 
-    def paths_with(self, text: str) -> Array:
-        """A boolean for each file: true if its path contains a text."""
+    def has_path_with(self, text: str) -> bool:
         import pyarrow.compute as pc
 
-        return pc.match_substring(self.paths, text).to_numpy(zero_copy_only=False)
+        return bool(pc.any(pc.match_substring(self.paths, text)).as_py())
+
+    def in_folders(self, names: Collection[str]) -> ManifestColumns:
+        is_chosen = np.array([folder in names for folder in self.folder_names], bool)
+        return self.take(np.flatnonzero(is_chosen[self.folders[1]]))
+
+    def paths_without(self, others: AllFiles) -> list[str]:
+        import pyarrow.compute as pc
+
+        if not isinstance(others, ManifestColumns):
+            return super().paths_without(others)
+        if others.paths.slice(0, len(self)).equals(self.paths):
+            return []
+        paths: list[str] = self.paths.filter(pc.invert(pc.is_in(self.paths, others.paths))).to_pylist()
+        return paths
+
+    @property
+    def path_list(self) -> list[str]:
+        paths: list[str] = self.paths.to_pylist()
+        return paths
+
+    @property
+    def counts(self) -> list[int]:
+        counts: list[int] = self.records.tolist()
+        return counts
+
+    @property
+    def record_count(self) -> int:
+        return int(self.records.sum())
+
+    @property
+    def byte_count(self) -> int:
+        return int(self.sizes.sum())
+
+    @property
+    def staged(self) -> list[ManifestFile]:
+        return []  # such a file states more
+
+    @property
+    def folder_names(self) -> Sequence[str]:
+        return self.folders[0]
 
     @property
     def largest_number(self) -> int:
-        """The largest number of a shard in the names; -1 if none has one."""
         import pyarrow.compute as pc
 
         largest = -1
@@ -256,6 +414,11 @@ class ManifestColumns(Sequence[ManifestFile]):
         digits = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
         is_digit = ((digits >= ord("0")) & (digits <= ord("9"))) | ((digits >= ord("a")) & (digits <= ord("f")))
         return bool((np.diff(bounds) == _HEX).all() and is_digit.all())
+
+
+def all_files(files: ManifestFiles) -> AllFiles:
+    """The files of a manifest as a whole."""
+    return ListedFiles(files) if isinstance(files, tuple) else files
 
 
 def _split_paths(paths: pa.StringArray) -> tuple[pa.StringArray, pa.StringArray]:
