@@ -109,7 +109,7 @@ def count(
     threads = options.thread_count
     numbers: Iterator[int]
     counted = 0
-    with ProgressMeter(options.progress, Source.total(source.size for source in sources), "bytes") as bar:
+    with ProgressMeter(options.progress, sources.bytes, "bytes") as bar:
         if reads_all:
             numbers = count_by_reading(
                 sources, record_counts, check_crc=True, recover=recovery, threads=threads, progress=bar

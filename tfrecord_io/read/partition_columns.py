@@ -143,6 +143,8 @@ class PartitionColumns(NamedTuple):
 
         SchemaError if a directory name is not a value of a column's type, or not UTF-8.
         """
+        if not self.fields:
+            return pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([]), np.zeros(len(sources), np.int64)
         try:
             texts, numbers = sources.folders(self.names)
             arrays = [_cast(field, texts[field.name]) for field in self.fields]
@@ -152,18 +154,12 @@ class PartitionColumns(NamedTuple):
                 pa.concat_arrays([_value(field, dict(source.partitions).get(field.name), source) for source in sources])
                 for field in self.fields
             ]
-        if not arrays:
-            return pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([]), np.zeros(len(sources), np.int64)
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(self.fields)), numbers
 
     def row_of(self, source: Source, schema: pa.Schema, path_column: str | None) -> pa.RecordBatch:
         """A row with what all rows of a file have of `schema`."""
-        return self.rows_of([source], schema, path_column)
-
-    def rows_of(self, sources: Sequence[Source], schema: pa.Schema, path_column: str | None) -> pa.RecordBatch:
-        """As `row_of`, for each of several files."""
-        nothing = pa.RecordBatch.from_arrays([pa.nulls(len(sources))], ["x"]).select([])
-        return self.add_to(nothing, sources, schema, path_column)
+        nothing = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([])
+        return self.add_to(nothing, [source], schema, path_column)
 
 
 def _cast(field: pa.Field, texts: pa.StringArray) -> pa.Array:

@@ -245,8 +245,7 @@ class InferredPlan(_SampledPlan):
             requested.columns is not None or requested.filters is not None or bool(request.options.schema_overrides)
         )
         is_part = requested.offset > 0 or requested.limit == 0 or request.is_pruned
-        can_be_planned_again = all(source.can_be_read_again for source in request.all_sources)
-        return names_any and is_part and not request.with_evidence and can_be_planned_again
+        return names_any and is_part and not request.with_evidence and request.all_sources.can_be_read_again
 
     def _plan_no_rows(self, sample: _Sample) -> Planned:
         scan = self.request.scan(self._plan_first_records().resolved)

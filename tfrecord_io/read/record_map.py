@@ -195,7 +195,7 @@ class FileMap:
                 if shutil.disk_usage(folder).free < 4 * _SPOOLED + (1 << 30):
                     raise OSError(f"no room on the disk for what follows {byte_size(size)} of the decompressed file")
                 yield from self._scan(self.open(), is_whole=is_last and error is None)
-                self.done = min(1.0, getattr(stream, "raw_offset", size) / max(1, self.source.size or size))
+                self.done = min(1.0, stream.raw_offset / max(1, self.source.size or size))
                 if error is not None:
                     raise error
                 if is_last:

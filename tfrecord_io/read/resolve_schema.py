@@ -144,11 +144,7 @@ def _add_filter_types(
     declared, partitions = Schema.parse(options.schema), PartitionColumns.from_folders(sources).names
     known_names = {*declared.names, *partitions, options.include_file_paths}
     missing = [name for name in selection.filters.columns if name not in known_names]
-    if (
-        not missing
-        or any(NamePattern(name).is_glob for name in missing)
-        or not all(source.can_be_read_again for source in sources)
-    ):
+    if not missing or any(NamePattern(name).is_glob for name in missing) or not Sources.of(sources).can_be_read_again:
         return options, selection
     Projection(selection.columns).check(filter(None, [*known_names]))
     try:
@@ -172,7 +168,7 @@ def _list_all_names(
     """Make an error about a column of a filter list all names of the files, not only the selected ones."""
     if selection.columns is None and not has_declared_schema(options):
         return
-    if not all(source.can_be_read_again for source in sources):
+    if not Sources.of(sources).can_be_read_again:
         if has_declared_schema(options):
             error.advice = "the source is read once: declare the column in schema=, and leave it out by columns="
         return

@@ -585,7 +585,7 @@ class Scan:
         _, to_drop = self.options.split_offset(self.selection.offset)
         if MessageType.takes_payloads(self.options.record_type) or self.gathers_categories or to_drop:
             return None
-        if rereads and not all(source.can_be_read_again for source in self.sources):
+        if rereads and not self.sources.can_be_read_again:
             return None
         filter_of_features = self.row_filter.restrict_to(
             [name for name in self.features.names if not name.startswith("!")]

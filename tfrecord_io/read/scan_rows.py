@@ -80,6 +80,8 @@ class ScanRows:
         scan = self.scan
         if scan.row_filter is not None or not scan.options.damage.counts_all:
             return ScanRows(scan.drop_columns())._count_by_reading()
+        if (records := scan.sources.stated_records) is not None:
+            return scan.rows_within(records)
         from tfrecord_io.read.chunks.count_frames import records_of_files
 
         counts = records_of_files([source for source in scan.sources if source.span is None], scan.options)

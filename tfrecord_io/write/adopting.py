@@ -112,7 +112,7 @@ def _adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     stem = _stem(names)
     counts, checksums = _count_and_sum(sources, options)
     types = pa.schema(PartitionColumns.from_folders(sources).fields)
-    schema, shown = Files(Sources.of(sources), options).schema_for_manifest(counts)
+    schema, shown = Files(sources, options).schema_for_manifest(counts)
     codecs = {None if (codec := CODECS.of_path(path)) is None else codec.name for path in names}
     manifest = Manifest(
         stem,
@@ -191,11 +191,11 @@ def _stem(names: Sequence[str]) -> str:
     return (next(iter(stems)) if len(stems) == 1 else None) or FileName.DIRECTORY_STEM
 
 
-def _count_and_sum(sources: Sequence[Source], options: ScanOptions) -> tuple[list[int], list[tuple[int, int]]]:
+def _count_and_sum(sources: Sources, options: ScanOptions) -> tuple[list[int], list[tuple[int, int]]]:
     """Count the records of each file, and compute its size and CRC-32C."""
-    counts = Files(Sources.of(sources), options).count_records()
+    counts = Files(sources, options).count_records()
     checksums = []
-    with ProgressMeter(options.progress, Source.total(source.size for source in sources), "bytes") as meter:
+    with ProgressMeter(options.progress, sources.bytes, "bytes") as meter:
         calls = (partial(source.checksum, crc32c) for source in sources)
         for size_and_crc in ordered(calls, min(_MOST_FILES, len(sources)), "adopt"):
             checksums.append(size_and_crc)

@@ -101,9 +101,7 @@ class CopiedRecords:
             A record cannot have the features of folders.
         """
         with (
-            ProgressMeter(
-                self.options.progress, Source.total(source.size for source in self.sources), "bytes"
-            ) as progress,
+            ProgressMeter(self.options.progress, self.sources.bytes, "bytes") as progress,
             SourcePrefetcher(self.sources) as prefetched,
             closing(BlockWalker.from_options(prefetched, self.options.reading, progress=progress)) as walker,
         ):

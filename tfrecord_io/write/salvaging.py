@@ -25,7 +25,7 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read import CallSource, SkippedRegion, SkippedRegions, options_from_call
-from tfrecord_io.store import Output, Source, Sources, open_output, resolve_inputs
+from tfrecord_io.store import Output, Sources, open_output, resolve_inputs
 from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset
 from tfrecord_io.write.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
 
@@ -214,7 +214,7 @@ def salvage(
     found = _find_files(src, options.source)
     Output.check_outside(src, options.source, target=dst, storage=options.target, sources=found.sources)
     targets = plan_targets(found.sources, dst, options.target, report)
-    with ProgressMeter(options.progress, Source.total(source.size for source in found.sources), "bytes") as bar:
+    with ProgressMeter(options.progress, found.sources.bytes, "bytes") as bar:
         files = SalvageWriter(targets, options, dry_run, bar).run()
     result = SalvageReport(tuple(files), found.missing, found.manifests, dry_run)
     if report is not None:

@@ -206,7 +206,7 @@ def diff(
         _Side(Files.from_source(path, options_from_call(ReadOptions, diff, path, {"sample": "all"}, **keywords)))
         for path in (a, b)
     ]
-    size = Source.total(source.size for side in sides for source in side.files.sources)
+    size = Source.total(side.files.sources.bytes for side in sides)
     with (
         ProgressMeter(options.progress, size, "bytes") as meter,
         sides[0].open(meter.part()) as first,

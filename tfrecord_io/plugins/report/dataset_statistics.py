@@ -108,7 +108,7 @@ def dataset_statistics(
     if (options.batch_size, options.batch_bytes) == (default.batch_size, default.batch_bytes):
         options = replace(options, batch_size=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
     found = Files.from_source(path, options)
-    size, of_files = Source.total(source.size for source in found.sources), found.options
+    size, of_files = found.sources.bytes, found.options
     if of_files.sample == default.sample and size is not None and size <= limits.bytes:
         of_files = replace(of_files, sample="all")
     scan = replace(found, options=of_files).plan()

@@ -73,7 +73,7 @@ class _ListSplitter:
     def frames(self, sources: Sequence[Source], progress: ProgressMeter) -> Generator[Array]:
         """The framed rows of all files, in pieces."""
         options = self._options
-        prefetcher = SourcePrefetcher(list(sources))
+        prefetcher = SourcePrefetcher(sources)
         walker = BlockWalker.from_options(prefetcher, options, progress=progress)
         try:
             for frames in walker.intact_frames(check_crc=options.check_crc):

@@ -117,7 +117,7 @@ def count_by_reading(
     count = partial(_count_file, known=known, check_crc=check_crc)
     with (
         segment_pool(threads) as pool,
-        SourcePrefetcher(list(sources)) as prefetched,
+        SourcePrefetcher(sources) as prefetched,
         closing(_count_side_by_side(sources, pool.threads, count)) as tried,
     ):
         for file, (source, number) in enumerate(zip(prefetched, tried, strict=True)):

@@ -174,10 +174,15 @@ class Manifest(NamedTuple):
     @staticmethod
     def read(version: ManifestVersion) -> Manifest | None:
         """The manifest by which files were found, as it is now; None if it is gone or cannot be used."""
-        entry = version.fs.entry(version.name, is_file=True)
         with suppress(CorruptRecordError):
-            return None if entry is None else parse_manifest(read_manifest(version.fs, entry), version.path)
+            return Manifest.current(version)
         return None
+
+    @staticmethod
+    def current(version: ManifestVersion) -> Manifest | None:
+        """The manifest by which files were found, as it is now; None if it is gone, CorruptRecordError if damaged."""
+        entry = version.fs.entry(version.name, is_file=True)
+        return None if entry is None else parse_manifest(read_manifest(version.fs, entry), version.path)
 
     def sources(self, version: ManifestVersion) -> list[Source]:
         """The files as sources, by their paths in the manifest, with what it states of them; none is looked up."""

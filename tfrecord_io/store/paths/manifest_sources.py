@@ -24,17 +24,9 @@ from tfrecord_io.store.filesystem.locate import is_remote
 from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import natural_key
-from tfrecord_io.store.paths.manifest import Manifest, parse_manifest
+from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.manifest_files import ManifestColumns
-from tfrecord_io.store.read.source import (
-    INCOMPLETE,
-    ManifestShard,
-    ManifestVersion,
-    Source,
-    Sources,
-    read_manifest,
-    united_metadata,
-)
+from tfrecord_io.store.read.source import INCOMPLETE, ManifestShard, ManifestVersion, Source, Sources, united_metadata
 
 
 class _Dataset:
@@ -67,9 +59,7 @@ class _Dataset:
 
     def _read(self) -> ManifestColumns:
         """Read the files from the manifest; ReplacedError if it is not the one any more that they were found by."""
-        entry = self.fs.entry(self.version.name, is_file=True)
-        text = None if entry is None else read_manifest(self.fs, entry)
-        manifest = None if text is None else parse_manifest(text, self.version.path)
+        manifest = Manifest.current(self.version)
         if manifest is None or manifest.id != self.version.id or len(manifest.files) < self.count:
             raise replaced_error(self.version.path, "dataset")
         files = ManifestColumns.of(manifest.files)

@@ -194,8 +194,8 @@ class _Lookup:
             except (OSError, ValueError):  # a writer may be replacing the dataset of a manifest: look it up again
                 if not manifests.datasets or attempt == _LOOKUPS - 1:
                     raise
-        if search.named:
-            return search.named[0]
+        if search.named is not None:
+            return search.named
         sources = search.sources(name, entries)
         if self.missing is not None:
             self.missing.extend(map(fs.display_path, manifests.missing))
@@ -223,7 +223,7 @@ class _Search:
     is_directory: bool
     other_formats: bool
     lists_all: bool = True
-    named: list[Sources] = field(default_factory=list)  # the only one
+    named: Sources | None = None
     listed: dict[str, Entry] = field(default_factory=dict)  # what was listed of whole directories in a bucket, by name
 
     def sources(self, name: str, entries: Sequence[Entry]) -> list[Source]:
@@ -293,9 +293,8 @@ class _Search:
             return False
         from tfrecord_io.store.paths.manifest_sources import ManifestSources
 
-        sources = ManifestSources.of_manifest(self.fs, *found)
-        self.named.extend(filter(None, [sources]))
-        return sources is not None
+        self.named = ManifestSources.of_manifest(self.fs, *found)
+        return self.named is not None
 
     def _files_of_braces(self, name: str, names: Sequence[str]) -> list[Entry]:
         """The files of all `names` that the braces of `name` expand to."""
