@@ -23,7 +23,6 @@ class Follower(Iterator[Dataset]):
 
     def __init__(self, opened: Dataset, since: str | None, every: float | None) -> None:
         self._dataset, self.version, self._every = opened, since, every
-        self._begins = since is None
 
     def __iter__(self) -> Self:
         return self
@@ -31,8 +30,7 @@ class Follower(Iterator[Dataset]):
     def __next__(self) -> Dataset:
         """The next rows, as a dataset; without any, wait for them, or end if the follower does not wait."""
         while True:
-            added, self.version = self._dataset._held.added_since(None if self._begins else self.version)
-            self._begins = False
+            added, self.version = self._dataset._held.added_since(self.version)
             if added is not None:
                 return Dataset(added)
             if self._every is None:

@@ -82,6 +82,12 @@ class IteratorPosition:
     waiting: Sequence[int] = ()
     cut: int = 0  # values of the first of these that were delivered
 
+    @classmethod
+    def from_saved(cls, saved: Mapping[str, Any]) -> Self:
+        """The position in a state, or in a mark of one."""
+        numbers = saved["epoch"], saved[_DELIVERED], saved["next"]
+        return cls(*numbers, saved["buffer"], saved.get(_WAITING, []), saved.get(_CUT_VALUES, 0))
+
     @property
     def begin(self) -> int:
         """Number of the first record that is needed to go on."""
@@ -165,8 +171,7 @@ class ReadIdentity:
         ValueError for a value that is no state, or a state of other files, other options or another seed.
         """
         _check_state(state)
-        numbers = (state["epoch"], state[_DELIVERED], state["next"])
-        position = IteratorPosition(*numbers, state["buffer"], state.get(_WAITING, []), state.get(_CUT_VALUES, 0))
+        position = IteratorPosition.from_saved(state)
         return self.read_seed(state, seed, free), position
 
     def read_seed(self, state: Mapping[str, Any], seed: int | None, free: Sequence[str]) -> int:

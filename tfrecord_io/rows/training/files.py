@@ -89,11 +89,8 @@ class Files(RowSource):
             return None
         if may_read:
             return FileCounts(self.counts())
-        counts = SourceFiles(self.scan.sources, self.scan.options).known_counts(may_scan=False)
-        indexes = counts.indexes(self.scan.sources)
         known = FileCounts()
-        for source, index in zip(self.scan.sources, indexes, strict=True):
-            records = 0 if source.size == 0 else counts.record_count(source, index)
+        for _, records in _stated_counts(self.scan, self.scan.sources):
             if records is None:
                 return None
             known.append(records)
@@ -181,6 +178,13 @@ def _sample(scan: Scan, options: IterOptions) -> Iterator[pa.RecordBatch]:
                 return
 
 
+def _stated_counts(scan: Scan, sources: Sequence[Source]) -> Iterator[tuple[Source, int | None]]:
+    """Files of a scan, each with its number of records; None if it is unknown without reading."""
+    counts = SourceFiles(scan.sources, scan.options).known_counts(may_scan=False)
+    for source, index in zip(sources, counts.indexes(sources), strict=True):
+        yield source, 0 if source.size == 0 else counts.record_count(source, index)
+
+
 class FileCounts(list[int]):
     """Number of records of each file, and the offsets of records that were looked up, by the number of the file."""
 
@@ -213,7 +217,7 @@ class FileEpochs(Epochs):
 
     def open(self, position: IteratorPosition) -> EpochReader:
         if self._is_part:  # its byte ranges are not searched for records before it is read
-            self._delivered, self._scan = self._delivered.align_ranges(), self._scan.align_ranges()
+            self._scan = self._scan.align_ranges()
             self.sources = self._scan.sources
         begin = position.begin
         deals = self.every_nth.workers > 1 or self._delivered.selection.limit is not None or self._counts is not None
@@ -357,12 +361,9 @@ class FileEpochs(Epochs):
             return self._share.size(self._rows())
         if self._delivered.row_filter is not None:
             raise TypeError("the number of batches is unknown: it depends on the filter")
-        options = self._scan.options
-        total, counts = 0, SourceFiles(self._scan.sources, options).known_counts(may_scan=False)
+        total = 0
         try:
-            indexes = counts.indexes(self.sources)
-            for source, index in zip(self.sources, indexes, strict=True):
-                records = 0 if source.size == 0 else counts.record_count(source, index)
+            for source, records in _stated_counts(self._scan, self.sources):
                 if records is None:
                     advice: str = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
                     reason = f"no manifest and no index states how many records {printable(source.path)} has"

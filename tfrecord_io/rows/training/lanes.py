@@ -105,9 +105,11 @@ class Lane:
             left -= len(pool)
         return batches
 
-    def draw(self, count: int, held: Sequence[NumberedBatch]) -> tuple[Array, Array, DrawState]:
-        """Draw rows: the indices of these, and of the others, among those that are `needed`, and the state before."""
-        numbers = np.concatenate([pool.numbers for pool in held] or [np.empty(0, np.int64)])
+    def draw(self, count: int, numbers: Array) -> tuple[Array, Array, DrawState]:
+        """Draw rows: the indices of these, and of the others, among the `needed` rows, whose `numbers` these are.
+
+        The third is the state before.
+        """
         rest, following = self._after(len(numbers)), self._following
         size = min(self._size, self.count)
         exchanged = min(count, self.count - size)
@@ -147,9 +149,9 @@ class Lane:
             self.fill(min(until - self.drawn, _SKIPPED))
             if not (count := min(self.available, until - self.drawn)):
                 return
-            held = self.needed(count)
-            _, left, _ = self.draw(count, held)
-            self.held = [*([JoinedBatches(held).take(left)] if len(left) else []), *self.held]
+            joined = JoinedBatches(self.needed(count))
+            _, left, _ = self.draw(count, joined.numbers)
+            self.held = [*([joined.take(left)] if len(left) else []), *self.held]
 
 
 def join_lanes(lanes: Sequence[Lane], counts: Sequence[int]) -> tuple[JoinedBatches, list[Array], list[DrawState]]:
@@ -157,8 +159,9 @@ def join_lanes(lanes: Sequence[Lane], counts: Sequence[int]) -> tuple[JoinedBatc
     held = [lane.needed(count) for lane, count in zip(lanes, counts, strict=True)]
     bounds = offsets_of(np.array([sum(map(len, pools)) for pools in held]))
     joined = JoinedBatches([pool for pools in held for pool in pools])
-    drawing = zip(lanes, counts, held, strict=True)
-    drawn, left, states = zip(*(lane.draw(count, pools) for lane, count, pools in drawing), strict=True)
+    numbers = np.split(joined.numbers, bounds[1:-1])
+    drawing = zip(lanes, counts, numbers, strict=True)
+    drawn, left, states = zip(*(lane.draw(count, own) for lane, count, own in drawing), strict=True)
     kept = joined.take(np.concatenate([own + first for own, first in zip(left, bounds[:-1], strict=True)]))
     ends = offsets_of(np.array([*map(len, left)]))
     for lane, begin, end in zip(lanes, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
@@ -286,7 +289,7 @@ class LaneBatching(Batching):
         self._source, self._order, self._seat = source, order, seat
         self._of_parts = replace(options, worker=None, uneven="keep", parts=None, state=None)
         super().__init__(source.epochs(self._of_parts, seed), representation, options, seed)
-        self._step = (1 if options.arranges else options.batch_size) * seat.ranks  # rows of a full step, of all ranks
+        self._step = self._batch_size * seat.ranks  # rows of a full step, of all ranks
         # Each lane has a part of the shuffle buffer.
         self._lane_buffer = -(-options.shuffle_buffer // order.lanes)
         self._lanes = LaneReader()
@@ -417,7 +420,10 @@ class LaneBatching(Batching):
     def _lanes_of(self, parts: Array, position: OrderPosition) -> dict[int, Lane]:
         """The lanes of some parts, opened if they are not."""
         opened = self._lanes.lanes
-        return {part: opened.get(part) or self._open_lane(part, position) for part in np.unique(parts).tolist()}
+        return {
+            part: opened.get(part) or self._open_lane(part, position)
+            for part in np.flatnonzero(np.bincount(parts)).tolist()
+        }
 
     def _next_window(self, position: OrderPosition, is_first: bool) -> _Window | None:
         """The next steps, as many as the lanes have rows for; None after the last one."""
@@ -449,9 +455,9 @@ class LaneBatching(Batching):
                 window = self._full_window(position, lanes, whole, at_once=at_once, most=steps_at_once)
             if window is None:
                 return None
-            missing = self._lanes_of(window.parts, position).keys() - lanes.keys()
-            if missing:
-                lanes |= self._lanes_of(window.parts, position)
+            of_window = self._lanes_of(window.parts, position)
+            if of_window.keys() - lanes.keys():
+                lanes |= of_window
             elif window.after.taken != position.taken or window.lacks is not None:
                 return window
             else:

@@ -25,8 +25,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tfrecord_io.base import LIMITS
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity, workers_in_state
@@ -68,7 +66,7 @@ def plan_order(source: RowSource, options: IterOptions, seat: Seat, counts: RowC
     by_file = None if options.arranges else counts.of(source, options.uneven != "keep")
     if by_file is None and options.uneven != "keep":  # of parts that are not counted one by one
         rows = source.count_rows()
-        return OrderedRead(Order(1, 1, size, np.array([[rows]])))
+        return OrderedRead(Order.of_rows(1, 1, size, rows))
     most_parts = source.most_parts(lanes * turns)
     if most_parts < lanes * turns:
         turns = min(turns, most_parts)
@@ -173,19 +171,8 @@ def _counts(source: RowSource, counts: RowCounts, rows: int | None, parts: int) 
 
 
 def _position(state: Mapping[str, Any]) -> OrderPosition:
-    marks = {int(part): (mark["row"], _place_of(mark)) for part, mark in state["marks"].items()}
+    marks = {int(part): (mark["row"], IteratorPosition.from_saved(mark)) for part, mark in state["marks"].items()}
     return OrderPosition(state["epoch"], state["turn"], tuple(state["taken"]), marks)
-
-
-def _place_of(mark: Mapping[str, Any]) -> IteratorPosition:
-    return IteratorPosition(
-        mark["epoch"],
-        mark["given"],
-        mark["next"],
-        buffer=mark["buffer"],
-        waiting=mark.get("held", []),
-        cut=mark.get("cut", 0),
-    )
 
 
 def _check(state: Mapping[str, Any]) -> None:
