@@ -50,10 +50,13 @@ def exit_code(error: Exception) -> int | None:
 
 
 def report_exit_code(files: Sequence[FileCheck]) -> int:
-    """Exit code for a report with problems; damaged files take precedence over files that cannot be read."""
-    if any(file.status == "damaged" for file in files):
+    """Exit code for a report with problems, of which some may not be of a file.
+
+    Damaged files take precedence over files that cannot be read.
+    """
+    unreadable = next((file.error for file in files if file.error is not None), None)
+    if unreadable is None or any(file.status == "damaged" for file in files):
         return INVALID_DATA
-    unreadable = next(file.error for file in files if file.error is not None)
     return exit_code(unreadable) or IO_ERROR
 
 

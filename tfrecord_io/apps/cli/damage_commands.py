@@ -75,9 +75,7 @@ def verify(path: str | list[str], as_json: bool, images: str | None, schema: str
         as_json, report.to_dict(), text=report.title(), table=table, lines=report.problem_lines(error_line)
     )
     if not report.ok:
-        click.get_current_context().exit(
-            INVALID_DATA if all(file.error is None for file in report.files) else report_exit_code(report.files)
-        )
+        click.get_current_context().exit(report_exit_code(report.files))
 
 
 @tfr.declare("Check and repair")

@@ -9,7 +9,7 @@ import math
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,8 +72,9 @@ def find_anomalies(source: Any, schema: str | bytes | os.PathLike[str]) -> tuple
                 records += len(batch)
                 for name, column in zip(batch.schema.names, batch.columns, strict=True):
                     if name not in folders and name not in unused:
-                        constraint = constraints.get(name)
-                        observed.setdefault(name, _Observed(constraint)).add(column)
+                        if (seen := observed.get(name)) is None:
+                            seen = observed[name] = _Observed(constraints.get(name))
+                        seen.add(column)
     anomalies = [
         anomaly
         for name, constraint in constraints.items()
@@ -227,6 +228,11 @@ class _Observed:
     nans: int = 0
     infinities: int = 0
     unexpected: Counter[bytes] = field(default_factory=Counter)  # values that the domain lacks
+    domain: pa.Array | None = field(init=False)  # the texts of the constraint
+
+    def __post_init__(self) -> None:
+        texts = None if self.constraint is None else self.constraint.texts()
+        self.domain = None if texts is None else pa.array(sorted(texts), pa.large_binary())
 
     @property
     def count_text(self) -> str:
@@ -267,15 +273,11 @@ class _Observed:
             self.largest = largest if self.largest is None else max(self.largest, largest)
 
     def _add_texts(self, values: pa.Array) -> None:
-        domain = None if self.constraint is None else self.constraint.texts()
-        if domain is None or not len(values):
+        if self.domain is None or not len(values):
             return
         values = values.cast(pa.large_binary())
-        other_kinds = values.filter(pc.invert(pc.is_in(values, pa.array(sorted(domain), pa.large_binary()))))
-        counts: Mapping[bytes, int] = {
-            pair["values"]: pair["counts"] for pair in pc.value_counts(other_kinds).to_pylist()
-        }
-        for value, count in counts.items():
+        for pair in pc.value_counts(values.filter(pc.invert(pc.is_in(values, self.domain)))).to_pylist():
+            value, count = pair["values"], pair["counts"]
             is_counted = value in self.unexpected or len(self.unexpected) < _MOST_COUNTED
             self.unexpected[value if is_counted else b""] += count
 

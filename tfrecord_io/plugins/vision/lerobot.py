@@ -554,7 +554,7 @@ class _Video:
     def abort(self) -> None:
         """Close a file that is not complete."""
         if self._writer is not None:
-            self._writer.__exit__(EncodeError)
+            self._writer.discard()
             self._writer = None
 
     def description(self) -> dict[str, Any]:

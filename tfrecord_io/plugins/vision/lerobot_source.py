@@ -145,9 +145,7 @@ def _read_places(path: str, storage: StorageOptions) -> dict[int, dict[str, Any]
     from pyarrow import parquet as pq
 
     places: dict[int, dict[str, Any]] = {}
-    for source in PathMatch.find(
-        f"{glob.escape(path)}/meta/episodes/**/*{_PARQUET.suffixes[0]}", _PARQUET.suffixes, storage
-    ).sources:
+    for source in _find_tables(f"{path}/meta/episodes", storage):
         with closing(source.open_file()) as raw, arrow_errors(source.path, _PARQUET.title):
             file = pq.ParquetFile(raw)
             names = [name for name in file.schema_arrow.names if name.startswith("videos/") or name == _EPISODE]

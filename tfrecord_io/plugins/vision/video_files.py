@@ -24,7 +24,7 @@ _OPTIONS = {"g": "2", "crf": "30", "svtav1-params": "rc=0"}  # a key frame every
 _WHAT = "videos of episodes"
 
 
-class VideoWriter(AbstractContextManager["VideoWriter"]):
+class VideoWriter:
     """An MP4 file of frames [height, width, 3] of uint8, at `fps` frames per second."""
 
     def __init__(self, path: str, fps: int, height: int, width: int) -> None:
@@ -56,12 +56,10 @@ class VideoWriter(AbstractContextManager["VideoWriter"]):
             self._container.mux(packet)
         self._container.close()
 
-    def __exit__(self, kind: object, *error: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            with suppress(Exception):  # the folder is removed
-                self._container.close()
+    def discard(self) -> None:
+        """Close a file that is not complete."""
+        with suppress(Exception):  # the folder is removed
+            self._container.close()
 
 
 class VideoReader(AbstractContextManager["VideoReader"]):
@@ -89,7 +87,7 @@ class VideoReader(AbstractContextManager["VideoReader"]):
         return _Errors(self._path)
 
     def seek(self, time: float) -> None:
-        """Go to the last key frame before a time, unless that is just ahead."""
+        """Go to the last key frame before a time."""
         with self._errors():
             self._container.seek(max(0, int(time / self._stream.time_base)), stream=self._stream)
             self._frames, self._frame = self._container.decode(self._stream), None
@@ -121,6 +119,8 @@ class _Errors(AbstractContextManager["_Errors"]):
         self._path = path
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            return
         from av.error import FFmpegError
 
         is_of_file = isinstance(error, OSError) and error.errno == errno.EINVAL  # a seek to where a damaged file leads

@@ -6,7 +6,7 @@ import codecs
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -497,3 +497,31 @@ def _refuses(batch: pa.RecordBatch, open_writer: OpenWriter) -> bool:
     except (pa.ArrowException, OSError):
         return True
     return False
+
+
+class RowSlices:
+    """Batches in order, some rows at a time."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = iter(batches)
+        self._rest: pa.RecordBatch | None = None
+        self._taken = 0
+
+    def take(self, rows: int) -> Iterator[pa.RecordBatch]:
+        """The next rows, or as many as there are."""
+        while rows:
+            batch = self._rest if self._rest is not None else next(self._batches, None)
+            if batch is None:
+                return
+            self._rest = batch[rows:] if len(batch) > rows else None
+            batch = batch[:rows]
+            rows -= len(batch)
+            self._taken += len(batch)
+            yield batch
+
+    def check_end(self, total: int) -> None:
+        """EncodeError if there are more or fewer rows than were counted."""
+        more = sum(map(len, self.take(1)))
+        if self._taken - more != total or more:
+            reason = f"the source had {total} rows, and {self._taken}{' or more' * more} when it was read again"
+            raise EncodeError(reason, expected=total, got=self._taken, hint="try again when no program writes to it")

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.tables.table_files import (
     OpenWriter,
+    RowSlices,
     SourceOptions,
     check_schema,
     no_columns_error,
@@ -161,30 +162,14 @@ def _write_shards(reader: Any, stage: _Stage, writer: _Writer, count: int) -> di
             total += len(batch)
     rows: dict[str, int] = {}
     with pa.memory_map(spool) as file:
-        batches = _Slices(pa.ipc.open_file(file))
+        stored = pa.ipc.open_file(file)
+        slices = RowSlices(map(stored.get_batch, range(stored.num_record_batches)))
         for number in range(count):
             name = stage.name(f"{number:05d}-of-{count:05d}", writer.suffix)
             begin, end = number * total // count, (number + 1) * total // count
-            rows[name] = writer.write(stage.path(name), reader.schema, batches.take(end - begin))
+            rows[name] = writer.write(stage.path(name), reader.schema, slices.take(end - begin))
     os.unlink(spool)
     return rows
-
-
-class _Slices:
-    """The batches of a file in order, some rows at a time."""
-
-    def __init__(self, file: Any) -> None:
-        self._batches = map(file.get_batch, range(file.num_record_batches))
-        self._rest: pa.RecordBatch | None = None
-
-    def take(self, rows: int) -> Iterator[pa.RecordBatch]:
-        """The next rows."""
-        while rows:
-            batch = self._rest if self._rest is not None else next(self._batches)
-            yield batch[:rows]
-            count = min(rows, len(batch))
-            self._rest = batch[count:] if count < len(batch) else None
-            rows -= count
 
 
 def _write_dataset(

@@ -14,10 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.apps.file_formats.tables.table_files import TableTarget, refuse_types
+from tfrecord_io.apps.file_formats.tables.table_files import RowSlices, TableTarget, refuse_types
 from tfrecord_io.base import ExportOptions, for_cli
 from tfrecord_io.bytes import Format
-from tfrecord_io.errors import EncodeError
 from tfrecord_io.read import CallSource, Reader, ScanRows, options_from_call
 from tfrecord_io.store import Location
 from tfrecord_io.write import WriteReport, WrittenFile
@@ -54,12 +53,12 @@ def write_table_shards(
         try:
             with rows.open() as reader:
                 refuse_types(reader.schema, open_writer, format.instead)
-                batches = _Batches(reader)
+                slices = RowSlices(reader)
                 for number, file in enumerate(files):
                     begin, end = number * total // len(files), (number + 1) * total // len(files)
                     written.append(TableTarget(file, format, options, mode))
-                    written[-1].write(_Part(batches, end - begin, begin), open_writer)
-                batches.check_end(total)
+                    written[-1].write(_Part(reader, slices.take(end - begin), begin), open_writer)
+                slices.check_end(total)
             for output in written:
                 output.commit()
         except BaseException:
@@ -91,45 +90,16 @@ def _check_targets(targets: Sequence[str], options: ExportOptions, mode: str) ->
             raise for_cli(error, "the file exists; --mode overwrite replaces it")
 
 
-class _Batches:
-    """The batches of a reader in order, some rows at a time."""
-
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
-        self._batches = iter(reader)
-        self._rest: pa.RecordBatch | None = None
-        self._taken = 0
-
-    def take(self, rows: int) -> Iterator[pa.RecordBatch]:
-        """The next rows, or as many as there are."""
-        while rows:
-            batch = self._rest if self._rest is not None else next(self._batches, None)
-            if batch is None:
-                return
-            self._rest = batch[rows:] if len(batch) > rows else None
-            batch = batch[:rows]
-            rows -= len(batch)
-            self._taken += len(batch)
-            yield batch
-
-    def check_end(self, total: int) -> None:
-        """EncodeError if there are more or fewer rows than were counted."""
-        more = sum(map(len, self.take(1)))
-        if self._taken - more != total or more:
-            reason = f"the source had {total} rows, and {self._taken}{' or more' * more} when it was read again"
-            raise EncodeError(reason, expected=total, got=self._taken, hint="try again when no program writes to it")
-
-
 class _Part:
     """The rows of one file, as `TableTarget.write` takes them."""
 
-    def __init__(self, batches: _Batches, rows: int, first_row: int) -> None:
-        self.schema, self.first_row = batches.reader.schema, first_row
-        self._batches, self._rows = batches, rows
+    def __init__(self, reader: Reader, batches: Iterator[pa.RecordBatch], first_row: int) -> None:
+        self.schema, self.first_row = reader.schema, first_row
+        self._reader, self._batches = reader, batches
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self._batches.take(self._rows)
+        return self._batches
 
     def origin(self, row: int) -> tuple[str | None, int | None]:
         """The file and the record of a row."""
-        return self._batches.reader.origin(self.first_row + row)
+        return self._reader.origin(self.first_row + row)
