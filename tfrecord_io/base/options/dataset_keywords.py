@@ -76,5 +76,5 @@ def kept_by_dataset(call: Callable[..., Any]) -> Set[str]:
     """
     if not is_method(call) and not names_up_to_source(call):
         return frozenset()
-    keywords = OF_DATASETS - REFUSED.get(call.__qualname__.split(".")[0], frozenset())
+    keywords = OF_DATASETS - Refusal.of(call.__qualname__.split(".")[0]).keywords
     return keywords - {"filesystem"} if "storage_options" in inspect.signature(call).parameters else keywords

@@ -184,11 +184,12 @@ def _plain_decimals(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     if pc.all(usual).as_py() is not False:
         return texts
     plain: list[str | None] = []
+    is_number = re.compile(_DECIMAL).fullmatch
     for text in texts.to_pylist():
         if text is None:
             plain.append(None)
             continue
-        if re.fullmatch(_DECIMAL, text) is None:
+        if is_number(text) is None:
             raise pa.ArrowInvalid("not a number")
         number = Decimal(text).normalize(_EXACT)
         if number and (number.adjusted() >= whole or -int(number.as_tuple().exponent) > fraction):

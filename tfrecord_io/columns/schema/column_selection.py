@@ -174,11 +174,11 @@ class Overrides:
 
     def __init__(self, by_key: Mapping[str, Any] | None) -> None:
         self._by_key = by_key or {}
-        self._patterns = [*map(_pattern, filter(is_glob, self._by_key))]
+        self._globs = {key: _pattern(key) for key in filter(is_glob, self._by_key)}
 
     def names(self, column: str) -> bool:
         """True if a key names a column, or matches its name."""
-        return column in self._by_key or (bool(self._patterns) and _fits(self._patterns, column))
+        return column in self._by_key or (bool(self._globs) and _fits(self._globs.values(), column))
 
     def apply(self, inferred: Schema | pa.Schema, *, of_records: bool = False) -> Schema:
         """Replace columns of an inferred schema; names and order stay.
@@ -201,10 +201,9 @@ class Overrides:
         for key in self._by_key:
             if not matches_any(key, names):
                 raise _no_match("schema_overrides", key, "column", schema.names, feature=key)
-        globs = [*filter(is_glob, self._by_key)]
         fields = []
         for f in schema:
-            fitting = (glob for glob in globs if matches(glob, f.column))
+            fitting = (glob for glob, pattern in self._globs.items() if pattern.match(f.column))
             match = f.column if f.column in self._by_key else next(fitting, None)
             if match is None:
                 fields.append(f)

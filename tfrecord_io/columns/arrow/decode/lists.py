@@ -35,7 +35,6 @@ from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError
 
 Restore = Callable[[ColumnBuffers], pa.Array]
 """The array of one decoded column; raises RowFault."""
-_VALUES = {Kind.INT64: np.int64, Kind.FLOAT: np.float32, Kind.BYTES: np.uint8}
 
 
 def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:

@@ -341,9 +341,7 @@ class _Field:
             lengths = np.diff(offsets)
             if skips_default:
                 mask = lengths > 0 if mask is None else mask & (lengths > 0)
-            buffer = column.buffers()[2]
-            data = _NOTHING if buffer is None else np.frombuffer(buffer, np.uint8)
-            return self._prefix_sizes(Extents(data, offsets[:-1], lengths), mask)
+            return self._prefix_sizes(Extents(ArrayBuffers(column).content, offsets[:-1], lengths), mask)
         numbers = _bits(column, field)
         if skips_default:
             mask = numbers != 0 if mask is None else mask & (numbers != 0)

@@ -469,10 +469,8 @@ def _scalars(array: pa.Array, missing: bool) -> Dense:
 
 
 def _slots(array: pa.Array) -> BytesSlots:
-    offsets = ArrayBuffers(array).offsets
-    data = array.buffers()[2]
-    content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return BytesSlots(content, offsets, ArrayBuffers(array).valid)
+    buffers = ArrayBuffers(array)
+    return BytesSlots(buffers.content, buffers.offsets, buffers.valid)
 
 
 def _join_texts(parts: list[Array]) -> Array:
