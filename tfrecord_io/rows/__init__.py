@@ -12,7 +12,6 @@ _HOMES = {
     "ImageColumns": "arrays.image_columns",  # The columns of images in tables of a schema
     "cut_lists": "arrays.list_layout",  # Truncate lists, and pad them if the layout has a length
     "ModelInputs": "arrays.model_inputs",  # Form of batches, which are dicts by column
-    "read_arrays": "arrays.read_arrays",  # Read TFRecord files of tf.train.Example into NumPy arrays, one per column
     "scan_arrays": "arrays.read_arrays",  # All rows of a scan
     "ColumnRepresentation": "arrays.representation",  # How one column is represented
     "TableRepresentation": "arrays.representation",  # How the columns of a schema are represented

@@ -6,7 +6,6 @@ from tfrecord_io.rows.arrays.array_options import RepresentationOptions as Repre
 from tfrecord_io.rows.arrays.image_columns import ImageColumns as ImageColumns
 from tfrecord_io.rows.arrays.list_layout import cut_lists as cut_lists
 from tfrecord_io.rows.arrays.model_inputs import ModelInputs as ModelInputs
-from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
 from tfrecord_io.rows.arrays.read_arrays import scan_arrays as scan_arrays
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation as ColumnRepresentation
 from tfrecord_io.rows.arrays.representation import TableRepresentation as TableRepresentation
@@ -49,7 +48,6 @@ __all__ = [
     "cut_lists",
     "iterate",
     "open_by_number",
-    "read_arrays",
     "row_lookup",
     "scan_arrays",
     "source_of",

@@ -16,13 +16,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from tfrecord_io import RecordWriter, scalar, tensor
+from tfrecord_io import RecordWriter, Schema, read_arrays, scalar, tensor
 from tfrecord_io.apps.api import read_table, read_tfrecord, write_tfrecord
 from tfrecord_io.apps.tf_compat.example import encode_example
-from tfrecord_io.bytes import Dtype
-from tfrecord_io.columns import Column, RowFault, Schema, TensorEncoding, TensorValues
+from tfrecord_io.columns import Column, TensorValues
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, StoppedEarlyWarning
-from tfrecord_io.rows import read_arrays
+from tfrecord_io.kit import Dtype, RowFault, TensorEncoding
 
 PLAIN = [name for name, row in Dtype.TABLE.items() if row.plain is not None]
 MARKED = [name for name in Dtype.TABLE if name not in PLAIN]

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tfrecord_io.apps.cli.process import echo, interruption, swallowed_interrupt
-from tfrecord_io.base import Point, logger, meant_keywords, printable, within_message_limit
+from tfrecord_io.base import Point, logger, meant_keywords, within_message_limit
 from tfrecord_io.errors import FeatureNotFoundError, MissingDependencyError, TFRecordError
+from tfrecord_io.kit import printable
 
 if TYPE_CHECKING:
     from tfrecord_io.apps.tools.file_check_result import FileCheck

@@ -26,7 +26,8 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import echo, output_path
-from tfrecord_io.base import OnDamage, counted, printable
+from tfrecord_io.base import OnDamage
+from tfrecord_io.kit import counted, printable
 from tfrecord_io.typing import FileMode
 
 _FEW_VALUES = 4  # of a list that `--short` shows whole

@@ -29,14 +29,14 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import output_path
-from tfrecord_io.base import OnDamage, Summary, counted, listed, printable
-from tfrecord_io.bytes import FORMATS, Format
+from tfrecord_io.base import OnDamage, listed
+from tfrecord_io.kit import FORMATS, Format, Summary, counted, printable
 
 _SIDES = ("source", "target")
 
 
 def _encoding_names() -> list[str]:
-    from tfrecord_io.columns import TensorEncoding
+    from tfrecord_io.kit import TensorEncoding
 
     return TensorEncoding.written_names()
 

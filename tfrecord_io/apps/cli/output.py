@@ -18,8 +18,9 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.apps.cli.process import echo, has_unicode
-from tfrecord_io.base import printable, short
+from tfrecord_io.base import short
 from tfrecord_io.columns import Column, json_value
+from tfrecord_io.kit import printable
 from tfrecord_io.read import FileIndex
 
 MAX_COLUMNS = 8  # a table with more columns than this is transposed

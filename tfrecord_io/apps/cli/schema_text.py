@@ -11,11 +11,11 @@ from pyarrow import types as t
 
 from tfrecord_io.apps.api import infer_schema
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base import ReadOptions
-from tfrecord_io.bytes import Dtype, ShapeSource
-from tfrecord_io.columns import Column, Field, Overrides, Schema, TensorEncoding
-from tfrecord_io.read import CallSource, Files, Reader, Scan, TypeSample
-from tfrecord_io.typing import Suggestion
+from tfrecord_io.bytes import ShapeSource
+from tfrecord_io.columns import Column, Overrides, Schema
+from tfrecord_io.kit import Dtype, ReadOptions, TensorEncoding
+from tfrecord_io.read import CallSource, Files, Scan, TypeSample
+from tfrecord_io.typing import Field, Reader, Suggestion
 
 
 def schema_text(schema: Schema | pa.Schema, format: str) -> str:

@@ -27,11 +27,11 @@ from tfrecord_io.apps.cli.common_options import (
     where_option,
 )
 from tfrecord_io.apps.cli.process import output_path
-from tfrecord_io.base import counted, printable
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.kit import counted, printable
 
 if TYPE_CHECKING:
-    from tfrecord_io.write import WriteReport
+    from tfrecord_io.typing import WriteReport
 
 
 def _files(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:

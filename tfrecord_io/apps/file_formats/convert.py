@@ -24,22 +24,18 @@ from tfrecord_io.base import (
     ADDING,
     OnDamage,
     ProgressMeter,
-    ReadOptions,
     StorageOptions,
     Task,
     TransferOptions,
-    WriteOptions,
-    check_keywords,
     did_you_mean,
     for_cli,
     listed,
     ordered,
-    printable,
 )
-from tfrecord_io.bytes import FORMATS, Format
 from tfrecord_io.columns import Projection, Schema
 from tfrecord_io.errors import FeatureNotFoundError
-from tfrecord_io.read import CallSource, Files, Reader, Scan, ScanRows, SkippedRegions, options_from_call
+from tfrecord_io.kit import FORMATS, Format, ReadOptions, WriteOptions, WrittenPart, check_keywords, printable
+from tfrecord_io.read import CallSource, Files, Scan, ScanRows, SkippedRegions, options_from_call
 from tfrecord_io.store import Entry, Location, Output, OutputFile, ResumeJournal, Source, Sources
 from tfrecord_io.typing import (
     UNSET,
@@ -49,14 +45,16 @@ from tfrecord_io.typing import (
     OnErrorCollecting,
     Path,
     ProgressLike,
+    Reader,
     SchemaLike,
     SourceFormat,
     StorageLike,
     TargetFormat,
     Unset,
     WriteMode,
+    WriteReport,
 )
-from tfrecord_io.write import ResumableWriter, WriteReport, WrittenPart, write
+from tfrecord_io.write import ResumableWriter, write
 
 _TFRECORD = FORMATS.tfrecord
 

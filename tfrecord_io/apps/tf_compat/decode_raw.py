@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import check_keywords
-from tfrecord_io.bytes import Array, Dtype
+from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError, SchemaError
+from tfrecord_io.kit import Dtype, check_keywords
 
 
 @check_keywords

@@ -14,7 +14,6 @@ from google.protobuf.message import EncodeError as NotSerialized
 from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes import (
     ColumnBuffers,
-    Dtype,
     Feature,
     FrameHeader,
     Kind,
@@ -26,6 +25,7 @@ from tfrecord_io.bytes import (
     has_missing,
 )
 from tfrecord_io.errors import DecodeError, EncodeError
+from tfrecord_io.kit import Dtype
 from tfrecord_io.typing import BytesLike
 
 _INT64 = np.iinfo(np.int64)

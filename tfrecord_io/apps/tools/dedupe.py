@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from tfrecord_io.apps.tools.row_hashes import HASH, row_hashes, run_starts
 from tfrecord_io.apps.tools.split_assignment import LEFT_OUT, each_key, write_labelled
-from tfrecord_io.base import LIMITS, MIB, CopyOptions, Selection, check_integer, check_keywords
+from tfrecord_io.base import LIMITS, MIB, CopyOptions, Selection
 from tfrecord_io.bytes import Array
+from tfrecord_io.kit import check_integer, check_keywords
 from tfrecord_io.read import options_from_call
 from tfrecord_io.typing import (
     UNSET,
@@ -28,8 +29,9 @@ from tfrecord_io.typing import (
     ProgressLike,
     StorageLike,
     Unset,
+    WriteReport,
 )
-from tfrecord_io.write import CopiedRecords, Spool, WriteReport
+from tfrecord_io.write import CopiedRecords, Spool
 
 _ROW = np.dtype([*HASH.descr, ("row", "<i8")])
 _BITS = 5  # of a hash that choose a temporary file

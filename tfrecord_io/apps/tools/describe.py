@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tfrecord_io.base import MessageType, ReadOptions, Report, Summary, check_keywords, counted
+from tfrecord_io.base import MessageType
 from tfrecord_io.columns import Column, ColumnAccumulator, ColumnSummary
+from tfrecord_io.kit import ReadOptions, Report, Summary, check_keywords, counted
 from tfrecord_io.read import CallSource, TypeSample, options_from_call
 from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLike, StorageLike, Suggestion, Unset
 

@@ -14,7 +14,7 @@ from typing import Any
 from tfrecord_io.base import error_dict
 from tfrecord_io.bytes import RecordCounts
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
-from tfrecord_io.read import SkippedRegion
+from tfrecord_io.typing import SkippedRegion
 
 MOST_PROBLEMS = 100  # that are kept for each file
 _OF_RECORDS = frozenset({"frames", "records", "compression", "images"})  # parts of which a problem is a region

@@ -18,10 +18,11 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
-from tfrecord_io.base import FrameOptions, ScanOptions, ordered, printable
+from tfrecord_io.base import FrameOptions, ScanOptions, ordered
 from tfrecord_io.bytes import ForeignFile
-from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RowFault, pillow
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, pillow
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, MissingDependencyError, ReplacedError, TFRecordError
+from tfrecord_io.kit import RowFault, printable
 from tfrecord_io.read import Files, Scan, ScanRows
 from tfrecord_io.store import Source, Sources
 from tfrecord_io.typing import RecordTypeName

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.base import LIMITS, ReadOptions, Selection, check_keywords
+from tfrecord_io.base import LIMITS, Selection
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, int64_array, open_input, runs_within, selectable
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
-from tfrecord_io.read import CallSource, Reader, options_from_call
-from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, TableLike, Unset
+from tfrecord_io.kit import ReadOptions, check_keywords
+from tfrecord_io.read import CallSource, options_from_call
+from tfrecord_io.typing import UNSET, InputPath, ProgressLike, Reader, StorageLike, TableLike, Unset
 
 _OF_NO_RECORD = "leave out the rows of the table whose keys no record can have"
 

@@ -18,8 +18,9 @@ from tfrecord_io.apps.tools.split_assignment import (
     stratified_labels,
     value_labels,
 )
-from tfrecord_io.base import CopyOptions, check_integer, check_keywords, counted, for_cli
+from tfrecord_io.base import CopyOptions, for_cli
 from tfrecord_io.bytes import CODECS, Array
+from tfrecord_io.kit import check_integer, check_keywords, counted
 from tfrecord_io.read import options_from_call
 from tfrecord_io.store import FileName, Location, ShardName, ShardSpec
 from tfrecord_io.typing import (
@@ -33,8 +34,9 @@ from tfrecord_io.typing import (
     ProgressLike,
     StorageLike,
     Unset,
+    WriteReport,
 )
-from tfrecord_io.write import CopiedRecords, RecordOutput, WriteReport
+from tfrecord_io.write import CopiedRecords, RecordOutput
 
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
 _MISSING = "%missing"

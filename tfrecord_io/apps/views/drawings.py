@@ -10,9 +10,9 @@ import numpy as np
 
 from tfrecord_io.apps.views.elements import element, text
 from tfrecord_io.apps.views.media import MediaSample
-from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import RawImages
+from tfrecord_io.kit import printable
 
 
 def figure(sample: MediaSample, kind: str, source: str | None = None, *, caption: bool = True) -> str:

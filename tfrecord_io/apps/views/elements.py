@@ -9,7 +9,8 @@ import html
 import math
 from typing import Any
 
-from tfrecord_io.base import printable, short
+from tfrecord_io.base import short
+from tfrecord_io.kit import printable
 
 _LARGE, _SMALL = 1e7, 1e-4  # numbers beyond them have an exponent
 _SEPARATED = 10_000

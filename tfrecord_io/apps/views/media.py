@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from tfrecord_io.base import byte_size, short
 from tfrecord_io.bytes import Array, ForeignFile
-from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages, RowFault
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages
+from tfrecord_io.kit import RowFault
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2

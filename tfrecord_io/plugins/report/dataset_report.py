@@ -11,13 +11,13 @@ from functools import partial
 from typing import Any
 
 from tfrecord_io.apps.views.elements import number, percent
-from tfrecord_io.base import ProgressMeter, ReadOptions, Report, Summary, byte_size, check_keywords, counted, printable
+from tfrecord_io.base import ProgressMeter, byte_size
+from tfrecord_io.kit import ReadOptions, Report, Summary, check_keywords, counted, open_output, printable
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
 from tfrecord_io.plugins.report.report_html import document
 from tfrecord_io.plugins.report.report_sample import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
 from tfrecord_io.read import CallSource, options_from_call
-from tfrecord_io.store import open_output
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, OutputPath, ProgressLike, StorageLike, Unset
 
 _FRAME_HEIGHT = 700  # pixels, in a notebook

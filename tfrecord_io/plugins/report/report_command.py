@@ -9,7 +9,7 @@ import click
 
 from tfrecord_io.apps.cli.command_group import INVALID_DATA, tfr
 from tfrecord_io.apps.cli.common_options import modes, number, options, read_from
-from tfrecord_io.base import printable
+from tfrecord_io.kit import printable
 
 
 @tfr.declare("Show")

@@ -14,8 +14,9 @@ from tfrecord_io.apps.views.charts import Label, histogram_chart, share_bar, val
 from tfrecord_io.apps.views.drawings import figure
 from tfrecord_io.apps.views.elements import element, number, percent, table, text, value_text
 from tfrecord_io.apps.views.number_statistics import QUANTILES, NumberStatistics, edges_of, histogram
-from tfrecord_io.base import byte_size, counted, short
+from tfrecord_io.base import byte_size, short
 from tfrecord_io.columns import Column
+from tfrecord_io.kit import counted
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics
 from tfrecord_io.plugins.report.drift import FeatureDrift
 from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics, convert_to_one_unit, nanoseconds_of

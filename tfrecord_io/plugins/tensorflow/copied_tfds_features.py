@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.base import printable, warn
 from tfrecord_io.columns import TfdsInfo
+from tfrecord_io.kit import printable, warn
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
-from tfrecord_io.read import Reader, Scan
+from tfrecord_io.read import Scan
 from tfrecord_io.store import Directory, Source
+from tfrecord_io.typing import Reader
 
 Json = dict[str, Any]
 _ABOUT = ("description", "citation", "location", "redistributionInfo")  # of dataset_info.json

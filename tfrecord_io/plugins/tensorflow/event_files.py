@@ -13,9 +13,10 @@ from google.protobuf.message import DecodeError as ProtobufError
 from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import is_directory
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base import FrameOptions, OnDamage, ProgressMeter, StorageOptions, check_keywords
-from tfrecord_io.bytes import Dtype, message_classes, parse_message
+from tfrecord_io.base import FrameOptions, OnDamage, ProgressMeter, StorageOptions
+from tfrecord_io.bytes import message_classes, parse_message
 from tfrecord_io.errors import DecodeError
+from tfrecord_io.kit import Dtype, check_keywords
 from tfrecord_io.store import Folder, Source, resolve_inputs
 from tfrecord_io.typing import OnError, Path, ProgressLike, StorageLike
 

@@ -27,10 +27,11 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     VarLenFeature,
     as_description,
 )
-from tfrecord_io.base import printable
 from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import Column, Composite, Field, SparseColumn, TensorEncoding, UnsupportedType
+from tfrecord_io.columns import Column, Composite, SparseColumn, UnsupportedType
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.kit import TensorEncoding, printable
+from tfrecord_io.typing import Field
 
 _TYPES = {"int64": pa.int64(), "float32": pa.float32(), "string": pa.binary()}
 

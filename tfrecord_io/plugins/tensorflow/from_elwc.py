@@ -13,26 +13,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tfrecord_io.base import (
-    LIMITS,
-    DatasetOptions,
-    Expansion,
-    OnDamage,
-    ProgressMeter,
-    ReadOptions,
-    check_choice,
-    check_keywords,
-    for_cli,
-    printable,
-)
+from tfrecord_io.base import LIMITS, DatasetOptions, Expansion, OnDamage, ProgressMeter, check_choice, for_cli
 from tfrecord_io.bytes import Array, Engine, Fault, FrameHeader, Frames, Plan, RecordType, get_engine
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError
+from tfrecord_io.kit import ReadOptions, check_keywords, printable
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.plugins.tensorflow.made_records import made_records
-from tfrecord_io.read import BlockWalker, CallSource, PieceStream, Reader, options_from_call
+from tfrecord_io.read import BlockWalker, CallSource, PieceStream, options_from_call
 from tfrecord_io.store import Origin, Source, SourcePrefetcher
-from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, Unset
+from tfrecord_io.typing import UNSET, InputPath, ProgressLike, Reader, StorageLike, Unset
 
 _OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'
 _PARTS = 'read its parts as two tables: open_elwc(part="examples") and open_elwc(part="context")'

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import printable
-from tfrecord_io.bytes import Dtype
-from tfrecord_io.columns import Column, Composite, Field, Schema
+from tfrecord_io import Schema
+from tfrecord_io.columns import Column, Composite
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.kit import Dtype, printable
 from tfrecord_io.store import Directory, Source
+from tfrecord_io.typing import Field
 
 CLASS_LABELS = ("codes", "names")
 

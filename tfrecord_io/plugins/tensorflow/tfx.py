@@ -42,20 +42,12 @@ from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
 from pyarrow import types as t
 
-from tfrecord_io import tensor
+from tfrecord_io import Schema, tensor
 from tfrecord_io.base import Options, StorageOptions
 from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import (
-    Column,
-    Composite,
-    Field,
-    ImageForm,
-    Schema,
-    SparseColumn,
-    TensorEncoding,
-    UnsupportedType,
-)
+from tfrecord_io.columns import Column, Composite, ImageForm, SparseColumn, UnsupportedType
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.kit import TensorEncoding
 from tfrecord_io.plugins.tensorflow.tfx_messages import (
     BYTES,
     CATEGORICAL_YES,
@@ -70,7 +62,7 @@ from tfrecord_io.plugins.tensorflow.tfx_messages import (
     SchemaMessage,
 )
 from tfrecord_io.store import Directory
-from tfrecord_io.typing import StorageLike
+from tfrecord_io.typing import Field, StorageLike
 
 _BINARY_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r"))  # in a message's tags and lengths, never in its text
 SEQUENCE = "##SEQUENCE##"  # the STRUCT feature that contains feature lists in tfx_bsl

@@ -9,13 +9,24 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import WriteOptions, check_keywords, name_advice, printable
+from tfrecord_io.base import name_advice
 from tfrecord_io.bytes import delimited_field
 from tfrecord_io.columns import Column, Projection, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
+from tfrecord_io.kit import WriteOptions, check_keywords, printable
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, POSITION, RECORD
-from tfrecord_io.typing import Compression, Float64, OutputPath, ProgressLike, StorageLike, TableLike, WriteMode
-from tfrecord_io.write import PayloadSink, Writer, WriteReport, write
+from tfrecord_io.typing import (
+    Compression,
+    Float64,
+    OutputPath,
+    ProgressLike,
+    StorageLike,
+    TableLike,
+    WriteMode,
+    Writer,
+    WriteReport,
+)
+from tfrecord_io.write import PayloadSink, write
 
 _ENCODING = {"column_encoding", "float64", "nan_to_null", "index", "threads"}
 _WRITING = {"compression", "compression_level", "shards", "max_shard_bytes", "write_index", "mode", "progress"}

@@ -13,24 +13,27 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import (
-    ExportOptions,
-    StorageOptions,
-    WriteOptions,
-    check_integer,
-    check_keywords,
-    check_mode,
-    printable,
-)
-from tfrecord_io.columns import BatchSource, TfdsInfo, empty_batch, open_input
+from tfrecord_io.base import ExportOptions, StorageOptions, check_mode
+from tfrecord_io.columns import BatchSource, TfdsInfo, open_input
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.kit import WriteOptions, check_integer, check_keywords, empty_batch, open_output, printable
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns
 from tfrecord_io.read import CallSource, options_from_call
-from tfrecord_io.store import Directory, Location, Source, open_output
-from tfrecord_io.typing import FileMode, FilesLike, Float64, Path, ProgressLike, SchemaLike, StorageLike, TableLike
-from tfrecord_io.write import WriteReport, write
+from tfrecord_io.store import Directory, Location, Source
+from tfrecord_io.typing import (
+    FileMode,
+    FilesLike,
+    Float64,
+    Path,
+    ProgressLike,
+    SchemaLike,
+    StorageLike,
+    TableLike,
+    WriteReport,
+)
+from tfrecord_io.write import write
 
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ExportOptions, printable, warn
+from tfrecord_io.base import ExportOptions
 from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns import ImageHeader, Projection
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
+from tfrecord_io.kit import printable, warn
 from tfrecord_io.plugins.vision.annotated_images import FRACTIONS, LABEL, OBJECT, StatedClass, classes_of, is_fraction
 from tfrecord_io.plugins.vision.folder_files import LeftOut
 from tfrecord_io.plugins.vision.to_folder import (
@@ -25,8 +26,9 @@ from tfrecord_io.plugins.vision.to_folder import (
     row_error,
     schema_to_choose_from,
 )
-from tfrecord_io.read import CallSource, Reader
+from tfrecord_io.read import CallSource
 from tfrecord_io.store import Directory, Folder
+from tfrecord_io.typing import Reader
 
 _BOX = ("bbox/xmin", "bbox/xmax", "bbox/ymin", "bbox/ymax")
 _BY_CORNER = ("bbox/xmin", "bbox/ymin", "bbox/xmax", "bbox/ymax")

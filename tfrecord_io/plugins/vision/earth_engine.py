@@ -17,23 +17,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import (
-    LateTypes,
-    ReadOptions,
-    StorageOptions,
-    WriteOptions,
-    check_keywords,
-    counted,
-    needs,
-    printable,
-)
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
-from tfrecord_io.read import Files, Reader, options_from_call
+from tfrecord_io.kit import LateTypes, ReadOptions, WriteOptions, check_keywords, counted, needs, printable
+from tfrecord_io.read import Files, options_from_call
 from tfrecord_io.store import PathMatch, Sources
-from tfrecord_io.typing import Compression, FileMode, FilesLike, Float64, Path, ProgressLike, StorageLike
-from tfrecord_io.write import WriteReport, write
+from tfrecord_io.typing import (
+    Compression,
+    FileMode,
+    FilesLike,
+    Float64,
+    Path,
+    ProgressLike,
+    Reader,
+    StorageLike,
+    WriteReport,
+)
+from tfrecord_io.write import write
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -15,8 +15,9 @@ from xml.parsers import expat
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import StorageOptions, check_keywords, printable, warn
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.errors import DecodeError
+from tfrecord_io.kit import check_keywords, printable, warn
 from tfrecord_io.plugins.vision.annotated_images import (
     MOST_BYTES,
     AnnotatedImage,

@@ -13,8 +13,8 @@ import tarfile
 from collections.abc import Iterator
 from typing import Any
 
-from tfrecord_io.base import printable
 from tfrecord_io.errors import DecodeError
+from tfrecord_io.kit import printable
 from tfrecord_io.plugins.vision.vision_rows import TAR
 
 MAX_HEADER_BYTES = 16 << 20  # of one extension header: a long name, or pax records with extended attributes

@@ -16,9 +16,10 @@ from xml.sax.saxutils import escape
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ExportOptions, check_choice, printable
+from tfrecord_io.base import ExportOptions, check_choice
 from tfrecord_io.columns import ImageHeader
 from tfrecord_io.errors import DecodeError
+from tfrecord_io.kit import open_output, printable
 from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass
 from tfrecord_io.plugins.vision.annotated_rows import (
     NUMBERS,
@@ -35,9 +36,8 @@ from tfrecord_io.plugins.vision.to_folder import NewFile, write_files
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
 from tfrecord_io.read import Files, Scan, options_from_call
-from tfrecord_io.store import NewFolder, Output, open_output
-from tfrecord_io.typing import FilesLike, Path
-from tfrecord_io.write import WriteReport
+from tfrecord_io.store import NewFolder, Output
+from tfrecord_io.typing import FilesLike, Path, WriteReport
 
 INSTANCES = "instances.json"
 _PART = 1 << 20  # characters of annotations that are written at once

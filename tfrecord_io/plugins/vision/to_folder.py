@@ -20,16 +20,16 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import OpenWriter, refuse_types
-from tfrecord_io.base import ExportOptions, ReadOptions, check_keywords, ordered, printable, warn
-from tfrecord_io.bytes import FORMATS, ForeignFile, Format
-from tfrecord_io.columns import Column, Projection, RawImages, RowFault, declaration
+from tfrecord_io.base import ExportOptions, ordered
+from tfrecord_io.bytes import ForeignFile
+from tfrecord_io.columns import Column, Projection, RawImages, declaration
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
+from tfrecord_io.kit import FORMATS, Format, ReadOptions, RowFault, check_keywords, open_output, printable, warn
 from tfrecord_io.plugins.vision.folder_files import TABLE_NAME
 from tfrecord_io.plugins.vision.tiff_files import TiffFiles
-from tfrecord_io.read import CallSource, Reader, Scan, options_from_call
-from tfrecord_io.store import Directory, Folder, NewFolder, open_output
-from tfrecord_io.typing import UNSET, FilesLike, Path, ProgressLike, StorageLike, Unset
-from tfrecord_io.write import WriteReport
+from tfrecord_io.read import CallSource, Scan, options_from_call
+from tfrecord_io.store import Directory, Folder, NewFolder
+from tfrecord_io.typing import UNSET, FilesLike, Path, ProgressLike, Reader, StorageLike, Unset, WriteReport
 
 _NPY = FORMATS.npy
 

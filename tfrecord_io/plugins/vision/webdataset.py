@@ -24,9 +24,10 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     TableSource,
     open_decompressed_file,
 )
-from tfrecord_io.base import LIMITS, ProgressMeter, cached_property, printable, warn
+from tfrecord_io.base import LIMITS, ProgressMeter, cached_property
 from tfrecord_io.columns import Column, row_batches
 from tfrecord_io.errors import DecodeError, EncodeError
+from tfrecord_io.kit import printable, warn
 from tfrecord_io.plugins.vision.tar_archive import TarArchive, member_error
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.store import Directory, FileName, Kind, Source

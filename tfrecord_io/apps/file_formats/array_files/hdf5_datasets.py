@@ -24,10 +24,11 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import chunk_of
-from tfrecord_io.base import LIMITS, needs, printable
-from tfrecord_io.bytes import FORMATS, Array
+from tfrecord_io.base import LIMITS
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Ragged, declaration, structured_columns
 from tfrecord_io.errors import DecodeError, EncodeError
+from tfrecord_io.kit import FORMATS, needs, printable
 from tfrecord_io.store import Source
 
 if TYPE_CHECKING:

@@ -17,10 +17,11 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import Values
 from tfrecord_io.apps.file_formats.array_files.open_array import ArrayFile
-from tfrecord_io.base import Expansion, printable
+from tfrecord_io.base import Expansion
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import offsets_of
 from tfrecord_io.errors import DecodeError, EncodeError, TFRecordError
+from tfrecord_io.kit import printable
 
 SLAB_BYTES = 256 << 20  # rows are read in whole chunks, unless those of a slab take more
 EXCLUDE = "exclude it with columns="

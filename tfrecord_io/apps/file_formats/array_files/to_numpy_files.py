@@ -18,14 +18,15 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
-from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions, check_keywords, printable, warn
-from tfrecord_io.bytes import Array, Dtype, NpyHeader
-from tfrecord_io.columns import Column, Ragged, dimension_names, empty_batch, leaf_arrays, leaf_fields
+from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions
+from tfrecord_io.bytes import Array, NpyHeader
+from tfrecord_io.columns import Column, Ragged, dimension_names, leaf_arrays, leaf_fields
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning
-from tfrecord_io.read import CallSource, Reader, Scan, ScanRows, options_from_call
-from tfrecord_io.store import Directory, Source, open_output
-from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, StorageLike, Unset
-from tfrecord_io.write import FrameSink, WriteReport
+from tfrecord_io.kit import Dtype, check_keywords, empty_batch, open_output, printable, warn
+from tfrecord_io.read import CallSource, Scan, ScanRows, options_from_call
+from tfrecord_io.store import Directory, Source
+from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, Reader, StorageLike, Unset, WriteReport
+from tfrecord_io.write import FrameSink
 
 _EXCLUDE = "exclude the column with columns="
 _EXCLUDE_CLI = "exclude the column with --columns"

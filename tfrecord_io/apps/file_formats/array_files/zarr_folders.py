@@ -27,12 +27,13 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
-from tfrecord_io.base import LIMITS, Limits, Options, needs, printable
-from tfrecord_io.bytes import FORMATS, Array
+from tfrecord_io.base import LIMITS, Limits, Options
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Ragged
 from tfrecord_io.errors import DecodeError, EncodeError
+from tfrecord_io.kit import FORMATS, needs, printable
 from tfrecord_io.store import Directory, Location, NewFolder
-from tfrecord_io.write import WriteReport
+from tfrecord_io.typing import WriteReport
 
 if TYPE_CHECKING:
     import zarr

@@ -22,9 +22,9 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     meter_batches,
 )
 from tfrecord_io.base import ProgressMeter
-from tfrecord_io.bytes import FORMATS, Format
-from tfrecord_io.columns import Column, empty_batch, value_bytes
+from tfrecord_io.columns import Column, value_bytes
 from tfrecord_io.errors import DecodeError
+from tfrecord_io.kit import FORMATS, Format, empty_batch
 from tfrecord_io.store import Source
 
 _ARROW = FORMATS.arrow

@@ -39,10 +39,11 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     rounding_error,
     text_hints,
 )
-from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered, printable, warn
-from tfrecord_io.bytes import FORMATS, Array
+from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, arrow_file, uncommon_columns
 from tfrecord_io.errors import DecodeError, SchemaWarning
+from tfrecord_io.kit import FORMATS, printable, warn
 from tfrecord_io.store import FileName, Source
 
 _TSV, _CSV = FORMATS.tsv, FORMATS.csv

@@ -14,23 +14,15 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.base import (
-    ExportOptions,
-    Limits,
-    ProgressMeter,
-    ReadOptions,
-    StorageOptions,
-    condition_of,
-    printable,
-    undo_after,
-)
-from tfrecord_io.bytes import CODECS, Format, Stream
-from tfrecord_io.columns import Column, Projection, RowFault, Schema, empty_batch, selectable
+from tfrecord_io.base import ExportOptions, Limits, ProgressMeter, StorageOptions, condition_of, undo_after
+from tfrecord_io.bytes import CODECS, Stream
+from tfrecord_io.columns import Column, Projection, Schema, selectable
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
+from tfrecord_io.kit import Format, ReadOptions, RowFault, empty_batch, open_output, printable
 from tfrecord_io.read import CallSource, PartitionColumns, RowFilter, options_from_call
-from tfrecord_io.store import Entry, OutputFile, PathMatch, RawFile, Source, open_output
-from tfrecord_io.typing import ProgressLike, SchemaLike
-from tfrecord_io.write import FrameSink, WriteReport
+from tfrecord_io.store import Entry, OutputFile, PathMatch, RawFile, Source
+from tfrecord_io.typing import ProgressLike, SchemaLike, WriteReport
+from tfrecord_io.write import FrameSink
 
 OpenWriter = Callable[[Any, pa.Schema], Any]
 Columns = Sequence[str] | str | None

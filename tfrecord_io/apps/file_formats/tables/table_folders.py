@@ -28,14 +28,14 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     refused_value,
     suffixes_of,
 )
-from tfrecord_io.base import MIB, ExportOptions, Options, StorageOptions, WriteOptions, check_mode, printable
-from tfrecord_io.bytes import FORMATS, Format
+from tfrecord_io.base import MIB, ExportOptions, Options, StorageOptions, check_mode
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import EncodeError, SchemaError
+from tfrecord_io.kit import FORMATS, Format, WriteOptions, open_output, printable
 from tfrecord_io.read import CallSource, options_from_call
-from tfrecord_io.store import Entry, FileName, Listing, Location, NewFolder, ShardName, open_output
-from tfrecord_io.typing import WriteMode
-from tfrecord_io.write import WriteReport, WrittenFile
+from tfrecord_io.store import Entry, FileName, Listing, Location, NewFolder, ShardName
+from tfrecord_io.typing import WriteMode, WriteReport
+from tfrecord_io.write import WrittenFile
 
 _PARQUET, _ARROW = FORMATS.parquet, FORMATS.arrow
 

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.base import printable
 from tfrecord_io.columns import Column, NamePattern, Overrides, Schema, declaration
 from tfrecord_io.errors import DecodeError, SchemaError
+from tfrecord_io.kit import printable
 
 ADVICE = "declare the types of such columns with schema_overrides=, for example as text"
 ADVICE_CLI = "declare the types of such columns with --type, for example as text"
