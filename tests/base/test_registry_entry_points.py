@@ -28,12 +28,12 @@ def test_the_plugins_of_this_package_are_in_one_table() -> None:
 
 @pytest.mark.parametrize("group", OWN)
 def test_each_point_of_a_plugin_is_there(group: str) -> None:
-    for point in Point.own(group):
+    for point in Point.own_points(group):
         if not point.name.startswith("beam."):  # which import Apache Beam
             assert point.load() is not None
 
 
-@pytest.mark.parametrize("point", Point.own(NAMES), ids=lambda point: point.name)
+@pytest.mark.parametrize("point", Point.own_points(NAMES), ids=lambda point: point.name)
 def test_a_name_of_a_plugin_is_a_public_name(point) -> None:
     if point.name.startswith("beam."):
         pytest.importorskip("apache_beam")
@@ -53,7 +53,7 @@ def test_another_package_adds_a_public_name(module: str, tmp_path: Path, monkeyp
 
 
 def test_a_package_does_not_replace_a_name_of_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (point,) = Point.own(NAMES)[:1]
+    (point,) = Point.own_points(NAMES)[:1]
     install(tmp_path, "other_of_tfrecord", "new = None", NAMES, {point.name: "other_of_tfrecord:new"})
     monkeypatch.syspath_prepend(str(tmp_path))
     assert Point.find(NAMES, point.name) == point

@@ -153,7 +153,7 @@ def test_no_flipped_bit_of_a_compressed_file_gives_other_records(
 ) -> None:
     """An error after intact records, or all records, where the bit means nothing: a time, an operating system."""
     content, payloads, _ = golden(data, "extremes")
-    made = write(CODECS.named(codec), [content])
+    made = write(CODECS.find(codec), [content])
     bits, same = sample(range(8 * len(made)), 80), 0
     for bit in bits:
         damaged = bytearray(made)

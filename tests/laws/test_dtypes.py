@@ -94,7 +94,7 @@ def test_names_and_numbers_are_given_once() -> None:
 
 @every_row
 def test_a_row_is_that_of_its_dtype(row: Dtype) -> None:
-    assert Dtype.in_table(row.name) == Dtype.of_name(row.name) == row
+    assert Dtype.find_row(row.name) == Dtype.of_name(row.name) == row
     assert Dtype.name_of(row.dtype) == row.name
     assert row.dtype.itemsize == row.itemsize
     width = 1 if row.kind == "b" else row.arrow.bit_width // 8
@@ -118,7 +118,7 @@ def test_the_wide_dtype_has_all_values(row: Dtype) -> None:
     wide = every.astype(row.wide)
     assert wide.dtype.isbuiltin == 1
     assert wide.dtype.kind in "iuf"
-    again, misfit = row.narrowed(wide)
+    again, misfit = row.narrow(wide)
     assert misfit == -1
     assert np.array_equal(again.astype(row.wide), wide, equal_nan=wide.dtype.kind == "f")
 
@@ -128,13 +128,13 @@ def test_a_number_that_is_no_value_is_found(row: Dtype) -> None:
     if row.wide.kind in "iu":
         least, most = row.limits
         for bad in (least - 1, most + 1, 2**40):
-            assert row.narrowed(np.array([least, most, bad]))[1] == 2
+            assert row.narrow(np.array([least, most, bad]))[1] == 2
     else:
         import ml_dtypes
 
         greatest = float(ml_dtypes.finfo(row.dtype).max)
         has_infinity = bool(np.isinf(np.array([np.inf]).astype(row.dtype).astype(row.wide)).all())
-        found, misfit = row.narrowed(np.array([0.0, np.nan, greatest * 4]))
+        found, misfit = row.narrow(np.array([0.0, np.nan, greatest * 4]))
         assert misfit == (-1 if has_infinity else 2)
         assert np.isnan(found.astype(row.wide)[1])
 

@@ -92,7 +92,7 @@ def compressed(content: bytes, storage: str, size: int) -> bytes:
     pieces, name = [content], storage
     if storage == "members":
         pieces, name = [content[at : at + size] for at in range(0, len(content), size)] or [b""], "gzip"
-    codec = CODECS.named(name)
+    codec = CODECS.find(name)
     assert codec is not None
     parts = []
     for piece in pieces:

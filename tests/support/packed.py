@@ -6,7 +6,7 @@ from tfrecord_io.bytes.compression import CODECS
 
 
 def packed(name: str, data: bytes) -> bytes:
-    codec = CODECS.named(name)
+    codec = CODECS.find(name)
     assert codec is not None
     compressor = codec.compressor()
     return b"".join([*compressor.compress(data), *compressor.flush()])

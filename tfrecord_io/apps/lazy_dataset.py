@@ -121,13 +121,13 @@ class _Shown(ScanHolder, Report):  # type: ignore[misc]  # the only slot of Repo
 
     @_selects
     def filter(self, filters: Any) -> Self:
-        return type(self)(self._held.filtered(filters))
+        return type(self)(self._held.filter_rows(filters))
 
     @check_keywords
     def count_rows(self) -> int:
         return ScanRows(self._held).count()
 
-    select.__doc__, filter.__doc__ = LazyScan.select.__doc__, LazyScan.filtered.__doc__
+    select.__doc__, filter.__doc__ = LazyScan.select.__doc__, LazyScan.filter_rows.__doc__
     count_rows.__doc__ = ScanRows.count.__doc__
 
     def _summary(self) -> Summary:
@@ -265,7 +265,7 @@ class Dataset(_Shown):
         >>> first.count_rows(), first.refresh().count_rows()
         (1, 2)
         """
-        return type(self)(self._held.refreshed())
+        return type(self)(self._held.refresh())
 
     @check_keywords
     def explain(self) -> Explanation:
@@ -325,7 +325,7 @@ class Dataset(_Shown):
         [2]
         """
         n = check_integer("n", n, 0, LIMITS.INT64_MAX)
-        return type(self)(self._held.skipped(n))
+        return type(self)(self._held.skip(n))
 
     @_selects
     def take(self, n: int) -> Self:
@@ -598,7 +598,7 @@ class MixedDataset(Mixture, _DerivedDataset):
 
     def filter(self, filters: Any) -> MixedDataset:
         """Only the rows of the parts that meet a condition; see `Dataset.filter`. The weights stay as they are."""
-        return self.map_scans(lambda part: part.filtered(filters)).rebalance()
+        return self.map_scans(lambda part: part.filter_rows(filters)).rebalance()
 
 
 class WindowedDataset(Windows, _DerivedDataset):
@@ -729,11 +729,11 @@ def windows(
     source_data: Any = data
     source = _scan_of(source_data) if CallSource(source_data).may_be_read else open_input(source_data)
     if offsets is None:
-        form = Form.of_length(source.schema, prefix, length=length, stride=stride, pad=pad)
+        form = Form.from_length(source.schema, prefix, length=length, stride=stride, pad=pad)
     elif (length, pad) != (16, "none"):
         raise ValueError("offsets= states the steps of each column: leave out length= and pad=")
     else:
-        form = Form.of_offsets(source.schema, prefix, offsets, stride)
+        form = Form.from_offsets(source.schema, prefix, offsets, stride)
     schema = form.schema(source.schema)
     if isinstance(source, LazyScan):
         return WindowedDataset(source, form)
@@ -991,7 +991,7 @@ def dataset(
         batch_size=batch_size,
         batch_bytes=batch_bytes,
     )
-    given = CallSource(source).listed()
+    given = CallSource(source).materialize()
     if given.datasets:
         return Dataset(LazyScan.from_scan(given.dataset(options)))
     return Dataset(LazyScan.from_sources(given.given, options, given.files(options)))

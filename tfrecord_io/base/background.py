@@ -196,8 +196,8 @@ class WorkerPool:
             self._takes_calls = _has_started(partial(self._executor.submit, task.run_quietly))
         return task
 
-    def in_order(self, calls: Iterable[Callable[[], T]]) -> Ordered[T]:
-        """Iterate over the results of calls in the order of the calls, some of which the threads make in advance."""
+    def map_in_order(self, calls: Iterable[Callable[[], T]]) -> Ordered[T]:
+        """Iterate over the results of calls in their order; the threads make some of them in advance."""
         return Ordered(calls, self)
 
     def close(self, *, wait: bool = True) -> None:

@@ -107,7 +107,7 @@ def homes(shown_in: str) -> dict[str, str]:
     >>> homes("train")["Example"]
     'tfrecord_io.bytes.format.example_messages'
     """
-    of_plugins = ((point.name.rpartition("."), point.value) for point in Point.own(NAMES))
+    of_plugins = ((point.name.rpartition("."), point.value) for point in Point.own_points(NAMES))
     return _core_homes(shown_in) | {
         name: value.partition(":")[0] for (module, _, name), value in of_plugins if module == shown_in
     }

@@ -120,7 +120,7 @@ class Point(NamedTuple):
             raise MissingDependencyError(reason, hint=f"install {PACKAGE} again") from error
 
     @staticmethod
-    def own(group: str) -> list[Point]:
+    def own_points(group: str) -> list[Point]:
         """Points of the plugins of this package."""
         return [Point(name, value) for name, value in OWN.get(group, {}).items()]
 
@@ -137,7 +137,7 @@ class Point(NamedTuple):
     @staticmethod
     def find(group: str, name: str) -> Point | None:
         """The first of this name; other packages are asked where this one has none."""
-        return next((p for points in (Point.own, Point.others) for p in points(group) if p.name == name), None)
+        return next((p for points in (Point.own_points, Point.others) for p in points(group) if p.name == name), None)
 
 
 def _modification_time(folder: str) -> int | None:
@@ -243,13 +243,13 @@ class Registry(Generic[R]):
 
     def __iter__(self) -> Iterator[R]:
         yield from self.core
-        for points in (Point.own, Point.others):
+        for points in (Point.own_points, Point.others):
             yield from self._load_rows(points)
 
     @property
     def own(self) -> tuple[R, ...]:
         """Rows of this package: of the core and of its plugins."""
-        return (*self.core, *self._load_rows(Point.own))
+        return (*self.core, *self._load_rows(Point.own_points))
 
     def get(self, name: str) -> R | None:
         """The row of this name or alias, in any case; None if it is unknown."""
@@ -292,7 +292,7 @@ class Registry(Generic[R]):
     def _find(self, table: dict[str, R], key: str) -> R | None:
         """The row of a name or a suffix."""
         self._add_core()
-        for points in (Point.own, Point.others):
+        for points in (Point.own_points, Point.others):
             if (row := table.get(key)) is not None:
                 return row
             self._load_rows(points)

@@ -124,7 +124,7 @@ def _split_sources(
                 if entry is None or entry.directory:
                     text = f"this file of the split '{of_split}' is missing; allow_missing_shards=True reads the others"
                     raise FileNotFoundError(errno.ENOENT, text, fs.display_path(directory.join(file)))
-                source = Source.of_entry(fs, entry)
+                source = Source.from_entry(fs, entry)
                 if format is not None:
                     source = _record_source(format, source, *rows, length)
                 else:

@@ -129,7 +129,7 @@ def _select_added(scan: AnyScan, manifest: Manifest, since: Version, version: Ve
     ends = [*accumulate(manifest.counts)]
     chosen: list[tuple[Source, Array | None]] = []
     history = manifest.history  # None: there was one commit
-    added = [] if history is None else history.added(manifest.records, since.commit, version.commit)
+    added = [] if history is None else history.added_runs(manifest.records, since.commit, version.commit)
     for _, begin, end in added:
         for at, rows in _rows_in_files(ends, begin, end):
             source, records = sources.get(manifest.files[at].path), manifest.files[at].records

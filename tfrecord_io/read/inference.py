@@ -155,5 +155,5 @@ class SampledNames:
         """True if the feature is read only as a companion of a selected one."""
         if name is None or not self._with_companions or self._projection(name):
             return False
-        feature = ShapeSource.of_companion(name)
+        feature = ShapeSource.described_feature(name)
         return feature is not None and self._projection(feature)

@@ -61,17 +61,17 @@ class LazyScan(Scan):
         values = {field.name: getattr(scan, field.name) for field in fields(Scan)}
         return cls(**{**values, "directory": scan.directory or scan.sources.working_directory})
 
-    def filtered(self, filters: Any) -> Self:
+    def filter_rows(self, filters: Any) -> Self:
         return apply_filter(self, filters)
 
-    filtered.__doc__ = apply_filter.__doc__
+    filter_rows.__doc__ = apply_filter.__doc__
 
-    def skipped(self, rows: int) -> Self:
-        """Without the first rows."""
+    def skip(self, rows: int) -> Self:
+        """Leave out the first rows."""
         return skip_rows(self, rows)
 
-    def refreshed(self) -> Self:
-        """The files that are there now; see `refresh_scan`."""
+    def refresh(self) -> Self:
+        """Look up the files that are there now; see `refresh_scan`."""
         return refresh_scan(self)
 
     @property

@@ -81,5 +81,5 @@ def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[Obser
             raise planned.error
         resolved = scan.resolved
         is_plain &= resolved.source == "inferred" and not resolved.companions
-        seen = seen.joined(resolved.observations)
+        seen = seen.join(resolved.observations)
     return seen, is_plain

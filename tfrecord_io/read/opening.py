@@ -61,8 +61,8 @@ class CallSource:
         """Raise ValueError if the datasets, read together, differ in one of these options."""
         check_equal([part.options for part in self.given], names)
 
-    def listed(self) -> CallSource:
-        """An iterable as a list, which can be gone through again; anything else, and a set, as it is."""
+    def materialize(self) -> CallSource:
+        """Turn an iterable into a list, which can be gone through again; anything else, and a set, stays as it is."""
         given = self.given
         kept = isinstance(given, str | os.PathLike | ScanHolder | set | frozenset) or hasattr(given, "read")
         return self if kept or not isinstance(given, Iterable) else CallSource(list(given))
@@ -123,7 +123,7 @@ class CallSource:
 
     def dataset(self, options: ReadOptions) -> Scan:
         """All columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
-        source = Scan.unwrap(self.listed().given)
+        source = Scan.unwrap(self.materialize().given)
         found = resolve_source(source, options)
         if isinstance(found, Scan):
             if found.origin is None:

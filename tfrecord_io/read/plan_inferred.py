@@ -218,7 +218,7 @@ class InferredPlan(_SampledPlan):
         """The schema of the sample; features are tensors where their companions say so in every record."""
         request, folds, chunks = self.request, self.assumptions.fold_tensors, sample.until_error
         seen_names, observations = self._seen_names(sample), sample.observations
-        folded = observations.folded([chunk.columns for chunk in chunks], self._may_fold) if folds else {}
+        folded = observations.fold_companions([chunk.columns for chunk in chunks], self._may_fold) if folds else {}
         schema = request.override_types(
             observations.schema(request.options, folded, request.selection.columns), left_out=seen_names
         )

@@ -138,7 +138,7 @@ class Reader(BatchStream):
 
     def __init__(self, planned: Planned) -> None:
         super().__init__()
-        OnDamage.checked(
+        OnDamage.check(
             planned.scan.options.on_error, OnDamage.needs_no_report
         )  # as of a dataset, which any call may read
         self._begin(planned)

@@ -46,7 +46,7 @@ class Fingerprint(NamedTuple):
     always: frozenset[_Feature]
 
     @classmethod
-    def of_chunks(cls, chunks: Iterable[DecodedChunk]) -> Fingerprint:
+    def from_chunks(cls, chunks: Iterable[DecodedChunk]) -> Fingerprint:
         """The features of decoded records."""
         kinds: dict[_Feature, set[str]] = {}
         always: set[_Feature] | None = None
@@ -126,7 +126,7 @@ class SavedSchema(NamedTuple):
         if not any(chunk.rows for chunk in chunks) or any(chunk.revision is not None for chunk in chunks):
             return True  # nothing to compare, or an embedded schema, which the read finds
         parts = (Column.CONTEXT,) if options.record_type == "example" else _PARTS
-        texts = self.fingerprint.differences(Fingerprint.of_chunks(chunks), parts=parts)
+        texts = self.fingerprint.differences(Fingerprint.from_chunks(chunks), parts=parts)
         if texts:
             shown = "; ".join(texts[:_MOST_NAMED]) + and_more(len(texts) - _MOST_NAMED)
             reason = f"{printable(self.path)}: the saved schema is not used, as it was made for other records: {shown}"
@@ -290,7 +290,7 @@ def read_saved_schema(fs: FileSystem, entry: Entry, source: Source) -> SavedSche
         command += shlex.quote(source.path)
     command = printable(f"{command} --save", 1024)
     try:
-        text = Source.of_entry(fs, entry).read(_MAX_BYTES)
+        text = Source.from_entry(fs, entry).read(_MAX_BYTES)
         if len(text) > _MAX_BYTES:
             raise ValueError(f"it has more than {_MAX_BYTES} bytes")
         document = json.loads(text)

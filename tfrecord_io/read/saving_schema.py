@@ -84,7 +84,7 @@ def _fingerprint(sources: Sequence[Source], options: ScanOptions) -> Fingerprint
             raise error
     if not any(chunk.rows for chunk in chunks):
         raise SchemaError("no records, so it cannot be known what the schema is of", path=sources[0].path)
-    return Fingerprint.of_chunks(chunks)
+    return Fingerprint.from_chunks(chunks)
 
 
 def _target(fs: FileSystem, name: str, sources: Sequence[Source]) -> str:

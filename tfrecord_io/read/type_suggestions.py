@@ -116,7 +116,7 @@ class TypeSample:
         if not self._rows:
             return ()
         table = pa.Table.from_batches(self._batches).slice(0, self.ROWS)
-        sizes = _Sizes.of_table(table)
+        sizes = _Sizes.from_table(table)
         return tuple(
             suggestion
             for field in table.schema
@@ -266,7 +266,7 @@ class _Sizes:
     shapes: Mapping[str, Array]  # int64 [rows, rank]
 
     @classmethod
-    def of_table(cls, table: pa.Table) -> _Sizes:
+    def from_table(cls, table: pa.Table) -> _Sizes:
         scalars, shapes = {}, {}
         for field in table.schema:
             column = table[field.name].combine_chunks()

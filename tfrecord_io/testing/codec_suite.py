@@ -110,7 +110,7 @@ class CodecSuite(ABC):
             assert CODECS.sniff(made) is not None or CODECS.infer(made, f"a{self.codec.suffixes[0]}") is self.codec
 
     def test_names_of_tensorflow_are_known(self) -> None:
-        assert CODECS.named(self.name.upper()) is self.codec
+        assert CODECS.find(self.name.upper()) is self.codec
 
     def test_its_suffixes_are_detected(self) -> None:
         for suffix in self.codec.suffixes:

@@ -134,7 +134,7 @@ class DistributedWriter:
             grows=options.grows,
             stated=options.any_suffix,
         )
-        CODECS.check_level(CODECS.named(output.compression), options.compression_level)
+        CODECS.check_level(CODECS.find(output.compression), options.compression_level)
         columns, unite = tuple(options.partition_by or ()), SchemaUnion(options.evolve)
         change = Publication.change_of(options.effective_mode, unite, columns, grows=output.grows)
         target = DistributedTarget.begin(output, options.storage, change)
@@ -253,7 +253,7 @@ class DistributedWriter:
             return report_of(self.target, manifest)
         if self.is_repeated:
             self.abort()
-            return WriteReport.of_repeated(self.target.output)
+            return WriteReport.already_written(self.target.output)
         if not is_retried:
             return self._publish(parts)
         try:
@@ -290,7 +290,7 @@ class DistributedWriter:
             )
             output, published = self.target.publish(shards, content)
             if published is None:
-                return WriteReport.of_repeated(self.target.output)
+                return WriteReport.already_written(self.target.output)
             files = []
             for shard in published:
                 name = posixpath.basename(output.shard(shard.index))

@@ -235,7 +235,7 @@ class FrameSink(Sink):
         if compression == "infer":
             codec = CODECS.of_path(os.fspath(path)) if is_path else None
         else:
-            codec = CODECS.named(compression)
+            codec = CODECS.find(compression)
         self.path = str(os.fspath(path)) if is_path else repr(path)
         self.compression = None if codec is None else codec.name
         CODECS.check_level(codec, compression_level)

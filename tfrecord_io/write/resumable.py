@@ -108,7 +108,7 @@ class ResumableWriter:
         """
         request = _Request.of(path, options, settings=settings, schema=schema, sources=sources)
         with ExitStack() as locks:
-            continued = request.continued(locks)
+            continued = request.find_earlier(locks)
             existing = request.existing() if continued is None or request.overwrites else None
             if continued is not None:
                 writer = continued.resume(existing, locks)
@@ -160,7 +160,7 @@ class ResumableWriter:
             return int(crc32c(data, crc))
 
         try:
-            content = self._content(Source.of_entry(fs, entry), write)
+            content = self._content(Source.from_entry(fs, entry), write)
             if content is None or content[:3] != (file.bytes, file.crc32c, file.records):
                 return None
             packed = old.schema if content[3] is None else content[3]
@@ -282,8 +282,8 @@ class _Request:
         follows_from = json.dumps([sorted(self.settings.items()), self.schema_digest])
         return hashlib.sha256(follows_from.encode()).hexdigest()[:16]
 
-    def continued(self, locks: ExitStack) -> _Request | None:
-        """The request to go on with what an earlier process began and did not publish, locked; None if there is none.
+    def find_earlier(self, locks: ExitStack) -> _Request | None:
+        """Find what an earlier process began and did not publish, and lock it; None if there is none.
 
         ValueError if that has other settings.
         """

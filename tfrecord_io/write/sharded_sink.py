@@ -52,7 +52,7 @@ class ShardedSink(Sink):
         self._dataset, self._output = dataset, dataset.output
         self.path, self.compression = self._output.path, self._output.compression
         self._compression_level = options.compression_level
-        CODECS.check_level(CODECS.named(self.compression), self._compression_level)
+        CODECS.check_level(CODECS.find(self.compression), self._compression_level)
         if options.write_index:
             from tfrecord_io.read import IndexWriter
 

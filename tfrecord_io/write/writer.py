@@ -93,7 +93,7 @@ class WriteReport(Report):
     repeated: bool = False
 
     @classmethod
-    def of_repeated(cls, output: Output) -> Self:
+    def already_written(cls, output: Output) -> Self:
         """The report of a writing whose transaction was in the dataset."""
         return cls(
             path=output.path, records=0, bytes=0, compression=output.compression, columns=(), rounded={}, repeated=True

@@ -31,7 +31,7 @@ def test_the_first_problems_are_kept(keeps_all: bool) -> None:
     assert problems.count == MOST_PROBLEMS + 6
     assert len(problems.kept) == MOST_PROBLEMS + (6 if keeps_all else 1)
     assert problems.kept[-1].part == "index"
-    assert len(problems.listed()) == MOST_PROBLEMS + (6 if keeps_all else 0)
+    assert len(problems.listed_problems()) == MOST_PROBLEMS + (6 if keeps_all else 0)
 
 
 def test_problems_of_records_become_one() -> None:
@@ -41,7 +41,7 @@ def test_problems_of_records_become_one() -> None:
     problems.add("index", damage(0, 0))
     assert problems.first_of_records().record == 0
     problems.join_records(RecordCounts.no_examples("a", "no messages"), 3)
-    assert [problem.part for problem in problems.listed()] == ["records", "index"]
+    assert [problem.part for problem in problems.listed_problems()] == ["records", "index"]
     assert problems.count == 2
 
 

@@ -69,10 +69,10 @@ def test_a_class_without_a_fact_cannot_be_made(missing: str) -> None:
 @pytest.mark.parametrize("value", ["", "ignore", None, 1, "Skip", ["skip"], Raise])
 def test_a_value_that_does_not_exist_is_refused(value: Any) -> None:
     if value is Raise:
-        assert isinstance(OnDamage.checked(value), Ask)  # any callable is asked
+        assert isinstance(OnDamage.check(value), Ask)  # any callable is asked
         return
     with pytest.raises(ValueError, match=listed(OnDamage.is_taken_by_all)):
-        OnDamage.checked(value)
+        OnDamage.check(value)
 
 
 @pytest.mark.parametrize(
@@ -88,10 +88,10 @@ def test_a_value_that_does_not_exist_is_refused(value: Any) -> None:
 def test_what_is_refused_names_what_is_taken(takes: Takes) -> None:
     for value in [*NAMES, bool]:
         if takes(Ask(bool) if value is bool else OnDamage.of(value)):
-            assert OnDamage.of(OnDamage.checked(value, takes)) is not None
+            assert OnDamage.of(OnDamage.check(value, takes)) is not None
             continue
         with pytest.raises(ValueError, match="expected one of ") as raised:
-            OnDamage.checked(value, takes)
+            OnDamage.check(value, takes)
         listed = ", ".join(map(repr, OnDamage.names(takes)))
         assert f"expected one of {listed}" in str(raised.value)
         assert (" or a function" in str(raised.value)) == takes(Ask(bool))
@@ -219,7 +219,7 @@ def test_a_call_with_a_report_takes_a_dataset_that_collects(damaged: Path, name:
 
 def test_the_command_refuses_what_a_call_does_not_take() -> None:
     with pytest.raises(ValueError, match="collect") as raised:
-        OnDamage.checked("collect", OnDamage.needs_no_report)
+        OnDamage.check("collect", OnDamage.needs_no_report)
     message: str = raised.value.message_cli  # type: ignore[attr-defined]
     assert re.match(f"--on-error collect: {listed(OnDamage.needs_no_report)}", message)
 

@@ -42,7 +42,7 @@ def no_thread_stays() -> Iterator[None]:
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 3)), max_size=12), st.sampled_from([None, 0, 1, 6]))
 def test_any_pieces_give_one_member_independent_of_threads(sizes: list[tuple[int, int]], level: int | None) -> None:
     parts = [bytes(range(256)) * (n // 4) + bytes([n]) * (n << 4 * k) for n, k in sizes]
-    codec = CODECS.named("gzip")
+    codec = CODECS.find("gzip")
     assert codec is not None
     with pytest.MonkeyPatch.context() as patch:  # small blocks, to have many
         set_limits(patch, compression_block_bytes=2000)

@@ -39,7 +39,7 @@ def plain() -> bytes:
 
 
 def packed(codec: str, data: bytes) -> bytes:
-    return write(CODECS.named(codec), [data])  # type: ignore[no-any-return]
+    return write(CODECS.find(codec), [data])  # type: ignore[no-any-return]
 
 
 @cache
@@ -50,7 +50,7 @@ def compressed(codec: str) -> bytes:
 @cache
 def bomb(codec: str, head: bytes) -> bytes:
     """A small file of `head` and zeros, 1 GiB in the complete run."""
-    made: bytes = write(CODECS.named(codec), [head] + [bytes(1 << 20)] * rounds(1024))
+    made: bytes = write(CODECS.find(codec), [head] + [bytes(1 << 20)] * rounds(1024))
     assert len(made) < 5 << 20
     return made
 
@@ -119,7 +119,7 @@ def test_truncated_file(engine: str, tmp_path: Path, codec: str, threads: int, p
     check(
         written(tmp_path / "a", made),
         threads,
-        len(read(made, CODECS.named(codec))[0]),
+        len(read(made, CODECS.find(codec))[0]),
         "the file is truncated or incomplete",
     )
 
@@ -188,7 +188,7 @@ def test_a_table_is_the_same_file_on_any_threads(engine: str, tmp_path: Path, co
 def test_a_compressor_that_fails_at_the_end_publishes_nothing(
     tmp_path: Path, codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = CODECS.named(codec)
+    made = CODECS.find(codec)
     assert made is not None
     compressor = made.new_compressor(None, 1)
 

@@ -131,7 +131,7 @@ class TestZlibByStdlib(Stdlib, TestZlib):
     st.one_of(st.none(), st.integers(0, 1 << 20)),
 )
 def test_isal_and_zlib_return_the_same_bytes_and_errors(name, level, cut, flip):
-    made = bytearray(write(CODECS.named(name), [records(200)], level))
+    made = bytearray(write(CODECS.find(name), [records(200)], level))
     del made[len(made) - cut % len(made) :]
     if flip is not None:
         made[flip % len(made)] ^= 1 << flip % 8
@@ -139,7 +139,7 @@ def test_isal_and_zlib_return_the_same_bytes_and_errors(name, level, cut, flip):
     for library in (deflate.fast, zlib):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(deflate, "fast", library)
-            out, error, _ = read(bytes(made), CODECS.named(name), 1000)
+            out, error, _ = read(bytes(made), CODECS.find(name), 1000)
             results.append((out, None if error is None else str(error)))
     (out, error), (other, other_error) = results
     if flip is None:
@@ -241,7 +241,7 @@ class TestStdlibInPlaceOfIsal:
             "from tfrecord_io.bytes.compression import CODECS, deflate, open_decompressed\n"
             "assert deflate.fast is zlib\n"
             "for name in ('gzip', 'zlib'):\n"
-            "    codec = CODECS.named(name)\n"
+            "    codec = CODECS.find(name)\n"
             "    for level in (None, 1, 9):\n"
             "        c = codec.compressor(level, threads=2)\n"
             "        made = b''.join([*c.compress(b'abc' * 1000), *c.flush()])\n"
@@ -281,7 +281,7 @@ def test_sniffing_takes_any_bytes(head):
 
 
 def test_content_takes_precedence_over_the_suffix():
-    assert CODECS.infer(gzip.compress(b"x"), "a.zlib") is CODECS.named("gzip")
+    assert CODECS.infer(gzip.compress(b"x"), "a.zlib") is CODECS.find("gzip")
     assert CODECS.infer(header(5), "a.gz") is None
     assert CODECS.infer(b"nothing of the kind", "a.gz") is None
 
@@ -289,20 +289,20 @@ def test_content_takes_precedence_over_the_suffix():
 @pytest.mark.fault(26)
 @pytest.mark.fault(33)
 def test_suffix_is_used_for_short_content():
-    assert CODECS.infer(b"\x1f", "a.tfrecord.gz") is CODECS.named("gzip")
-    assert CODECS.infer(b"\x78", "a.tfrecord.zlib") is CODECS.named("zlib")
-    assert CODECS.infer(b"", "a.tfrecord.gz") is CODECS.named("gzip")
+    assert CODECS.infer(b"\x1f", "a.tfrecord.gz") is CODECS.find("gzip")
+    assert CODECS.infer(b"\x78", "a.tfrecord.zlib") is CODECS.find("zlib")
+    assert CODECS.infer(b"", "a.tfrecord.gz") is CODECS.find("gzip")
     assert CODECS.infer(b"\x1f", "a.tfrecord") is None
 
 
 def test_names():
     for plain in (None, "", "none", "NONE"):
-        assert CODECS.named(plain) is None
+        assert CODECS.find(plain) is None
     names = ", ".join(map(repr, ("infer", *CODECS.names())))
     with pytest.raises(ValueError, match=f"unknown compression 'zip'; expected {names}, or 'none' for"):
-        CODECS.named("zip")
+        CODECS.find("zip")
     with pytest.raises(TypeError):
-        CODECS.named(3)
+        CODECS.find(3)
     assert CODECS.of_path("gz") is None
     assert CODECS.of_path("a.tfrecord") is None
 
@@ -311,8 +311,8 @@ def test_golden_files_of_tensorflow(data):
     plain = (data / "tutorial.tfrecord").read_bytes()
     for name, codec in (("tutorial_gzip.tfrecord.gz", "gzip"), ("tutorial_zlib.tfrecord.zlib", "zlib")):
         made = (data / name).read_bytes()
-        assert CODECS.sniff(made) is CODECS.named(codec)
-        assert read(made, CODECS.named(codec))[:2] == (plain, None)
+        assert CODECS.sniff(made) is CODECS.find(codec)
+        assert read(made, CODECS.find(codec))[:2] == (plain, None)
     assert CODECS.sniff(plain) is None
 
 
@@ -340,7 +340,7 @@ def test_a_failing_disk_is_an_error_with_the_offset_and_not_the_end(codec):
     data = records(3000)
     made = gzip.compress(data) if codec else data
     stream = open_decompressed(
-        Failing(made, 5000, OSError(errno.EIO, "Input/output error")), CODECS.named(codec), "a.tfrecord"
+        Failing(made, 5000, OSError(errno.EIO, "Input/output error")), CODECS.find(codec), "a.tfrecord"
     )
     out, buffer = b"", memoryview(bytearray(700))
     with pytest.raises(OSError, match=r"Input/output error, at byte 5000.*a\.tfrecord") as caught:  # noqa: PT012
@@ -366,7 +366,7 @@ def test_a_file_that_ends_before_its_size_is_an_error(codec):
     with pytest.raises(
         OSError, match=rf"ended at byte {len(made)}, before byte {len(made) + 6}: it was truncated while being read"
     ):
-        read(made, CODECS.named(codec), size=len(made) + 6)
+        read(made, CODECS.find(codec), size=len(made) + 6)
 
 
 def test_a_head_that_was_read_before_comes_first():
@@ -377,7 +377,7 @@ def test_a_head_that_was_read_before_comes_first():
     raw = io.BytesIO(b"before" + made)
     raw.seek(6)
     bad = made[:5000] + b"\xff" * 30 + made[5030:]
-    whole, _, _ = read(bad, CODECS.named("gzip"))
+    whole, _, _ = read(bad, CODECS.find("gzip"))
     raw = io.BytesIO(b"before" + bad)
     raw.seek(6)
-    assert read(raw, CODECS.named("gzip"), head=raw.read(100))[0] == whole
+    assert read(raw, CODECS.find("gzip"), head=raw.read(100))[0] == whole

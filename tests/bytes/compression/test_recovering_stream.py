@@ -26,7 +26,7 @@ DATA = b"".join(b"line %d " % i + RNG.randbytes(60).hex().encode() + b"\n" for i
 def read(
     content: bytes, name: str = "gzip", step: int = 100_000, raw: Any = None, max_ratio: float | None = None
 ) -> tuple[bytes, list[RecoveringStream.Gap]]:
-    codec = CODECS.named(name)
+    codec = CODECS.find(name)
     assert codec is not None
     stream = RecoveringStream(PlainStream(raw or io.BytesIO(content), "a", b"", len(content)), codec, max_ratio)
     out, buffer = bytearray(), memoryview(bytearray(step))

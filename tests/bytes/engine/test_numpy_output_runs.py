@@ -109,7 +109,7 @@ def test_padded_rows_are_slices_and_then_the_fill(
     expected = np.full((len(lengths), length, *inner), item, values.dtype)
     for row, (begin, own) in enumerate(zip(offsets[:-1], lengths, strict=True)):
         expected[row, :own] = values[begin : begin + own]
-    padded = Runs(values, offsets).padded(length, item)
+    padded = Runs(values, offsets).pad(length, item)
     assert padded.dtype == values.dtype
     assert padded.tolist() == expected.tolist()
 
@@ -117,7 +117,7 @@ def test_padded_rows_are_slices_and_then_the_fill(
 @pytest.mark.parametrize("offsets", [[0, 3], [0, 1, 0], [-1, 1], [3, 5]], ids=str)
 def test_a_row_that_is_longer_or_outside_of_the_values_is_refused(offsets: list[int]) -> None:
     with pytest.raises(IndexError, match="not within"):
-        Runs(np.arange(4), np.array(offsets)).padded(2, 0)
+        Runs(np.arange(4), np.array(offsets)).pad(2, 0)
 
 
 @given(

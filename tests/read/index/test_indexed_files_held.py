@@ -48,7 +48,7 @@ def test_what_is_held_is_read_by_all_until_it_is_dropped(objects: list[Source]) 
     assert first.held is not None
     first.held.drop()
     assert first.open().readinto(memoryview(buffer)) == 5
-    assert first.without_held_content().held is not first.held
+    assert first.drop_held_content().held is not first.held
 
 
 def test_a_local_file_is_not_held(tmp_path: Any) -> None:
@@ -56,4 +56,4 @@ def test_a_local_file_is_not_held(tmp_path: Any) -> None:
     sources = resolve_inputs(tmp_path / "a")
     assert hold_small_objects(sources) == sources
     assert hold_small_objects(sources)[0].held is None
-    assert sources[0].without_held_content() is sources[0]
+    assert sources[0].drop_held_content() is sources[0]

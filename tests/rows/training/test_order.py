@@ -29,7 +29,7 @@ def test_places_of_counted_lanes(own: list[list[int]], turn: int, begin: int, le
     begin, end = min(begin, len(expected)), min(begin + length, len(expected))
     lanes, rows = order.places(turn, begin, end)
     assert list(zip(lanes.tolist(), rows.tolist(), strict=True)) == expected[begin:end]
-    assert order.taken(turn, begin).tolist() == [
+    assert order.taken_rows(turn, begin).tolist() == [
         sum(1 for at, _ in expected[:begin] if at == lane) for lane in range(3)
     ]
     for position, (lane, row) in enumerate(expected):
@@ -45,7 +45,9 @@ def test_places_of_lanes_without_counts(lanes: int, begin: int, length: int) -> 
     assert (
         list(zip(*(array.tolist() for array in order.places(0, begin, begin + length)), strict=True)) == places[begin:]
     )
-    assert order.taken(0, begin).tolist() == [sum(1 for at, _ in places[:begin] if at == lane) for lane in range(lanes)]
+    assert order.taken_rows(0, begin).tolist() == [
+        sum(1 for at, _ in places[:begin] if at == lane) for lane in range(lanes)
+    ]
     assert [order.position_of(0, lane, row) for lane, row in places] == list(range(begin + length))
     assert order.rows is None
     assert order.whole_steps(order.begin(0), 4) is None
@@ -58,7 +60,7 @@ def test_places_of_lanes_without_counts(lanes: int, begin: int, length: int) -> 
 )  # fmt: skip
 def test_one_step_of_an_epoch_is_not_full(lanes: int, turns: int, size: int, rows: int, taken: int, other: int) -> None:
     """Also steps of another size take each position once, with one that is not full for each turn."""
-    order = Order.of_rows(lanes, turns, size, rows)
+    order = Order.from_row_count(lanes, turns, size, rows)
     assert order.rows == rows
     position, steps = order.begin(0), list[int]()
     while (step := order.next_step(position, size)) is not None and len(steps) < taken:

@@ -39,8 +39,8 @@ def files(tmp_path: Path) -> list[tuple[str, Source]]:
 
 def test_files_with_equal_content_are_not_changed(files: list[tuple[str, Source]], tmp_path: Path) -> None:
     found = Found(files=files, directories=1)
-    assert [name for name, _ in target_of(tmp_path / "e", found, update=True).changed(files)] == ["b.tfrecord"]
-    assert target_of(tmp_path / "e", found, mode="overwrite").changed(files) == files
+    assert [name for name, _ in target_of(tmp_path / "e", found, update=True).changed_files(files)] == ["b.tfrecord"]
+    assert target_of(tmp_path / "e", found, mode="overwrite").changed_files(files) == files
 
 
 def test_a_file_of_the_target_is_refused_unless_this_call_wrote_it(
@@ -48,8 +48,8 @@ def test_a_file_of_the_target_is_refused_unless_this_call_wrote_it(
 ) -> None:
     found = Found(files=files, directories=1)
     with pytest.raises(FileExistsError, match="update=True copies what differs"):
-        target_of(tmp_path / "e", found).changed(files)
-    assert target_of(tmp_path / "e", found, {"a.tfrecord"}).changed(files) == files[1:]
+        target_of(tmp_path / "e", found).changed_files(files)
+    assert target_of(tmp_path / "e", found, {"a.tfrecord"}).changed_files(files) == files[1:]
 
 
 def test_files_that_the_source_lost_are_gone(files: list[tuple[str, Source]], tmp_path: Path) -> None:

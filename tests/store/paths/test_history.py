@@ -58,7 +58,7 @@ def test_each_row_keeps_its_commit(steps: list[tuple[str, object]]) -> None:
     rows = [commit for file in files for commit in file]
     assert expand(stated.runs_of(len(rows))) == rows
     for since in range(stated.commit + 1):
-        found = stated.added(len(rows), since, stated.commit)
+        found = stated.added_runs(len(rows), since, stated.commit)
         assert [row for _, begin, end in found for row in range(begin, end)] == sorted(
             (row for row, commit in enumerate(rows) if commit > since), key=lambda row: (rows[row], row)
         )
@@ -75,7 +75,7 @@ def test_too_many_runs_are_shortened_from_the_oldest_on(monkeypatch: pytest.Monk
         assert sum(count for _, count in stated.runs) == rows
         assert stated.oldest >= stated.commit - 10
         assert {commit for commit, _ in stated.runs} == {*range(max(stated.oldest, 0), stated.commit + 1)}
-    assert stated.added(rows, stated.commit - 3, stated.commit) == [
+    assert stated.added_runs(rows, stated.commit - 3, stated.commit) == [
         (commit, 2 * commit - 1, 2 * commit + 1) for commit in (48, 49, 50)
     ]
 

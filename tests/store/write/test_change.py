@@ -125,7 +125,7 @@ def test_a_publication_is_configured_by_its_change_alone(path: Callable[[Path], 
 
 
 def test_a_first_append_begins_a_dataset_that_others_may_begin_too(tmp_path: Path) -> None:
-    begun = Append(UNITE, ("day",)).begun(OWN._replace(files=()))
+    begun = Append(UNITE, ("day",)).first_manifest(OWN._replace(files=()))
     assert (begun.partition_by, begun.is_begun) == (("day",), True)
     tfr.write_tfrecord({"x": [1], "day": [1]}, tmp_path, mode="append", partition_by="day")
     with pytest.raises(ValueError, match="partitioned by \\['day'\\]; pass partition_by="):

@@ -190,7 +190,7 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Get a command of this package, or else of another package."""
         if cmd_name not in self.commands:
-            for point in Point.own(_COMMANDS):
+            for point in Point.own_points(_COMMANDS):
                 if point.name == cmd_name:
                     point.load()  # raises an error that names the library which the plugin lacks
             self._declare_others()
@@ -330,7 +330,7 @@ def all_commands() -> CommandGroup:
     for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
         if module.name.endswith("commands"):
             importlib.import_module(f"tfrecord_io.apps.cli.{module.name}")
-    for point in Point.own(_COMMANDS):
+    for point in Point.own_points(_COMMANDS):
         with suppress(MissingDependencyError):  # raised when the command is called
             point.load()
     return tfr

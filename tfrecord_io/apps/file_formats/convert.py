@@ -275,7 +275,7 @@ def convert_given(
     datasets = CallSource(source).datasets
     of_datasets = {"on_error": datasets[0].stated.on_error} if datasets else {}
     stated = {**of_datasets, **sides.source_options, **keywords}.get("on_error")
-    if stated is None or not OnDamage.of(OnDamage.checked(stated)).hands_over:
+    if stated is None or not OnDamage.of(OnDamage.check(stated)).hands_over:
         return run(sides=sides, keywords=keywords)
     if resume:
         reason = "files that an earlier call converted are not read again"
@@ -732,7 +732,7 @@ def _settings(reads: Format, writes: Format, sides: Sides, keywords_of_parts: Ma
     for name in _OF_ALL_FILES:
         if keywords.get(name):
             raise TypeError(f"{name}= cannot be used with resume=True: it counts the rows of all files")
-    if OnDamage.of(OnDamage.checked(keywords.get("on_error") or "raise")).ends_quietly:
+    if OnDamage.of(OnDamage.check(keywords.get("on_error") or "raise")).ends_quietly:
         reason = "it would leave out all files after the first"
         raise ValueError(f"on_error='stop' cannot be used with resume=True: {reason}")
     names = keywords.keys() - _WITHOUT_EFFECT

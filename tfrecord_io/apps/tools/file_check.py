@@ -141,7 +141,7 @@ class FileChecker:
             intact=totals.intact,
             intact_bytes=totals.intact_bytes,
             compression=compression,
-            problems=problems.listed(),
+            problems=problems.listed_problems(),
             problem_count=problems.count,
             size=source.size,
         )

@@ -190,7 +190,7 @@ class ProblemList:
         self.kept = [Problem("records", error), *(problem for problem in self.kept if problem.part != "records")]
         self.count += 1 - count
 
-    def listed(self) -> tuple[Problem, ...]:
+    def listed_problems(self) -> tuple[Problem, ...]:
         """The problems that a result lists."""
         return tuple(self.kept if self.keeps_all else self.kept[:MOST_PROBLEMS])
 

@@ -392,7 +392,7 @@ def _part_name(value: Any) -> str:
 
 def _copy_parts(copied: CopiedRecords, dst: str, names: Sequence[str], labels: Array) -> dict[str, WriteReport]:
     """Write each part to a file or dataset of its name in the directory `dst`."""
-    codec = None if copied.options.compression in (None, "infer") else CODECS.named(copied.options.compression)
+    codec = None if copied.options.compression in (None, "infer") else CODECS.find(copied.options.compression)
     suffix = ".tfrecord" + (codec.suffixes[0] if codec is not None else "")
     Location.of(dst, copied.options.target).check_writable()
     directory = dst if dst.endswith("/") else f"{dst}/"

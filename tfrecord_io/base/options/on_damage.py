@@ -116,7 +116,7 @@ class OnDamage(ABC):
         return tuple(name for name, damage in _BY_NAME.items() if takes is None or takes(damage))
 
     @staticmethod
-    def checked(value: object, takes: Takes | None = None, advice: str | None = None) -> Any:
+    def check(value: object, takes: Takes | None = None, advice: str | None = None) -> Any:
         """Return an ``on_error``, a callable as an `Ask`; ValueError for one that does not exist, or that is not taken.
 
         `advice` is what to do instead; by default, which call takes an ``on_error`` that needs a report.

@@ -34,7 +34,7 @@ class FrameOptions(RecordOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "on_error", OnDamage.checked(self.on_error, type(self)._takes))
+        object.__setattr__(self, "on_error", OnDamage.check(self.on_error, type(self)._takes))
         if self.split is not None:
             from tfrecord_io.base.options.split_slices import parse_split
 

@@ -28,12 +28,12 @@ class Codecs(Registry[Codec]):
     PLAIN: ClassVar = "none"
     SNIFF_BYTES: ClassVar = 1024  # the part of a file's head that `sniff` uses
 
-    def named(self, name: str | None) -> Codec | None:
+    def find(self, name: str | None) -> Codec | None:
         """Find a codec by name or alias, in any case (TensorFlow has "GZIP", "ZLIB"); None, "" and "none" mean plain.
 
         Any other name is a ValueError that lists the valid ones.
 
-        >>> CODECS.named("GZIP"), CODECS.named("")
+        >>> CODECS.find("GZIP"), CODECS.find("")
         (<codec gzip>, None)
         """
         if name is None:

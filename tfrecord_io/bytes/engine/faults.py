@@ -278,7 +278,7 @@ _WIRE_FAULTS = {
 
 def _is_companion(feature: str | None, plan: Plan) -> bool:
     """True if a feature is read only as a companion of a tensor, of whatever type it has in the first record."""
-    is_named = feature is not None and ShapeSource.of_companion(feature) is not None
+    is_named = feature is not None and ShapeSource.described_feature(feature) is not None
     return is_named and any(c.name == feature and c.kind is Kind.NONE for c in plan.columns)
 
 
@@ -384,7 +384,7 @@ def _kind_hint(fault: Fault, plan: Plan | None, contradicts_sample: bool) -> Hin
         text = "the schema was fixed from a sample; pass {}, or pass {}"
         return Hint(text.format("sample='all'", "schema="), text.format("--sample all", "--type"))
     if plan is not None and _is_companion(fault.feature, plan):
-        tensor = printable(ShapeSource.of_companion(fault.feature or "") or "")
+        tensor = printable(ShapeSource.described_feature(fault.feature or "") or "")
         text = f"it is read as a companion of the tensor '{tensor}', and had another type before; pass "
         cli = f"{text}--type {tensor}=binary to read the bytes without it"
         return Hint(f"{text}schema={ {tensor: 'binary'}!r} to read the bytes without it", cli)

@@ -49,8 +49,8 @@ class Runs(NamedTuple):
         )
         return rows
 
-    def padded(self, length: int, fill: Any) -> Array:
-        """Rows of `length` items: row i is ``values[offsets[i]:offsets[i + 1]]``, and then items of `fill`.
+    def pad(self, length: int, fill: Any) -> Array:
+        """Pad rows to `length` items: row i is ``values[offsets[i]:offsets[i + 1]]``, and then items of `fill`.
 
         The offsets are int64; no row has more items.
         """
@@ -241,7 +241,7 @@ class GatheredValues(NamedTuple):
     value_offsets: Array | None  # int32, of bytes
 
     @staticmethod
-    def of_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool | None:
+    def from_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool | None:
         """The values of an array of objects, if all have one type; False if Python has to look at each cell.
 
         None: the values, at any depth of lists and dicts, are exactly None, bool, int and float, and either str or
@@ -250,7 +250,7 @@ class GatheredValues(NamedTuple):
         list is a value. The tests' reference engine leaves all to Python.
 
         >>> import numpy as np
-        >>> GatheredValues.of_objects(np.array([b"ab", None, b""], object), False).value_offsets
+        >>> GatheredValues.from_objects(np.array([b"ab", None, b""], object), False).value_offsets
         array([0, 2, 2, 2], dtype=int32)
         """
         if get_engine().name != "native":

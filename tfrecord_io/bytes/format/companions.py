@@ -95,8 +95,8 @@ class ShapeSource(NamedTuple):
             return None
         return tuple(axis if isinstance(axis, int) else None for axis in self.axes)
 
-    def closed(self, encoding: str | None, *, is_number: bool, in_context: bool) -> ShapeSource:
-        """The source of a column whose type is decided."""
+    def decide(self, encoding: str | None, *, is_number: bool, in_context: bool) -> ShapeSource:
+        """Return the source of a column whose type is decided."""
         return self._replace(is_open=False, encoding=encoding, is_number=is_number, in_context=in_context)
 
     @staticmethod
@@ -105,10 +105,10 @@ class ShapeSource(NamedTuple):
         return f"{feature}/shape", f"{feature}/dtype"
 
     @staticmethod
-    def of_companion(name: str) -> str | None:
+    def described_feature(name: str) -> str | None:
         """The feature with the companion `name`, None if that has not the form of a companion.
 
-        >>> ShapeSource.of_companion("x/shape")
+        >>> ShapeSource.described_feature("x/shape")
         'x'
         """
         feature, slash, last = name.rpartition("/")

@@ -134,8 +134,8 @@ class Dtype:
         info: Any = import_module(self.library).iinfo(self.dtype)
         return int(info.min), int(info.max)
 
-    def narrowed(self, numbers: Array) -> tuple[Array, int]:
-        """Numbers as this dtype, floats rounded to the nearest; and the index of the first that does not fit, or −1.
+    def narrow(self, numbers: Array) -> tuple[Array, int]:
+        """Cast numbers to this dtype, floats rounded; return the index of the first that does not fit, or −1.
 
         Of floats, that is one without an infinity to round it to.
         """
@@ -156,8 +156,8 @@ class Dtype:
         return dtype.kind == "T"
 
     @staticmethod
-    def in_table(name: str) -> Dtype | None:
-        """The row of a dtype, also if its library is not installed; None if the table has no such name."""
+    def find_row(name: str) -> Dtype | None:
+        """Find the row of a dtype, also if its library is not installed; None if the table has no such name."""
         if (row := Dtype.TABLE.get(name)) is not None:
             return row
         if text := re.fullmatch(_TEXT, name):
@@ -189,7 +189,7 @@ class Dtype:
         Traceback (most recent call last):
         ValueError: unsupported dtype 'object': use bool, int8 to int64, ..., S<n>, U<n>, datetime64[<unit>] or ...
         """
-        row = Dtype.in_table(name)
+        row = Dtype.find_row(name)
         if row is None:
             raise ValueError(f"unsupported dtype '{printable(name, 60)}': use {Dtype.SUPPORTED}")
         assert row.dtype.itemsize == row.itemsize  # loads the library

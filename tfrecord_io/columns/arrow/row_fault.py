@@ -48,8 +48,8 @@ class RowFault(Exception):
         return fault
 
     @staticmethod
-    def of_lists(offsets: Array) -> AbstractContextManager[None]:
-        """Turn the index of a RowFault, which counts values, into that of the list with the value."""
+    def count_lists(offsets: Array) -> AbstractContextManager[None]:
+        """Turn the index of a RowFault, which counts values, into the index of the list with the value."""
         return faults_of_lists(offsets)
 
     @staticmethod

@@ -174,7 +174,7 @@ def _fixed_shape_array(default: Any, element: Dtype, shape: Shape) -> Array:
         array = np.asarray(default, element.dtype)
     if not np.can_cast(array.dtype, element.wide, "same_kind") and array.dtype.kind not in "iub":
         raise ValueError(f"expected {element.name}, got {array.dtype}")
-    cast, misfit = element.narrowed(array) if element.wide.kind in "iuf" else (array.astype(element.dtype), -1)
+    cast, misfit = element.narrow(array) if element.wide.kind in "iuf" else (array.astype(element.dtype), -1)
     if misfit >= 0:
         raise ValueError(f"{array.reshape(-1)[misfit]} does not fit {element.name}")
     sizes: Any = shape  # these shapes have no unknown dimension

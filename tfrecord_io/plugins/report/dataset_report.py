@@ -156,7 +156,7 @@ def report(
     TFRecordError
         As in `dataset`: a file is damaged, or records contradict each other.
     """
-    source, compare = CallSource(source).listed().given, CallSource(compare).listed().given
+    source, compare = CallSource(source).materialize().given, CallSource(compare).materialize().given
     limits = SampleLimits(sample_records, sample_bytes, seed)
     sources = [source] if compare is None else [source, compare]
     keywords = {"columns": columns, "storage_options": storage_options, "progress": progress}

@@ -100,7 +100,7 @@ def read_events(
         Nothing matches `path`, or the directory has no event files.
     """
     if on_error is not None:
-        OnDamage.checked(on_error, OnDamage.needs_no_report)
+        OnDamage.check(on_error, OnDamage.needs_no_report)
     options = FrameOptions(storage_options=storage_options, progress=progress)
     storage = options.storage
     runs: list[str] = []

@@ -379,7 +379,7 @@ def elwc_rows(
             reason = "is not possible for ExampleListWithContext"
             raise for_cli(TypeError(f"{name}= {reason}"), f"--{name.replace('_', '-')} {reason}")
     advice = "to leave out damaged lists, salvage the files first"
-    OnDamage.checked(options.on_error, lambda damage: not damage.goes_on, advice)
+    OnDamage.check(options.on_error, lambda damage: not damage.goes_on, advice)
     sources = CallSource(path).files(options)
     if (partitioned := next((source for source in sources if source.partitions), None)) is not None:
         column = partitioned.partitions[0][0]

@@ -183,7 +183,7 @@ def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
     entry = fs.entry(name)
     if entry is None or entry.directory:
         raise OSError(errno.ENOENT if entry is None else errno.EISDIR, "expected a COCO file", path)
-    content = Source.of_entry(fs, entry).read(LIMITS.MAX_RECORD_BYTES)
+    content = Source.from_entry(fs, entry).read(LIMITS.MAX_RECORD_BYTES)
     if len(content) > LIMITS.MAX_RECORD_BYTES:
         raise DecodeError("the file is larger than 2 GiB", path=path, expected=_EXPECTED, hint="split its images")
     try:

@@ -34,7 +34,7 @@ class FolderOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_integer("threads", 1, optional=True)
-        OnDamage.checked(self.on_error, OnDamage.is_of_files, advice="")
+        OnDamage.check(self.on_error, OnDamage.is_of_files, advice="")
         self._check_integer("shuffle_seed", 0, optional=True)
 
 

@@ -116,7 +116,7 @@ class _Feature:
             reason, feature=self.column, record=row, expected=expected, got=got, hint=advice, hint_cli=advice_cli
         )
 
-    def in_datasets(self) -> dict[str, Any]:
+    def hf_feature(self) -> dict[str, Any]:
         """The feature of Hugging Face datasets, in JSON."""
         if len(self.shape) > 1 and self.kind != "image":
             return {"shape": list(self.shape), "dtype": self.kind, "_type": f"Array{len(self.shape)}D"}
@@ -174,7 +174,7 @@ class _Statistics:
             for key in types
         }
 
-    def of_all(self) -> dict[str, Any]:
+    def describe_all(self) -> dict[str, Any]:
         """The statistics of all episodes, for ``meta/stats.json``."""
         deviation = np.sqrt(self._squares / self._rows)
         return self._describe((self._minimum, self._maximum, self._mean, deviation, *self._quantiles), self._count)
@@ -431,7 +431,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         stored = [feature for feature in self.features if not feature.is_video]
         fields = [pa.field(feature.name, feature.type) for feature in stored]
         frame_fields = [pa.field(name, pa.type_for_alias(kind)) for name, kind in _OWN.items()]
-        features = {feature.name: feature.in_datasets() for feature in stored}
+        features = {feature.name: feature.hf_feature() for feature in stored}
         features |= {name: {"dtype": kind, "_type": "Value"} for name, kind in _OWN.items()}
         metadata = {"huggingface": json.dumps({"info": {"features": features}})}
         return pa.schema([*fields, *frame_fields], metadata)
@@ -497,7 +497,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         for video in self._videos:
             info["features"][video.feature.name]["info"] = video.description()
         pairs = zip(features, self._statistics, strict=True)
-        statistics = {feature.name: summary.of_all() for feature, summary in pairs if feature.kind != "string"}
+        statistics = {feature.name: summary.describe_all() for feature, summary in pairs if feature.kind != "string"}
         for name, document in (("meta/info.json", info), ("meta/stats.json", statistics)):
             self._local(name).write_text(json.dumps(document, indent=4, ensure_ascii=False), encoding="utf-8")
 

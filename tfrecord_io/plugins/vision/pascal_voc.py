@@ -203,7 +203,7 @@ class _Folder(NamedTuple):
         path = fs.display_path(entry.name)
         by_name = {file.basename[: -len(_SUFFIX)]: file for file in files}
         files_of_set: dict[str, Entry] = {}
-        content = Source.of_entry(fs, entry).read(MOST_BYTES)
+        content = Source.from_entry(fs, entry).read(MOST_BYTES)
         for number, line in enumerate(content.decode("utf-8-sig", "replace").splitlines(), start=1):
             name = line.strip()
             if not name:

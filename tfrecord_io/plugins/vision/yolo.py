@@ -323,7 +323,7 @@ def _warn_of_labels(images: _Images) -> None:
     if LABELS not in labels.name.split("/"):
         return
     read = {*images.files, CLASSES}
-    folder = Folder.below(labels, labels.fs.display_path(labels.name.rstrip("/")), (".txt",))
+    folder = Folder.list_below(labels, labels.fs.display_path(labels.name.rstrip("/")), (".txt",))
     folder.warn_of_others("without an image", [file for file in folder.files if file.name not in read])
 
 
@@ -434,7 +434,7 @@ def _points(values: list[float], values_each: int) -> Shape:
 
 def _text(fs: FileSystem, entry: Entry, limit: int) -> str:
     path = fs.display_path(entry.name)
-    content = Source.of_entry(fs, entry).read(limit)
+    content = Source.from_entry(fs, entry).read(limit)
     if len(content) > limit:
         raise DecodeError(f"the file has more than {limit:,} bytes", path=path, expected=limit, got=entry.size)
     try:

@@ -94,7 +94,7 @@ class RecordFile:
         stream = self._stream
         if not isinstance(stream, PlainStream) or self.span is not None:
             return None
-        return OpenPlainFile.of_stream(stream)
+        return OpenPlainFile.from_stream(stream)
 
     def decompress_ahead(self) -> None:
         """Let a thread decompress the first blocks of a compressed file that will be read later."""

@@ -270,7 +270,7 @@ class Segments(Closing, Generic[P]):
     ) -> None:
         self._windows, self._bounds = windows, bounds
         self._work, self._most_record_bytes = SegmentWork(windows, max_record_bytes, whole), most_record_bytes
-        self._ahead = pool.in_order(self._calls()) if pool is not None and pool.threads else None
+        self._ahead = pool.map_in_order(self._calls()) if pool is not None and pool.threads else None
 
     @abstractmethod
     def make_part(self, ahead: bool) -> P:

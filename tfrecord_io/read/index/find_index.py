@@ -87,7 +87,7 @@ def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Sour
     if entry is None or entry.directory:
         number = errno.ENOENT if entry is None else errno.EISDIR
         raise OSError(number, f"index=: {os.strerror(number)}", fs.display_path(name))
-    return Source.of_entry(fs, entry)
+    return Source.from_entry(fs, entry)
 
 
 def unless_stale(use: Callable[[], T | None], *, is_named: bool = False) -> tuple[T | None, str]:

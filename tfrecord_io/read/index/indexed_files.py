@@ -109,7 +109,7 @@ class IndexedFiles:
         for source in filter(None, [*self.sources, *self.index_sources]):
             if source.held is not None:
                 source.held.drop()
-        self.sources, self.index_sources = [source.without_held_content() for source in self.sources], []
+        self.sources, self.index_sources = [source.drop_held_content() for source in self.sources], []
 
     def warn_of_stale(self, texts: Iterable[str]) -> None:
         """Warn of indexes that are not used, of each once."""
@@ -273,7 +273,7 @@ class IndexedFiles:
 
     def __setstate__(self, state: tuple[PackedSources, list[RecordIndex], dict[int, Array]]) -> None:
         sources, self.indexes, self._intact = state
-        self.sources = [source.without_held_content() for source in sources.unpack()]
+        self.sources = [source.drop_held_content() for source in sources.unpack()]
         self.index_sources = []
         self._open_files, self._versions, self._warned = {}, {}, set()
         self._directory = Sources.of(self.sources).working_directory

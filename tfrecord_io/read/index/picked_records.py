@@ -64,7 +64,7 @@ def picked_sources(sources: Sequence[Source], results: Sequence[FileMatches | Fi
         else:
             file = _PickedFile(frames, source.path, frames.add(match))
             origin = _Origins(source.path, match.first + records, match.index.offsets[records])
-            some = replace(Source.of_file_object(file), partitions=source.partitions, origin=origin)
+            some = replace(Source.from_file_object(file), partitions=source.partitions, origin=origin)
             picked.append(PickedSource(some, count, records, frames))
     return picked
 

@@ -101,7 +101,7 @@ class ImageColumns:
             offsets = np.arange(len(array) + 1) * size
         else:
             images, offsets = array.flatten(), offsets_of(ArrayBuffers(array).lengths)
-        with RowFault.of_lists(offsets):
+        with RowFault.count_lists(offsets):
             inner = self._pixels(images, replace(decoder, in_lists=False))
         if is_fixed:
             return pa.FixedSizeListArray.from_arrays(inner, size, mask=missing)

@@ -47,7 +47,7 @@ class SharedImages:
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(keys)]
         return pa.Array.from_buffers(pa.large_binary(), len(keys), buffers).cast(self.columns[name].type)
 
-    def encoded(self, name: str, index: int) -> Any:
+    def encoded_image(self, name: str, index: int) -> Any:
         """The bytes of an image; None if it is missing."""
         return self.columns[name][index].as_py()
 
@@ -107,7 +107,7 @@ def decode_shared(
         if pixels is not None:
             decoded[place] = pixels
         else:
-            wanted[place] = row, data if owner < 0 else groups[owner].images.encoded(name, index)
+            wanted[place] = row, data if owner < 0 else groups[owner].images.encoded_image(name, index)
     calls = (partial(read, item) for item in wanted.values())
     for place, (_, pixels) in zip(wanted, ordered(calls, min(threads, len(wanted)), "images"), strict=True):
         decoded[place] = pixels

@@ -241,7 +241,7 @@ class Batching:
     def _draw_rows(self, rows: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""
         buffered, waiting = rows.resume(position)
-        waiting = [pool.made(shares=False) for pool in waiting]
+        waiting = [pool.make_windows(shares=False) for pool in waiting]
         read = partial(_read, rows)
         with closing(BackgroundGenerator(read, _READY) if self._reads_ahead else read()) as pools:
             if self._buffer_size > 0:
@@ -263,7 +263,7 @@ class Batching:
         options, count = self._options, position.delivered
         for arrived in drawn:
             carried = sum(map(len, waiting))
-            pool = NumberedBatch.concat([*waiting, arrived.rows(0, len(arrived)).made(shares=False)])
+            pool = NumberedBatch.concat([*waiting, arrived.rows(0, len(arrived)).make_windows(shares=False)])
             count += len(arrived)
             batches = arrange_batches(list_lengths_of(pool.rows, options), options, False)
             batches.carried, batches.numbers = carried, pool.numbers
@@ -290,7 +290,7 @@ class Batching:
             carried = sum(map(len, waiting))
             state: Progress = DrawState(position.epoch, count, _NO_ROWS, rows.next)
             if arrived is not None:
-                waiting, state = [*waiting, arrived.rows(0, len(arrived)).made(shares=False)], arrived.state
+                waiting, state = [*waiting, arrived.rows(0, len(arrived)).make_windows(shares=False)], arrived.state
                 count += len(arrived)
             if not waiting:
                 return
@@ -438,7 +438,7 @@ class Batching:
         """
         error: Exception | None = None
         kept: Array | None = None
-        part = part.made()
+        part = part.make_windows()
         while True:
             try:
                 return part, self._columns(part if kept is None else part.take(kept), kept, size), kept, error

@@ -287,8 +287,8 @@ class NumberedBatch:
         """Bytes of the rows, or of windows when they are made."""
         return int(self.row_bytes.sum()) if self.is_late else self.rows.nbytes
 
-    def made(self, shares: bool = True) -> NumberedBatch:
-        """Rows with their windows made, where they were only numbered; they may share images by keys."""
+    def make_windows(self, shares: bool = True) -> NumberedBatch:
+        """Make the windows of rows that were only numbered; windows may share images by keys."""
         if not self.is_late:
             return self
         owners, episodes, windows = (self.rows.column(name).to_numpy() for name in LATE.names)

@@ -231,7 +231,7 @@ class FileEpochs(Epochs):
             return FilesReader(self._delivered, readers, begin, share, limit=size, counted=counted, bounds=bounds)
         offset, limit = self._scan.selection.offset, self._scan.selection.limit
         begin = max(offset, begin)
-        sources = self._in_order(position.epoch)
+        sources = self._ordered_sources(position.epoch)
         if not self._scan.options.damage.goes_on:
             left = None if limit is None else max(0, limit - (begin - offset))
             scan = self._scan.with_sources(sources, offset=begin, limit=left)
@@ -264,7 +264,7 @@ class FileEpochs(Epochs):
 
     def _deal_rows(self, epoch: int, begin: int) -> EpochReader:
         """Deal the rows that fulfil the filter to the workers, each of which reads all rows, from the first on."""
-        scan = self._scan.with_sources(self._in_order(epoch))
+        scan = self._scan.with_sources(self._ordered_sources(epoch))
         limit, counted, times = self._delivered.selection.limit, None, 1
         if self._counts is not None:
             counted = self._rows()
@@ -324,7 +324,7 @@ class FileEpochs(Epochs):
         if sizes is not None:
             ends = offsets_of(np.array(sizes, np.int64)).tolist()
             return [self._part(self._delivered, RowRun(*run)) for run in pairwise(ends)]
-        scans = self._delivered.with_sources(self._in_order(epoch)).split(count)
+        scans = self._delivered.with_sources(self._ordered_sources(epoch)).split(count)
         scans += [self._delivered.with_sources(())] * (count - len(scans))
         return [self._part(scan) for scan in scans]
 
@@ -345,7 +345,7 @@ class FileEpochs(Epochs):
         total = sum(self._counts)
         return total if self._delivered.row_filter is not None else self._scan.rows_within(total)
 
-    def _in_order(self, epoch: int) -> Sources:
+    def _ordered_sources(self, epoch: int) -> Sources:
         """The files in their order in an epoch."""
         return self.sources.take(np.array(self.order(epoch), np.int64)) if self._permuted else self.sources
 

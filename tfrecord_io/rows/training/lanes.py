@@ -51,7 +51,7 @@ class Lane:
         self.rows, self.drawn, self._epoch = rows, position.delivered, position.epoch
         self._random = random_numbers(seed, position.epoch, part, position.delivered)
         self._size = buffer_size
-        self.held = list(map(self._traced, rows.resume(position)[0]))
+        self.held = list(map(self._add_reader, rows.resume(position)[0]))
         self.count = sum(map(len, self.held))  # rows held
         self.ended = False  # True if all rows are held
         self.fresh = 0  # bytes read since the last draws
@@ -82,19 +82,19 @@ class Lane:
             if pool is None:
                 self.ended = True
             elif len(pool):
-                self.held.append(self._traced(pool))
+                self.held.append(self._add_reader(pool))
                 self.count += len(pool)
                 self.fresh += pool.bytes
                 self.row_bytes = pool.bytes / len(pool)
 
-    def _traced(self, pool: NumberedBatch) -> NumberedBatch:
-        """Rows with their reader; those of a mixture have it."""
+    def _add_reader(self, pool: NumberedBatch) -> NumberedBatch:
+        """Add their reader to rows; those of a mixture have it."""
         if pool.origins:
             return pool
         origins = np.full(len(pool), id(self.rows)), pool.numbers
         return replace(pool, origins=origins, readers={id(self.rows): self.rows})
 
-    def needed(self, count: int) -> list[NumberedBatch]:
+    def needed_batches(self, count: int) -> list[NumberedBatch]:
         """The rows held without which so many cannot be drawn: the first ones."""
         size = min(self._size, self.count)
         left, batches = min(self.count, size + count), list[NumberedBatch]()
@@ -149,14 +149,14 @@ class Lane:
             self.fill(min(until - self.drawn, _SKIPPED))
             if not (count := min(self.available, until - self.drawn)):
                 return
-            joined = JoinedBatches(self.needed(count))
+            joined = JoinedBatches(self.needed_batches(count))
             _, left, _ = self.draw(count, joined.numbers)
             self.held = [*([joined.take(left)] if len(left) else []), *self.held]
 
 
 def join_lanes(lanes: Sequence[Lane], counts: Sequence[int]) -> tuple[JoinedBatches, list[Array], list[DrawState]]:
     """Draw rows of several lanes: all rows held, the indices of those drawn of each lane, the states before."""
-    held = [lane.needed(count) for lane, count in zip(lanes, counts, strict=True)]
+    held = [lane.needed_batches(count) for lane, count in zip(lanes, counts, strict=True)]
     bounds = offsets_of(np.array([sum(map(len, pools)) for pools in held]))
     joined = JoinedBatches([pool for pools in held for pool in pools])
     numbers = np.split(joined.numbers, bounds[1:-1])
@@ -247,7 +247,7 @@ class StepProgress(Progress):
         marks = dict(self.before.marks)
         for part, (state, drawn) in self.draws.items():
             turn, lane = divmod(part, self.order.lanes)
-            row = int(self.order.taken(turn, after.taken[turn])[lane])
+            row = int(self.order.taken_rows(turn, after.taken[turn])[lane])
             position = state.position(min(max(row - state.delivered, 0), drawn))
             marks[part] = position.delivered, position
         return replace(after, marks=marks, ahead=self.seat.workers - 1)
@@ -365,7 +365,7 @@ class LaneBatching(Batching):
         except ValueError:  # there are fewer rows: the buffer holds the last ones
             return None
 
-    def _visited(self, position: OrderPosition) -> list[int]:
+    def _visited_turns(self, position: OrderPosition) -> list[int]:
         """The turns that this worker takes steps of."""
         turns, workers = self._order.turns, self._seat.workers
         period = turns * workers // gcd(turns, workers)
@@ -375,7 +375,7 @@ class LaneBatching(Batching):
     def _row(self, part: int, position: OrderPosition) -> int:
         """Number of rows of a part before a position."""
         turn, number = divmod(part, self._order.lanes)
-        return int(self._order.taken(turn, position.taken[turn])[number])
+        return int(self._order.taken_rows(turn, position.taken[turn])[number])
 
     def _refill(self, lanes: dict[int, Lane], position: OrderPosition, least: int, is_first: bool) -> None:
         """Read rows of some lanes, until at least so many after a position can be drawn of each."""
@@ -431,7 +431,7 @@ class LaneBatching(Batching):
         whole = order.whole_steps(position, size)
         if whole == 0:
             return self._last_window(position)
-        seat, visited = self._seat, self._visited(position)
+        seat, visited = self._seat, self._visited_turns(position)
         at_once = order.lanes // gcd(order.lanes, size)  # steps of a turn after which its lanes repeat
         parts = [np.empty(0, np.int64)]
         for turn in visited:
@@ -659,7 +659,7 @@ class LaneBatching(Batching):
         at_once = order.lanes // gcd(order.lanes, self._step)
         own = {
             int(part)
-            for turn in self._visited(position)
+            for turn in self._visited_turns(position)
             for part in self._places(turn, position.taken[turn], np.arange(at_once))[0].reshape(-1)
         }
         ended = set[int]()

@@ -208,7 +208,7 @@ class MixedReader(SequenceReader):
             self._mean += (mean - self._mean) * (0.1 if self._mean else 1)
             mine = np.flatnonzero(self._epochs.share.mask(places[:count] + at))
             pool = pool if len(mine) == count else pool.take(mine)
-            pool = pool if self._is_late else pool.made(shares=False)
+            pool = pool if self._is_late else pool.make_windows(shares=False)
             source = [] if mixture.source_column is None else [pa.array(np.full(len(pool), number, np.int64))]
             rows = pa.RecordBatch.from_arrays([*pool.rows.columns, *source], schema=self._schema)
             pools.append(replace(pool, rows=rows))

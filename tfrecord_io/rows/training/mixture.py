@@ -181,7 +181,7 @@ class Mixture(RowSource):
         schema = self.schema
         with closing(self.epochs(IterOptions(batch_size=1), 0).open(IteratorPosition(0, 0, 0))) as rows:
             for batch in rows:
-                made = batch.made(shares=False).rows.columns
+                made = batch.make_windows(shares=False).rows.columns
                 columns = [column.cast(type_) for column, type_ in zip(made, schema.types, strict=True)]
                 nothing = pa.RecordBatch.from_arrays([pa.nulls(len(batch))], ["x"]).select([])  # with rows
                 yield pa.RecordBatch.from_arrays(columns, schema=schema) if columns else nothing

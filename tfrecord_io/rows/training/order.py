@@ -100,12 +100,12 @@ class Order:
     sizes: Array | None = None  # int64 [turns, lanes]: rows of each part, if all are known
 
     @classmethod
-    def of_rows(cls, lanes: int, turns: int, size: int, rows: int | None) -> Order:
+    def from_row_count(cls, lanes: int, turns: int, size: int, rows: int | None) -> Order:
         """Order of parts of equal size, of so many rows in all; None: they are not known.
 
         All turns but one have whole steps, so that one step of an epoch is not full.
 
-        >>> Order.of_rows(lanes=2, turns=2, size=4, rows=11).sizes.tolist()
+        >>> Order.from_row_count(lanes=2, turns=2, size=4, rows=11).sizes.tolist()
         [[3, 4], [2, 2]]
         """
         if rows is None:
@@ -144,7 +144,7 @@ class Order:
         rounds = range(int(self.sizes[turn].max()) + 1)
         return bisect_right(rounds, position, key=lambda number: self._before(turn, number)) - 1
 
-    def taken(self, turn: int, position: int) -> Array:
+    def taken_rows(self, turn: int, position: int) -> Array:
         """Number of rows of each lane before a position.
 
         >>> Order(lanes=3, turns=1, size=4).taken(0, 7).tolist()

@@ -66,12 +66,12 @@ def plan_order(source: RowSource, options: IterOptions, seat: Seat, counts: RowC
     by_file = None if options.arranges else counts.of(source, options.uneven != "keep")
     if by_file is None and options.uneven != "keep":  # of parts that are not counted one by one
         rows = source.count_rows()
-        return OrderedRead(Order.of_rows(1, 1, size, rows))
+        return OrderedRead(Order.from_row_count(1, 1, size, rows))
     most_parts = source.most_parts(lanes * turns)
     if most_parts < lanes * turns:
         turns = min(turns, most_parts)
         lanes = most_parts // turns
-    return OrderedRead(Order.of_rows(lanes, turns, size, None if by_file is None else sum(by_file)), by_file)
+    return OrderedRead(Order.from_row_count(lanes, turns, size, None if by_file is None else sum(by_file)), by_file)
 
 
 def order_state(identity: ReadIdentity, read: OrderedRead, seed: int, position: OrderPosition) -> dict[str, Any]:
@@ -137,7 +137,9 @@ def read_states(
         marks |= _position(state).marks if state["epoch"] == position.epoch else {}
     seed = identity.read_seed(first, options.seed, _free(identity))
     (lanes, turns), rows = first["parts"], first["rows"]
-    read = OrderedRead(Order.of_rows(lanes, turns, first["step"], rows), _counts(source, counts, rows, lanes * turns))
+    read = OrderedRead(
+        Order.from_row_count(lanes, turns, first["step"], rows), _counts(source, counts, rows, lanes * turns)
+    )
     return seed, read, replace(position, marks=marks, ahead=seat.worker)
 
 

@@ -125,7 +125,7 @@ class RowSource(ABC):
 
     @property
     def is_late(self) -> bool:
-        """True if rows are numbers until they are drawn; see `NumberedBatch.made`."""
+        """True if rows are numbers until they are drawn; see `NumberedBatch.make_windows`."""
         return False
 
     @property

@@ -50,12 +50,12 @@ class Form(ABC):
     is_late = False  # windows are made when they are drawn
 
     @staticmethod
-    def of_length(schema: pa.Schema, prefix: str, *, length: int, stride: int, pad: WindowPad) -> Form:
+    def from_length(schema: pa.Schema, prefix: str, *, length: int, stride: int, pad: WindowPad) -> Form:
         """The form of windows of the same steps of all columns with the prefix."""
         return WindowForm(tuple(Steps.columns(schema, prefix)), length, stride, pad)
 
     @staticmethod
-    def of_offsets(schema: pa.Schema, prefix: str, offsets: Mapping[str, Any], stride: int) -> Form:
+    def from_offsets(schema: pa.Schema, prefix: str, offsets: Mapping[str, Any], stride: int) -> Form:
         """The form of windows with steps of their own for the columns of `offsets`; see `ColumnForm.from_patterns`."""
         return ColumnForm.from_patterns(schema, offsets, prefix, stride)
 
@@ -235,10 +235,10 @@ class _Episodes:
                 items = pa.ExtensionArray.from_storage(own.type, own.storage.take(indices))
             else:
                 items = selectable(own).take(indices)
-            values[name] = _in_lists(items, places.shape[1]) if in_lists else items
+            values[name] = _wrap_in_lists(items, places.shape[1]) if in_lists else items
             if masked:
                 bools = pa.array(exist.reshape(-1))
-                masks[name] = _in_lists(bools, exist.shape[1]) if in_lists else bools
+                masks[name] = _wrap_in_lists(bools, exist.shape[1]) if in_lists else bools
         batch = self._of_rows.replace(rows, values)
         for name, array in masks.items():
             at = batch.schema.get_field_index(name) + 1
@@ -260,7 +260,7 @@ class _Episodes:
         return pa.RecordBatch.from_arrays(list(map(int64_array, (owner, rows, numbers))), schema=LATE)
 
 
-def _in_lists(values: pa.Array, length: int) -> pa.Array:
+def _wrap_in_lists(values: pa.Array, length: int) -> pa.Array:
     """Values in lists of `length`; tensors get an axis in front."""
     if not isinstance(values.type, pa.FixedShapeTensorType):
         return pa.FixedSizeListArray.from_arrays(values, length)

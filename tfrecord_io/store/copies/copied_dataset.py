@@ -122,12 +122,12 @@ def with_unused_names(wanted: Manifest, known: Manifest | None) -> Manifest:
         return wanted
     named, replaced = set(known.paths), set(known.replaced_ids)
 
-    def unused(path: str) -> str:
+    def find_unused_name(path: str) -> str:
         while path not in named and (id := ShardName.id_in(path)) and id in replaced:
             path = ShardName.with_id(path, _following(id))
         return path
 
-    return wanted._replace(files=tuple(file._replace(path=unused(file.path)) for file in wanted.files))
+    return wanted._replace(files=tuple(file._replace(path=find_unused_name(file.path)) for file in wanted.files))
 
 
 def is_begun_copy(wanted: Manifest, known: Manifest | None) -> bool:

@@ -53,7 +53,7 @@ class FoundDataset:
         shard = ManifestShard(
             self.version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=staged, watched=False
         )
-        source = Source.of_entry(self.fs, entry)
+        source = Source.from_entry(self.fs, entry)
         return replace(source, shard=shard, size=file.bytes, pipe=None)
 
     def indexes(self, paths: Iterable[str], moved: Collection[str], target: Listing) -> list[tuple[str, Source]]:
@@ -69,10 +69,10 @@ class FoundDataset:
             for index_path, name in zip(FileName.all_indexes(file.path), FileName.all_indexes(path), strict=True):
                 entry = self.listing.get(index_path)
                 if entry is not None and (path in moved or name not in target or target[name].size != entry.size):
-                    index_sources.append((name, Source.of_entry(self.fs, entry)))
+                    index_sources.append((name, Source.from_entry(self.fs, entry)))
         return index_sources
 
-    def chosen(self, choose: ChooseFiles) -> FoundDataset:
+    def select(self, choose: ChooseFiles) -> FoundDataset:
         """Select a part of the files."""
         paths = choose(self.manifest.sources(self.version))
         chosen_files = tuple(file for file in self.manifest.files if file.path in paths)
@@ -158,9 +158,9 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
     found.directories += 1
     for entry in sorted(plain, key=lambda entry: entry.name):
         name = entry.name[below:]
-        found.files.append((name, Source.of_entry(fs, entry)))
+        found.files.append((name, Source.from_entry(fs, entry)))
         indexes = [index for index in FileName.all_indexes(name) if index in entries]
-        found.others += [(index, Source.of_entry(fs, entries[index])) for index in indexes]
+        found.others += [(index, Source.from_entry(fs, entries[index])) for index in indexes]
     companions = [name for name in entries if _is_companion(name)]
     if all_files:
         everything = {entry.name[below:]: entry for entry in everything_below(fs, directory)}
@@ -171,7 +171,7 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
         taken_names.update(FileName.manifest(part.manifest.dataset) for part in found.datasets)
         companions = [name for name in everything if name not in taken_names and not _is_of_writer(name)]
     companions.sort(key=lambda name: (is_found_by(name), name))
-    found.others += [(name, Source.of_entry(fs, entries[name])) for name in companions]
+    found.others += [(name, Source.from_entry(fs, entries[name])) for name in companions]
 
 
 def _is_companion(name: str) -> bool:
@@ -232,7 +232,9 @@ def _indexes_beside(source: Source) -> Iterator[tuple[str, Source]]:
     beside = sidecar_entries(fs, names, f"{name}.") if source.beside is None else source.beside
     index_entries = (beside.get(index_name) for index_name in names)
     yield from (
-        (entry.name, Source.of_entry(fs, entry)) for entry in index_entries if entry is not None and not entry.directory
+        (entry.name, Source.from_entry(fs, entry))
+        for entry in index_entries
+        if entry is not None and not entry.directory
     )
 
 

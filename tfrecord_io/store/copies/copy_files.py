@@ -186,7 +186,7 @@ def copy_files(
     call = _Call(paths, target, options, choose)
     while True:
         try:
-            return call.copied()
+            return call.run()
         except ReplacedError:
             if call.tries == _TRIES:
                 raise
@@ -230,7 +230,7 @@ class _Call:
     folders: set[str] = field(default_factory=set)  # folders that this call has made by fsspec
     retries: int = 0  # of requests
 
-    def copied(self) -> CopyReport:
+    def run(self) -> CopyReport:
         """Resolve the paths, and copy their files."""
         self.tries += 1
         options = self.options
@@ -263,7 +263,7 @@ class _Call:
             mover.move_files(work.files, records=self.options.verify == "records")
             for copied in work.datasets:
                 mover.move_dataset(copied)
-            companions = target.changed(work.found.others)
+            companions = target.changed_files(work.found.others)
             mover.move_files([companion for companion in companions if not is_found_by(companion[0])], records=False)
             mover.move_files([companion for companion in companions if is_found_by(companion[0])], records=False)
             for name in work.gone:
@@ -284,7 +284,7 @@ class _Call:
     def _dry_report(self, work: _Work) -> CopyReport:
         shards = [copied.plan.wanted.files[number] for copied in work.datasets for number in copied.plan.moved]
         indexes = [index for copied in work.datasets for index in work.target.indexes(copied)]
-        others = [*work.files, *indexes, *work.target.changed(work.found.others)]
+        others = [*work.files, *indexes, *work.target.changed_files(work.found.others)]
         return CopyReport(
             path=os.fspath(self.target),
             copied=(*(file.path for file in shards), *(name for name, _ in others)),
@@ -305,7 +305,7 @@ def _choose_files(found: Found, choose: ChooseFiles) -> Found:
     if found.files or not found.datasets:
         raise ValueError("filters= selects folders of datasets with a manifest, and these files have none")
     has_files = any(dataset.manifest.files for dataset in found.datasets)  # an emptied dataset has no folder
-    datasets = [dataset.chosen(choose) for dataset in found.datasets]
+    datasets = [dataset.select(choose) for dataset in found.datasets]
     if has_files and not any(dataset.manifest.files for dataset in datasets):
         raise FileNotFoundError(errno.ENOENT, "no folder meets filters=", datasets[0].version.path)
     return replace(found, datasets=datasets)
@@ -391,7 +391,7 @@ class _Target:
     choose: ChooseFiles | None  # which files of a dataset are copied, if not all
     written: set[str]  # names below the directory that this call has written
 
-    def planned(self, found: FoundDataset) -> _DatasetCopy:
+    def plan_copy(self, found: FoundDataset) -> _DatasetCopy:
         """Plan the copy of a dataset."""
         wanted, name = found.manifest, FileName.manifest(found.manifest.dataset)
         files = tuple(file if file.staged is None else file._replace(staged=None) for file in wanted.files)
@@ -427,7 +427,7 @@ class _Target:
             raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(self.directory + wanted.files[lost].path))
         return _DatasetCopy(found, known, planned)
 
-    def changed(self, files: Sequence[tuple[str, Source]]) -> list[tuple[str, Source]]:
+    def changed_files(self, files: Sequence[tuple[str, Source]]) -> list[tuple[str, Source]]:
         """Select the files that are missing in the target, or differ there."""
         if not self.options.replaces:
             existing = next((name for name, _ in files if name in self.listing and name not in self.written), None)
@@ -446,7 +446,7 @@ class _Target:
         of_source, of_target = stated_digests(source.info), stated_digests(entry.info)
         for kind in of_source.keys() & of_target.keys():
             return of_source[kind] == of_target[kind]
-        target = Source.of_entry(self.fs, entry)
+        target = Source.from_entry(self.fs, entry)
         kind = next(iter((*of_source, *of_target)), "crc32c")
         digest = of_source[kind] if kind in of_source else _digest(source, kind)
         return digest == (of_target[kind] if kind in of_target else _digest(target, kind))
@@ -513,8 +513,8 @@ class _Work:
     @classmethod
     def of(cls, target: _Target, found: Found) -> _Work:
         """Plan the copy; raise an error if it is not possible."""
-        datasets = [target.planned(dataset) for dataset in found.datasets]
-        files = target.changed(found.files)
+        datasets = [target.plan_copy(dataset) for dataset in found.datasets]
+        files = target.changed_files(found.files)
         gone = target.gone(found)
         target.check_datasets(found, gone)
         return cls(target, found, datasets=datasets, files=files, gone=gone)
@@ -575,7 +575,7 @@ class _Mover:
             make_room = partial(target.make_room, number) if is_exclusive else None
             passed = self._copy_by_store(source, target.target_of(number), make_room)
             if passed is not None:
-                self.traffic.passed(passed.bytes)
+                self.traffic.throttle(passed.bytes)
                 return file.path, passed
         open_file = partial(target.open_file, number, share.upload)
         try:
@@ -620,7 +620,7 @@ class _Mover:
         by_store = self._copy_by_store(source, path) if can_copy(source, self.fs) else None
         if by_store is not None:
             self.target.written.add(name)  # also if another file has failed
-            self.traffic.passed(by_store.bytes)
+            self.traffic.throttle(by_store.bytes)
             return name, by_store
         passed = self._pass(source, partial(self._open, path, share.upload, exclusive=is_new), share, records)
         self.target.written.add(name)

@@ -68,8 +68,8 @@ class Traffic:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _free: float = 0.0  # when the next byte may pass
 
-    def passed(self, count: int) -> None:
-        """Count bytes, and wait until they may have passed."""
+    def throttle(self, count: int) -> None:
+        """Count bytes that passed, and wait as long as the limit asks."""
         if self.stopped.is_set:
             raise Stopped
         self.advance(count)
@@ -173,7 +173,7 @@ class _Tee(SummedFile):
                 self._output.write(memoryview(buffer)[:n])
             except OSError as error:
                 raise _WriteError(error) from error
-            self._traffic.passed(n)
+            self._traffic.throttle(n)
         return n
 
     def seekable(self) -> bool:

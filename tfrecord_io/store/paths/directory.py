@@ -63,7 +63,7 @@ class Directory:
         if is_remote(self.fs) and self.fs.is_object_store:
             return self.fs.content(self._join(name))
         entry = self.fs.entry(self._join(name))
-        return None if entry is None or entry.directory else Source.of_entry(self.fs, entry).read()
+        return None if entry is None or entry.directory else Source.from_entry(self.fs, entry).read()
 
     def _join(self, name: str) -> str:
         return f"{self.name.rstrip('/')}/{name}" if self.name.rstrip("/") else f"{self.name}{name}"

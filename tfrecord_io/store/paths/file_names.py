@@ -123,10 +123,10 @@ class ShardName:
         return os.urandom(8).hex()
 
     @classmethod
-    def spelled(cls, stem: str, count: int) -> Iterator[ShardName]:
+    def first_spellings(cls, stem: str, count: int) -> Iterator[ShardName]:
         """The first shard of ``stem@count``, for each usual form of names, the most exact first.
 
-        >>> [shard.sibling(0) for shard in ShardName.spelled("train", 2)][:3]
+        >>> [shard.sibling(0) for shard in ShardName.first_spellings("train", 2)][:3]
         ['train-00000-of-00002', 'train.tfrecord-00000-of-00002', 'train-00000-of-00002.tfrecord']
         """
         front = _strip_record_suffix(stem)

@@ -76,7 +76,7 @@ class Folder:
         EncodeError
             The name of a file is not UTF-8.
         """
-        folder = cls.below(Directory.find(path, storage), path, suffixes)
+        folder = cls.list_below(Directory.find(path, storage), path, suffixes)
         for file in (*folder.files, *folder.other_files):
             try:
                 file.name.encode()
@@ -86,7 +86,7 @@ class Folder:
         return folder
 
     @classmethod
-    def below(cls, directory: Directory, path: str, suffixes: tuple[str, ...] | None) -> Folder:
+    def list_below(cls, directory: Directory, path: str, suffixes: tuple[str, ...] | None) -> Folder:
         """List the files below a directory, those with `suffixes` (None: all) apart; `path` names it in messages."""
         prefix = directory.name.rstrip("/") + "/"
         folder = cls(path, directory.fs, [], [])
@@ -209,7 +209,7 @@ class Folder:
 def _is_image(fs: FileSystem, entry: Entry) -> bool:
     """True if a file begins as a supported image; False also if the file cannot be opened."""
     try:
-        return bool(entry.size) and ForeignFile.looks_like(Source.of_entry(fs, entry).read(0)) in _READ_IMAGES
+        return bool(entry.size) and ForeignFile.looks_like(Source.from_entry(fs, entry).read(0)) in _READ_IMAGES
     except OSError:
         return False
 
@@ -223,7 +223,7 @@ def _reader_threads(threads: int | None, filesystems: Iterable[FileSystem | None
 def _read(key: T, fs: Any, entry: Entry | None, *, in_advance: bool) -> tuple[T, Any, Entry | None, bytes | None]:
     if entry is None or (in_advance and (entry.size or 0) > LIMITS.ahead_bytes):
         return key, fs, entry, None
-    content = Source.of_entry(fs, entry).read(LIMITS.MAX_RECORD_BYTES)
+    content = Source.from_entry(fs, entry).read(LIMITS.MAX_RECORD_BYTES)
     if len(content) > LIMITS.MAX_RECORD_BYTES:
         reason = f"the file is larger than a record can be, {LIMITS.MAX_RECORD_BYTES} bytes"
         raise EncodeError(reason, path=fs.display_path(entry.name), expected=LIMITS.MAX_RECORD_BYTES, got=entry.size)

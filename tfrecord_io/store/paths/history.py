@@ -70,7 +70,7 @@ class History(NamedTuple):
                 count, left = count - rows, left - rows
             yield tuple(new_run)
 
-    def added(self, rows: int, since: int, until: int) -> list[tuple[int, int, int]]:
+    def added_runs(self, rows: int, since: int, until: int) -> list[tuple[int, int, int]]:
         """The commits after `since`, up to `until`, and the begin and end of each run of their rows, by commit.
 
         `rows` is the number of all rows.

@@ -78,4 +78,4 @@ class Listing:
         check_single_family(self.fs, self.entries, path)
         if complete:
             check_complete(self.fs, self.entries)
-        return [Source.of_entry(self.fs, entry) for entry in sorted(self.entries, key=lambda e: natural_key(e.name))]
+        return [Source.from_entry(self.fs, entry) for entry in sorted(self.entries, key=lambda e: natural_key(e.name))]

@@ -102,7 +102,7 @@ class _Dataset:
         # The name of a shard in a bucket has the id of its writing, so that it is that of one version only.
         info = {INCOMPLETE: True, "size": file.bytes} if is_in_store else None
         entry = Entry(self.directory + file.path, file.bytes, False, info)
-        return Source.of_entry(self.fs, entry, shard=shard, partitions=ColumnFolder.pairs_in(f"/{file.path}", "/"))
+        return Source.from_entry(self.fs, entry, shard=shard, partitions=ColumnFolder.pairs_in(f"/{file.path}", "/"))
 
     def absolute(self, directory: str) -> _Dataset:
         """The same files by absolute paths; `directory` is the working directory in which they were looked up."""

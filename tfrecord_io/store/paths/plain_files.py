@@ -97,7 +97,7 @@ class PathMatch(NamedTuple):
         entry = fs.entry(name)
         everything: Sequence[Entry] = ()
         if entry is not None and not entry.directory:
-            return PathMatch(os.fspath(path), [Source.of_entry(fs, entry)])
+            return PathMatch(os.fspath(path), [Source.from_entry(fs, entry)])
         if entry is not None:
             if listed is not None:
                 everything = listed
@@ -121,7 +121,7 @@ class PathMatch(NamedTuple):
         if not files:
             raise FileNotFoundError(errno.ENOENT, nothing, secret_url(os.fspath(path)))
         files.sort(key=lambda child: natural_key(child.name))
-        sources = [Source.of_entry(fs, child) for child in files]
+        sources = [Source.from_entry(fs, child) for child in files]
         if partitioned:
             root = ColumnFolder.root_of(name) if entry is None else f"{entry.name.rstrip('/')}/"
             folders = [ColumnFolder.pairs_in(child.name, root) for child in files]
@@ -141,7 +141,7 @@ def tfds_descriptions(fs: FileSystem, listing: Sequence[Entry]) -> set[str]:
     by_name = {entry.basename: entry for entry in listing if entry.basename in (Source.TFDS_FEATURES, Source.TFDS_INFO)}
     if len(by_name) == 1 and Source.TFDS_FEATURES in by_name:
         entry = by_name[Source.TFDS_FEATURES]
-        if entry.directory or _TFDS not in Source.of_entry(fs, entry).read(_DESCRIPTION_BYTES):
+        if entry.directory or _TFDS not in Source.from_entry(fs, entry).read(_DESCRIPTION_BYTES):
             return set()
     return {entry.name for entry in by_name.values()}
 
@@ -166,7 +166,7 @@ def _left_out(
     is_table = _table_of_text(match.sources[0]) if is_text and unread else None
     names = []
     for entry in islice(unread, MOST_CHECKED):
-        head = _head(Source.of_entry(fs, entry))
+        head = _head(Source.from_entry(fs, entry))
         kind = None if head is None else ForeignFile.looks_like(head)
         is_data = any(kind in format.looks for format in formats)
         if is_text and is_data and head is not None:

@@ -139,7 +139,7 @@ def _no_path(expected: str, got: Any) -> TypeError:
 def _file_object(file: Any, storage: StorageOptions) -> Source:
     if storage.storage_options or storage.filesystem is not None:
         raise ValueError("storage_options= and filesystem= are for paths, not for file objects")
-    return Source.of_file_object(file)
+    return Source.from_file_object(file)
 
 
 def _warn_of_unnamed(files: Mapping[str, str]) -> None:
@@ -173,7 +173,7 @@ class _Lookup:
         """The files that one path means; if `complete`, no shard may be missing."""
         fs, name = Location.of(path, self.storage)
         if isinstance(fs, LocalFileSystem) and (entry := fs.entry(name)) is not None and not entry.directory:
-            return Sources([Source.of_entry(fs, entry)])  # a file of exactly this name, of which no manifest says more
+            return Sources([Source.from_entry(fs, entry)])  # a file of exactly this name: no manifest says more of it
         from tfrecord_io.store.paths.manifest import Manifests
 
         is_directory = not isinstance(fs, LocalFileSystem) and os.fspath(path).endswith("/")
@@ -238,7 +238,7 @@ class _Search:
                 root = folder if entry.name.startswith(folder) else ColumnFolder.root_of(name)
                 partitions = ColumnFolder.pairs_in(entry.name, root)
             sources.append(
-                Source.of_entry(
+                Source.from_entry(
                     self.fs, entry, shard=self.manifests.shards.get(entry.name), partitions=partitions, beside=beside
                 )
             )
@@ -574,7 +574,7 @@ class _Search:
         if count is None and not manifests:
             text = "a web server has no listing of its files; state the number of shards, as in name@8"
             raise ValueError(hide_secrets(f"'{self.fs.display_path(name)}': {text}"))
-        shards = [(number, form) for number in (0, count or 0) for form in ShardName.spelled(stem, count or 0)]
+        shards = [(number, form) for number in (0, count or 0) for form in ShardName.first_spellings(stem, count or 0)]
         exists = (shard for shard in shards if count and self.fs.entry(shard[1].sibling(shard[0])) is not None)
         present, form = next(exists, (0, None))  # the last one, if they count from 1
         if form is None:

@@ -133,7 +133,7 @@ class Output:
         """The same for the shards that a writing adds to those below number `first`, in the dataset's compression."""
         if not self.inferred or compression is None:
             return replace(self, id=id, first=first)
-        codec = CODECS.named(compression)
+        codec = CODECS.find(compression)
         suffix = self.suffix + ("" if codec is None else codec.suffixes[0])
         return replace(self, id=id, first=first, compression=compression, suffix=suffix)
 
@@ -419,7 +419,7 @@ def _named_shards(
     if count is not None and count > Output.MOST_SHARDS:
         raise ValueError(f"'{request.text}': {count} shards; expected at most {Output.MOST_SHARDS}")
     infers = request.compression == "infer"
-    codec = CODECS.of_path(base) if infers else CODECS.named(request.compression)
+    codec = CODECS.of_path(base) if infers else CODECS.find(request.compression)
     front, record, packed = FileName.split_suffixes(base)
     added = "" if codec is None or packed else codec.suffixes[0]
     if count is None or in_directory or suffix_last or request.grows:

@@ -58,7 +58,7 @@ def _may_have_sidecars(source: Source) -> bool:
 def _cached(source: Source, path: str | None) -> Source | None:
     fs, _ = source.location
     entry = None if path is None else fs.entry(path)
-    return None if entry is None else Source.of_entry(fs, entry)
+    return None if entry is None else Source.from_entry(fs, entry)
 
 
 def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry] | None) -> Source | None:
@@ -72,7 +72,7 @@ def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry]
         listing = sidecar_entries(fs, names, f"{stems[-1]}.")
     for entry in filter(None, map(listing.get, names)):
         if not entry.directory:
-            return Source.of_entry(fs, entry)
+            return Source.from_entry(fs, entry)
     return None
 
 

@@ -59,7 +59,7 @@ def _begins_with_record(fs: FileSystem, entry: Entry) -> bool:
     head = memoryview(bytearray(FrameHeader.BYTES))
     done = 0
     try:
-        stream = Source.of_entry(fs, entry).open_stream()
+        stream = Source.from_entry(fs, entry).open_stream()
         try:
             while done < len(head) and (n := stream.readinto(head[done:])):
                 done += n

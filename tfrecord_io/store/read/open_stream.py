@@ -27,7 +27,7 @@ def detect_codec(
     if compression == CODECS.INFER:
         codec = CODECS.infer(head, path)
         return (CODECS.of_path(path) if codec is None and may_be_damaged else codec), head
-    codec = CODECS.named(compression)
+    codec = CODECS.find(compression)
     if not (may_be_damaged and CODECS.sniff(head) is None):
         _check_codec(codec, compression, head, path)
     return codec, head

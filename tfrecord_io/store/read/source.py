@@ -250,7 +250,7 @@ class Source:
     held: HeldContent | None = field(default=None, repr=False, compare=False)  # of a small object, once it was read
 
     @classmethod
-    def of_entry(
+    def from_entry(
         cls,
         fs: FileSystem,
         entry: Entry,
@@ -273,7 +273,7 @@ class Source:
         return cls(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None, **told)
 
     @classmethod
-    def of_file_object(cls, file: Any) -> Source:
+    def from_file_object(cls, file: Any) -> Source:
         """The source of a binary file object. In text mode it is a TypeError, if not open for reading a ValueError."""
         from tfrecord_io.store.read.file_object import CallerFile
 
@@ -349,7 +349,7 @@ class Source:
         from tfrecord_io.store.read.open_stream import SpanStream, detect_codec
 
         codec = (
-            None if compression == CODECS.INFER else CODECS.named(compression)
+            None if compression == CODECS.INFER else CODECS.find(compression)
         )  # rejects a wrong name before the file is open
         if self.derived is not None:
             return self.derived.open()
@@ -582,7 +582,7 @@ class Source:
         """A copy that holds the content of a small object in memory, once it was read."""
         return replace(self, held=HeldContent())
 
-    def without_held_content(self) -> Source:
+    def drop_held_content(self) -> Source:
         """A copy without held content: each read finds out whether the object was replaced."""
         return self if self.remote is None else replace(self, held=HeldContent(is_kept=False))
 
@@ -882,7 +882,7 @@ def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
     path = fs.display_path(entry.name)
     for _ in range(LIMITS.tries):
         if not is_remote(fs) or entry.size is None or entry.size > MOST_MANIFEST_BYTES:
-            return Source.of_entry(fs, entry).read(MOST_MANIFEST_BYTES)
+            return Source.from_entry(fs, entry).read(MOST_MANIFEST_BYTES)
         text = fs.read_object(entry.name)
         if len(text) != entry.size:  # it was replaced, or the connection ended early
             latest = fs.entry(entry.name, is_file=True)
@@ -1087,7 +1087,7 @@ class OpenPlainFile:
         return done
 
     @classmethod
-    def of_stream(cls, stream: PlainStream) -> OpenPlainFile | None:
+    def from_stream(cls, stream: PlainStream) -> OpenPlainFile | None:
         """The file that a stream reads; None if it is not a regular local one, or the system has no pread."""
         if isinstance(stream.raw, PlainFileReader):
             return stream.raw.file

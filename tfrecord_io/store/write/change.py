@@ -78,7 +78,7 @@ class Change(ABC):
     def check_schemas(self, manifest: Manifest | None, own: Manifest, path: str) -> None:
         """Raise SchemaError if rows of the schemas of `own` cannot be written; `manifest` is the dataset's."""
 
-    def begun(self, own: Manifest) -> Manifest:
+    def first_manifest(self, own: Manifest) -> Manifest:
         """The first manifest of a dataset that grows, from the manifest of this writing, still without files."""
         return own
 
@@ -198,7 +198,7 @@ class _Grown(ChangeById):
         if own.schema is not None or own.partition_schema is None:
             self.unite(manifest.schema, own.schema, path)
 
-    def begun(self, own: Manifest) -> Manifest:
+    def first_manifest(self, own: Manifest) -> Manifest:
         return own._replace(partition_by=self.partition_by)
 
     def next(self, manifest: Manifest | None, own: Manifest, old: OldFiles) -> Manifest | None:

@@ -339,7 +339,7 @@ class Publication:
         if last is None:
             return None
         entry = self.place.fs.entry(f"{self.place.directory}{last.path}{suffix}", is_file=True)
-        return None if entry is None or entry.directory else (Source.of_entry(self.place.fs, entry), last.bytes)
+        return None if entry is None or entry.directory else (Source.from_entry(self.place.fs, entry), last.bytes)
 
     def has_txn(self, txns: Sequence[Txn]) -> bool:
         """True if one of these transactions was in when the dataset was looked at: nothing is to be written."""
@@ -379,7 +379,7 @@ class Publication:
 
     def _first_manifest(self, manifest: Manifest | None) -> Manifest:
         """The given manifest, or a first one without files, so that readers see no shard before the publication."""
-        return manifest or self._change.begun(Manifest(self.old.stem, self._id, ()))
+        return manifest or self._change.first_manifest(Manifest(self.old.stem, self._id, ()))
 
     def _put(self, shard: WrittenShard, name: str) -> None:
         """Give a shard the name under which it is published."""

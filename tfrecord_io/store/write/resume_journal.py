@@ -112,7 +112,7 @@ class ResumeJournal:
             entry = fs.entry(source.remote[1])
             if entry is None:
                 raise ReplacedError(errno.ESTALE, "the file was removed while it was read", source.path)
-            current = Source.of_entry(fs, entry)
+            current = Source.from_entry(fs, entry)
         if {**ResumeJournal.version_of(current), "path": version["path"]} != version:
             raise ReplacedError(errno.ESTALE, "the file was changed while it was read; convert it again", source.path)
 
@@ -184,7 +184,7 @@ class ResumeJournal:
                 with suppress(CorruptRecordError, FileNotFoundError):
                     document = self._document(fs, entries[name])
                     if document.get("staged") == staged:
-                        yield document, Source.of_entry(fs, entries[staged])
+                        yield document, Source.from_entry(fs, entries[staged])
 
     def _document(self, fs: FileSystem, entry: Entry) -> Document:
         """The JSON object in a file."""

@@ -77,8 +77,8 @@ class ArrayStream(BatchStream):
         """All remaining rows."""
         return pa.Table.from_batches(list(self), self.schema)
 
-    def encoded(self, encodings: Mapping[str, str]) -> Self:
-        """This stream with the column encodings applied: text and bytes of fixed width become tensors for "raw".
+    def apply_encodings(self, encodings: Mapping[str, str]) -> Self:
+        """Apply the column encodings to this stream: text and bytes of fixed width become tensors for "raw".
 
         Raises
         ------

@@ -101,10 +101,10 @@ class EpisodeGroups:
         has_place = len(parts) == len(self.parts) and all(map(fnmatchcase, parts, self.parts))
         return "/".join(parts) if has_place and not {"", ".", ".."} & {*parts} and "\0" not in name else None
 
-    def numbered(self, number: int) -> str:
-        """The name of an episode without one.
+    def name_episode(self, number: int) -> str:
+        """Name an episode that has no name.
 
-        >>> EpisodeGroups.parse("data/*").numbered(3), EpisodeGroups.parse("run_*").numbered(3)
+        >>> EpisodeGroups.parse("data/*").name_episode(3), EpisodeGroups.parse("run_*").name_episode(3)
         ('demo_3', 'run_3')
         """
         last = self.parts[-1]
@@ -404,7 +404,7 @@ class _Common:
             self.type, self.shape, self.attributes = value.type, value.shape, value.attributes
             return
         if value.type != self.type or len(value.shape) != len(self.shape):
-            got, expected = _shown(value.type, value.shape), _shown(self.type, self.shape)
+            got, expected = _describe_dimensions(value.type, value.shape), _describe_dimensions(self.type, self.shape)
             reason = f"it is {got} in this episode, and {expected} in '{printable(self.path)}'"
             self.fault = self.fault or EncodeError(
                 reason, path=path, feature=name, expected=expected, got=got, hint=EXCLUDE, hint_cli=EXCLUDE_CLI
@@ -413,7 +413,7 @@ class _Common:
         self.shape = tuple(a if a == b else None for a, b in zip(self.shape, value.shape, strict=True))
 
 
-def _shown(type_: _Type, shape: Sequence[int | None]) -> str:
+def _describe_dimensions(type_: _Type, shape: Sequence[int | None]) -> str:
     return f"{type_} of {len(shape)} dimension{'s' * (len(shape) != 1)}"
 
 
@@ -544,7 +544,7 @@ class EpisodeWriter:
         return rows
 
     def _write_episode(self, record: int, number: int, values: dict[str, Array]) -> None:
-        name = str(values.pop(EPISODE)) if EPISODE in values else self._groups.numbered(number)
+        name = str(values.pop(EPISODE)) if EPISODE in values else self._groups.name_episode(number)
         path = self._groups.path(name)
         if path is None or path in self._file:
             shown = "/".join(self._groups.parts)

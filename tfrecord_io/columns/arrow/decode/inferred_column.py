@@ -248,7 +248,7 @@ class FoldedTensor(NamedTuple):
 
 def candidates(seen: Mapping[str, Observation]) -> list[str]:
     """The features that may be tensors, by kinds and numbers of values."""
-    named = map(ShapeSource.of_companion, seen)  # few features have names like those of companions
+    named = map(ShapeSource.described_feature, seen)  # few features have names like those of companions
     names = dict.fromkeys(name for name in named if name is not None and name in seen)
     tensors = []
     for name in names:

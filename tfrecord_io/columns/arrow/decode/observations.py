@@ -74,10 +74,10 @@ class Observations(dict[str, Observation]):
                 fields.append(field)
         return Schema(fields)
 
-    def folded(
+    def fold_companions(
         self, batches: Sequence[Mapping[str, ColumnBuffers]], may_fold: Callable[[str], bool]
     ) -> dict[str, FoldedTensor]:
-        """The features that are tensors by their companions in every record; a companion is never one."""
+        """Find the features that are tensors by their companions in every record; a companion is never one."""
         names = [name for name in candidates(self) if may_fold(name)]
         companion_names = {companion for name in names for companion in ShapeSource.companions(name)}
         tensors = {name: fold(name, batches) for name in names if name not in companion_names}
@@ -142,8 +142,8 @@ class Observations(dict[str, Observation]):
         """
         return count_kinds(chunks)
 
-    def joined(self, others: Mapping[str, Observation]) -> Observations:
-        """Observations of both groups of records together; SchemaError if they contradict each other."""
+    def join(self, others: Mapping[str, Observation]) -> Observations:
+        """Join the observations of two groups of records; SchemaError if they contradict each other."""
         return Observations(join_columns(self, others))
 
 

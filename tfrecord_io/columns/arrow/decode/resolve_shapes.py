@@ -129,7 +129,7 @@ class _OpenColumn:
         kinds = {c.kind for part in columns for c in _columns_of(part, self.feature) if c.value_row >= 0}
         encoding = RAW if Kind.BYTES in kinds else LIST if kinds else source.encoding
         in_context = field.part == FEATURE_LIST and self._is_in_context(columns)
-        closed = source.closed(encoding, is_number=is_number, in_context=in_context)
+        closed = source.decide(encoding, is_number=is_number, in_context=in_context)
         metadata = {**field.metadata, **closed.metadata}
         if shape is None or dtype is None:  # no record has an array: the column stays one of bytes
             return replace(field, metadata=metadata)

@@ -63,7 +63,7 @@ def check_counts(counts: Array, shape: Shape) -> None:
 def _number_bytes(element: Dtype, values: Array) -> Array:
     """Numbers of a feature as the bytes of the dtype; each is checked to fit."""
     if element.is_extension:
-        made, misfit = element.narrowed(values)
+        made, misfit = element.narrow(values)
         if misfit >= 0:
             got = values[misfit].item()
             raise RowFault(misfit, f"{got} is not a value of {element.name}", expected=element.name, got=got)

@@ -313,7 +313,7 @@ def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
         values = np.fromiter(values, object, len(values))
     if type(values) is not np.ndarray or values.dtype.kind != "O" or values.ndim != 1:
         return False
-    gathered = GatheredValues.of_objects(values, nan_is_missing)
+    gathered = GatheredValues.from_objects(values, nan_is_missing)
     if not isinstance(gathered, GatheredValues):
         return gathered
     dtype, valid, offsets, content, value_offsets = gathered

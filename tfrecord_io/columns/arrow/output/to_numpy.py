@@ -174,7 +174,7 @@ class Ragged:
         longest, *inner_sizes = shapes.max(axis=0, initial=0).tolist()
         length = -(-longest // multiple) * multiple if length is None else length
         if self.shapes is None:
-            return Runs(self.values, self.offsets[begin : end + 1]).padded(length, fill)
+            return Runs(self.values, self.offsets[begin : end + 1]).pad(length, fill)
         rows = np.full((len(shapes), length, *inner_sizes, *self.values.shape[1:]), fill, self.values.dtype)
         axes = np.ogrid[tuple(map(slice, (1, *rows.shape[1 : shapes.shape[1] + 1])))][1:]
         is_value = np.ones(rows.shape[: shapes.shape[1] + 1], np.bool_)
