@@ -200,10 +200,12 @@ class Summary(Job):
             self.numbers.add(column.to_numpy(zero_copy_only=False))
         with suppress(pa.ArrowNotImplementedError):
             counted = pc.value_counts(column)
-            self.values.update(dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)))
-        if len(self.values) > _KEPT_VALUES:
-            self.has_more = True
-            self.values = Counter(dict(self.values.most_common(_KEPT_VALUES // 2)))
+            values = Counter(self.values)  # another one, as the page shows these meanwhile
+            values.update(dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)))
+            if len(values) > _KEPT_VALUES:
+                self.has_more = True
+                values = Counter(dict(values.most_common(_KEPT_VALUES // 2)))
+            self.values = values
 
 
 class BrowsedDataset:
