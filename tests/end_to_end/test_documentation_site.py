@@ -96,6 +96,15 @@ def test_the_search_box_finds_pages(page: Page, address: str, query: str, target
     assert messages(page) == []
 
 
+def test_the_index_of_the_search_is_fetched_when_the_box_is_used(page: Page, address: str) -> None:  # noqa: F811
+    page.open(f"{address}quickstart/", 1280)
+    assert f"{address}search/search_index.json" not in page.requests
+    assert page.evaluate(SEARCH % "gzip")
+    assert page.requests.count(f"{address}search/search_index.json") == 1
+    page.open(f"{address}quickstart/?h=gzip", 1280)  # a result of the search, with its words highlighted
+    assert page.evaluate("document.querySelectorAll('article mark').length")
+
+
 @pytest.mark.parametrize("words", QUESTIONS)
 def test_the_words_of_users_find_their_page(page: Page, address: str, words: str) -> None:  # noqa: F811
     """Among the first three pages."""
