@@ -18,7 +18,7 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from records import blobs, entry, example, field, floats, framed, group, int64s, tag, varint, written
-from tfrecord_io.bytes.format.protobuf import message_classes
+from tfrecord_io.bytes.format.protobuf import MessageClasses
 from tfrecord_io.read.chunks import chunk, chunk_reader
 from traced import peak
 
@@ -289,7 +289,7 @@ def test_an_explicit_record_type_gets_protobufs_answer(engine: str, tmp_path: Pa
     assert pa.schema(tfr.open_reader(tmp_path / "b")).names == ["b"]
 
 
-RANKING = message_classes(  # tensorflow_serving/apis/input.proto
+RANKING = MessageClasses(  # tensorflow_serving/apis/input.proto
     "tests/input.proto",
     "tests.ranking",
     {

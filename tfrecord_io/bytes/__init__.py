@@ -14,38 +14,23 @@ _HOMES = {
     "PlainStream": "compression.stream",  # The bytes of a file, including a head that was read before
     "Raw": "compression.stream",  # A raw binary file
     "Stream": "compression.stream",  # Protocol of a stream that knows its offset
-    "ArrowReader": "engine.contract",  # Takes columns from the batches of one schema
     "Checks": "engine.contract",  # Which checksums of frames are compared
     "ColumnBuffers": "engine.contract",  # One column in Arrow's layout
     "Decoder": "engine.contract",  # Appends records to columns until they are taken
-    "Encoder": "engine.contract",  # Encodes rows of columns as framed records
-    "Engine": "engine.contract",  # The functions of an engine
+    "Engine": "engine.contract",  # The functions of an engine, and what they take and return
     "FeatureColumns": "engine.contract",  # Decoded columns by feature, in an engine
-    "FieldForm": "engine.contract",  # A field of a message, and how it is read
-    "FieldValues": "engine.contract",  # The values of a field in messages
-    "FileView": "engine.contract",  # An open file, and memory for windows of it
     "Frames": "engine.contract",  # Extents of the payloads in a block
-    "Members": "engine.contract",  # Fields of messages
-    "ObjectDecoder": "engine.contract",  # Decodes single records as Python objects
-    "ObjectForm": "engine.contract",  # How the value of a column in one record becomes a Python object
-    "PlainForm": "engine.contract",  # The form of an Arrow array with one value in each row, and of its feature
-    "Progress": "engine.contract",  # The result of one `Decoder.feed`
-    "EngineDecoder": "engine.contract",  # The decoder of an engine
     "Fault": "engine.faults",  # A problem with its record and byte
     "FaultCode": "engine.faults",  # The kind of a fault
     "Plan": "engine.faults",  # A schema compiled for a decoder
     "PlanColumn": "engine.faults",  # One column for a decoder to fill, and the checks of its values
     "RecordCounts": "engine.faults",  # Numbers of records that tell whether these are Examples
-    "BytesSlots": "engine.numpy_output",  # Bytes, their offsets, and which are valid
-    "first_fit": "engine.numpy_output",  # Assign rows, in order, to the first of some bins that has room
-    "GatheredValues": "engine.numpy_output",  # The values of cells that are ``bytes``
     "NumberColumn": "engine.numpy_output",  # A column of batches, and arrays with an item for each row of all batches
-    "Runs": "engine.numpy_output",  # Rows of numbers: values and offsets
+    "Runs": "engine.numpy_output",  # Rows of numbers or bytes: values and offsets
     "get_engine": "engine.select",  # The engine to use, looked up at each call
     "ShapeSource": "format.companions",  # Where the shape and the dtype of the arrays of a column stand
     "Array": "format.dtypes",  # Any NumPy array
     "Dtype": "format.dtypes",  # A row of the table of dtypes
-    "Feature": "format.example_messages",  # The protobuf message of one feature
     "Kind": "format.feature_types",  # The feature type
     "Layout": "format.feature_types",  # How many values a row of a column has
     "RecordType": "format.feature_types",  # Which message a payload is parsed as
@@ -56,14 +41,10 @@ _HOMES = {
     "format_option": "format.format_registry",  # A field of a dataclass that is an option of ``tfr convert``
     "crc32c": "format.framing",  # The CRC-32C of `data`, appended to what gave `value`
     "FrameHeader": "format.framing",  # The length before a payload, and sizes of a frame
-    "check_nesting_level": "format.missing_values",  # Refuse values that are nested deeper than those of any column
-    "has_missing": "format.missing_values",  # True if an array of NumPy, pandas
-    "holds_masked": "format.missing_values",  # True if a cell is a masked array or holds one
+    "NestedValues": "format.missing_values",  # Values of Python, some of which may be masked
     "NpyHeader": "format.npy_header",  # What the header of an .npy file states
-    "message_classes": "format.protobuf",  # Build message classes, by name, in a private pool
-    "parse_message": "format.protobuf",  # A message
+    "MessageClasses": "format.protobuf",  # Message classes, by name, in a private pool
     "ParsedTensor": "format.serialized_tensor",  # The name of a tensor's dtype, its shape
-    "delimited_field": "format.varint",  # A field of bytes or of a message
-    "varint": "format.varint",  # The bytes of an unsigned varint
+    "FieldTag": "format.varint",  # The tag of a field in a message
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.bytes.engine.numpy_output import Runs, first_fit
+from tfrecord_io.bytes.engine.numpy_output import Runs
+from tfrecord_io.bytes.engine.select import get_engine
 
 TEXT = ["T"] if hasattr(np.dtypes, "StringDType") else []
 
@@ -128,7 +129,7 @@ def test_a_row_that_is_longer_or_outside_of_the_values_is_refused(offsets: list[
 def test_rows_go_to_the_first_bin_with_room(rows: list[tuple[int, int]], bins: int, columns: int) -> None:
     capacity = [5, 3][:columns]
     lengths = np.array([row[:columns] for row in rows], np.int64).reshape(-1, columns)
-    bin_of_row, begins = first_fit(lengths, np.array(capacity), bins)
+    bin_of_row, begins = get_engine().first_fit(lengths, np.array(capacity), bins)
     room: list[list[int]] = [list(capacity) for _ in range(bins)]
     expected, new = [], []
     for row, own in enumerate(lengths.tolist()):

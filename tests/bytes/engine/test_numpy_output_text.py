@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.bytes.engine.numpy_output import BytesSlots
+from tfrecord_io.bytes.engine.numpy_output import Runs
 from tfrecord_io.bytes.format.dtypes import Dtype
 
 VALUES = st.lists(st.none() | st.text(st.characters(codec="utf-8"), max_size=20) | st.sampled_from(["ß" * 300, "\x00"]))
@@ -17,7 +17,7 @@ def texts(values: list[str | None], dtype: type, valid: bool) -> np.ndarray:
     encoded = [b"hidden" if value is None else value.encode() for value in values]
     offsets = np.cumsum([3, *map(len, encoded)]).astype(dtype)
     mask = np.array([value is not None for value in values], np.bool_) if valid else None
-    return BytesSlots(np.frombuffer(b"abc" + b"".join(encoded), np.uint8), offsets, mask).text()
+    return Runs(np.frombuffer(b"abc" + b"".join(encoded), np.uint8), offsets).text(mask)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])

@@ -15,9 +15,9 @@ from engine_comparison import ENGINES, essence
 from records import field, framed, group, tag, varint
 from strategies import damaged, unknown_fields
 from tfrecord_io.bytes.engine.contract import Engine, Fault, Frames, Members
-from tfrecord_io.bytes.format.protobuf import message_classes
+from tfrecord_io.bytes.format.protobuf import MessageClasses
 
-LISTS = message_classes("tests/members.proto", "tests.members", {"Lists": "first 1 *bytes, second 2 *bytes"})["Lists"]
+LISTS = MessageClasses("tests/members.proto", "tests.members", {"Lists": "first 1 *bytes, second 2 *bytes"})["Lists"]
 
 CONTENTS = st.binary(max_size=40) | st.integers(0, 300).map(bytes)
 FIELDS = st.builds(field, st.sampled_from([1, 1, 2, 3, 2**29 - 1]), CONTENTS, st.integers(0, 3))

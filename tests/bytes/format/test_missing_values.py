@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import tfrecord_io as tfr
-from tfrecord_io.bytes.format.missing_values import has_missing, holds_masked
+from tfrecord_io.bytes.format.missing_values import NestedValues
 from tfrecord_io.columns.arrow.input.from_arrays import unmask_cells
 from tfrecord_io.columns.arrow.input.tensor_cast import unmasked_rows
 
@@ -35,7 +35,7 @@ def test_a_masked_array_is_none_or_refused(cell: Any) -> None:
 
     arrays = [leaf for leaf in leaves(cell) if isinstance(leaf, np.ma.MaskedArray)]
     partly = [array for array in arrays if array.mask.any() and not array.mask.all()]
-    assert has_missing([cell]) == any(array.mask.any() for array in arrays)
+    assert NestedValues([cell]).has_missing == any(array.mask.any() for array in arrays)
     if partly:
         with pytest.raises(tfr.errors.EncodeError, match="part of its array is masked") as caught:
             unmask_cells([None, cell])
@@ -147,13 +147,13 @@ def test_rows_without_elements_are_not_masked() -> None:
 
 @pytest.mark.parametrize("value", [5, "x", None, np.array([np.nan]), [1, [2]], [], pa.array([1]), pd.Series([1.5])])
 def test_values_that_are_not_missing(value: Any) -> None:
-    assert has_missing(value) is False
+    assert NestedValues([value]).has_missing is False
 
 
 def test_nulls_of_polars_are_counted_by_a_method() -> None:
     polars = pytest.importorskip("polars")
-    assert has_missing(polars.Series([1, None]))
-    assert not has_missing(polars.Series([1, 2]))
+    assert NestedValues([polars.Series([1, None])]).has_missing
+    assert not NestedValues([polars.Series([1, 2])]).has_missing
 
 
 def test_values_of_a_masked_column_are_plain() -> None:
@@ -167,6 +167,6 @@ def test_values_are_nested_120_levels_deep_at_most(cell: Any) -> None:
     cells = [cell]
     for _ in range(120):
         cells = [cells]
-    assert holds_masked(cells) == (cell is WHOLE)
+    assert NestedValues(cells).holds_masked == (cell is WHOLE)
     with pytest.raises(tfr.errors.EncodeError, match="nested more than 120 levels deep"):
-        holds_masked([cells])
+        _ = NestedValues([cells]).holds_masked

@@ -23,10 +23,10 @@ from reference_engine import wire_tags
 from reference_engine.record_parser import read_record
 from strategies import damaged, payloads
 from tfrecord_io.bytes.format.feature_types import Kind, RecordType
-from tfrecord_io.bytes.format.protobuf import message_classes
+from tfrecord_io.bytes.format.protobuf import MessageClasses
 
 # tensorflow_serving/apis/input.proto; the messages of its fields are merged as bytes
-ELWC = message_classes("tests/elwc.proto", "tests.elwc", {"Elwc": "examples 1 *bytes, context 2 *bytes"})["Elwc"]
+ELWC = MessageClasses("tests/elwc.proto", "tests.elwc", {"Elwc": "examples 1 *bytes, context 2 *bytes"})["Elwc"]
 
 
 def elwc(*examples: bytes, context: bytes | None = None) -> bytes:

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
-from tfrecord_io.bytes.format.protobuf import message_classes
+from tfrecord_io.bytes.format.protobuf import MessageClasses
 
 # tensorflow_serving/apis/input.proto
-ELWC = message_classes("tests/to_elwc.proto", "tests.to_elwc", {"Elwc": "examples 1 *bytes, context 2 bytes"})["Elwc"]
+ELWC = MessageClasses("tests/to_elwc.proto", "tests.to_elwc", {"Elwc": "examples 1 *bytes, context 2 bytes"})["Elwc"]
 ROWS = {"query": ["shoes", "shoes", "tea"], "user": [1, 1, 2], "doc": ["a", "b", "c"], "clicks": [3, None, 2]}
 
 

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from reference_engine import frames, members
 from reference_engine.decoder import ReferenceDecoder
 from reference_engine.encoder import ReferenceEncoder
-from tfrecord_io.bytes.engine.contract import Engine, ObjectForm, PlainForm, Plan
+from tfrecord_io.bytes.engine.contract import Array, Engine, ObjectForm, PlainForm, Plan
 
 
 class ReferenceKeyTable:
@@ -41,7 +43,7 @@ def _keys(data: Any, offsets: Any) -> list[bytes]:
     return [content[begin:end] for begin, end in pairwise(bounds)]
 
 
-class ReferenceEngine:
+class ReferenceEngine(Engine):
     """See `tfrecord_io.bytes.engine.contract.Engine`."""
 
     name = "reference_engine"
@@ -58,7 +60,8 @@ class ReferenceEngine:
     decoder = ReferenceDecoder
     encoder = ReferenceEncoder
 
-    key_table = ReferenceKeyTable
+    def key_table(self, data: Any, offsets: Any, valid: Any) -> ReferenceKeyTable:
+        return ReferenceKeyTable(data, offsets, valid)
 
     def row_decoder(self, plan: Plan, forms: Sequence[ObjectForm]) -> None:
         return None
@@ -68,6 +71,22 @@ class ReferenceEngine:
 
     def memory(self) -> None:
         return None
+
+    def gather_objects(self, cells: Array, nan_is_missing: bool) -> bool:
+        """Leave all cells to Python."""
+        return False
+
+    def first_fit(self, lengths: Array, capacity: Array, bins: int) -> tuple[Array, list[int]]:
+        room = [capacity] * bins
+        bin_of_row, begins = np.zeros(len(lengths), np.int64), []
+        for row, length in enumerate(lengths):
+            fitting = [at for at in range(bins) if (length <= room[at]).all()]
+            if not fitting:
+                begins.append(row)
+                room, fitting = [capacity] * bins, [0]
+            bin_of_row[row] = fitting[0]
+            room[fitting[0]] = room[fitting[0]] - length
+        return bin_of_row, begins
 
 
 ENGINE: Engine = ReferenceEngine()

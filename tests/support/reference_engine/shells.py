@@ -7,8 +7,7 @@ out is never parsed.
 
 from __future__ import annotations
 
-from tfrecord_io.bytes.format.example_messages import MESSAGES
-from tfrecord_io.bytes.format.protobuf import message_classes
+from tfrecord_io.bytes.format.protobuf import EXAMPLE_MESSAGES, MessageClasses
 from tfrecord_io.columns.schema.embedded import FIELD
 
 # A value is parsed inside as many messages as in a record, since those count towards protobuf's nesting limit.
@@ -26,7 +25,7 @@ _SHELLS = {
     "FeatureListDepth0": "inner 1 FeatureListDepth1",
 }
 
-_classes = message_classes("reference_engine/shells.proto", "tensorflow", {**MESSAGES, **_SHELLS})
+_classes = MessageClasses("reference_engine/shells.proto", "tensorflow", {**EXAMPLE_MESSAGES, **_SHELLS})
 
 EntryShell = _classes["EntryShell"]
 MapShell = _classes["MapShell"]

@@ -15,7 +15,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from tfrecord_io.bytes.format.protobuf import parse_message
+from tfrecord_io.bytes.format.protobuf import MessageClasses
 from tfrecord_io.bytes.format.varint import varint
 from tfrecord_io.columns.arrow.messages.well_known import drop_unknown_fields
 
@@ -40,10 +40,10 @@ def parse(message_class: Any, data: bytes, nested: Nested) -> tuple[Any, bool]:
     protobuf's DecodeError if `data` is not such a message.
     """
     try:
-        message = parse_message(message_class, data)
+        message = MessageClasses.parse(message_class, data)
     except DecodeError:
         data = _rewritten(data, nested)
-        message = parse_message(message_class, data)
+        message = MessageClasses.parse(message_class, data)
     size, known = drop_unknown_fields(message)
     has_unknown = known < size
     if has_unknown or size < len(data):

@@ -10,8 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tfrecord_io.apps.tf_compat.example import bytes_feature, encode_features, float_feature, int64_feature
-from tfrecord_io.bytes import Feature
+from tfrecord_io.apps.tf_compat.example import Feature, bytes_feature, encode_features, float_feature, int64_feature
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.kit import check_keywords, printable
 

@@ -14,15 +14,15 @@ from google.protobuf.message import EncodeError as NotSerialized
 from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes import (
     ColumnBuffers,
-    Feature,
+    FieldTag,
     FrameHeader,
     Kind,
+    MessageClasses,
+    NestedValues,
     Plan,
     Text,
     crc32c,
-    delimited_field,
     get_engine,
-    has_missing,
 )
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.kit import Dtype
@@ -30,6 +30,8 @@ from tfrecord_io.typing import BytesLike
 
 _INT64 = np.iinfo(np.int64)
 _BYTES_LIKE = (bytes, bytearray, memoryview)
+Feature = MessageClasses.from_examples()["Feature"]
+_FIRST, _SECOND = FieldTag.of(1), FieldTag.of(2)
 _FULL_NAME = Feature.DESCRIPTOR.full_name
 _ELSEWHERE = "write large values to separate files"
 _ALL = Plan(text=Text.NO, check_crc=False, max_features=2**31 - 1)
@@ -80,7 +82,7 @@ def float_feature(value: Any) -> Any:
     if not (isinstance(items, np.ndarray) and items.dtype.kind in "fiu"):
         items = [_to_float(item) for item in items]
     feature = Feature()  # of bytes: Python's floats would quiet signalling NaNs
-    feature.float_list.MergeFromString(delimited_field(1, _as_float32(items).astype("<f4", copy=False).tobytes()))
+    feature.float_list.MergeFromString(_FIRST.field(_as_float32(items).astype("<f4", copy=False).tobytes()))
     feature.float_list.SetInParent()
     return feature
 
@@ -163,12 +165,10 @@ def encode_features(features: Sequence[tuple[str, Any]]) -> bytes:
     entries = []
     for name, feature in features:
         try:
-            entries.append(
-                delimited_field(1, delimited_field(1, name.encode()) + delimited_field(2, feature.SerializeToString()))
-            )
+            entries.append(_FIRST.field(_FIRST.field(name.encode()) + _SECOND.field(feature.SerializeToString())))
         except NotSerialized:  # its values have 2 GiB or more
             raise EncodeError(LIMITS.too_large(), feature=name, hint=_ELSEWHERE) from None
-    payload = delimited_field(1, b"".join(entries))
+    payload = _FIRST.field(b"".join(entries))
     if len(payload) > LIMITS.MAX_RECORD_BYTES:
         raise EncodeError(LIMITS.too_large(), hint=_ELSEWHERE)
     return payload
@@ -253,7 +253,7 @@ def _items(value: Any) -> Any:
     if not isinstance(value, np.ndarray | np.generic) and callable(getattr(value, "numpy", None)):
         is_extension = hasattr(value, "float") and Dtype.extension_of(getattr(value, "dtype", "")) is not None
         value = (value.float() if is_extension else value).numpy()  # of PyTorch, whose extensions are floats
-    if has_missing(value):
+    if NestedValues([value]).has_missing:
         kind = "masked" if isinstance(value, np.ma.MaskedArray | list | tuple) else "missing"
         advice = "fill it (array.filled), leave the values out (array.compressed), or pass None for the feature"
         advice = (

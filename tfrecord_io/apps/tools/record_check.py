@@ -14,13 +14,13 @@ from typing import Any
 
 from tfrecord_io.bytes import (
     Decoder,
+    Engine,
     Fault,
     FeatureColumns,
     Kind,
     Layout,
     Plan,
     PlanColumn,
-    Progress,
     RecordCounts,
     RecordType,
     Text,
@@ -94,11 +94,11 @@ class RecordChecker:
                 )
             )
 
-    def feed(self, data: Any, final: bool) -> Progress:
+    def feed(self, data: Any, final: bool) -> Engine.Progress:
         """Check some of the records in `data`; where this stops at an embedded schema, call `check_schema`."""
         if self._decoder is None:
             frames, fault = self._engine.scan(data, max_record_bytes=self._max_record_bytes, final=final)
-            return Progress(len(frames.starts), frames.consumed, fault)
+            return Engine.Progress(len(frames.starts), frames.consumed, fault)
         progress = self._decoder.feed(data, max_bytes=_PARSED_BYTES, final=final)
         kinds = _kinds(self._decoder, self.plan)
         if kinds and len(self._contents.kinds) < _MOST_PLANNED:

@@ -18,10 +18,12 @@ from numbers import Real
 from typing import Any, ClassVar, TypeVar
 
 from tfrecord_io.base.options.options_base import INT64_MAX, MIB, check_integer
+from tfrecord_io.errors import EncodeError
 
 T = TypeVar("T")
 _MAX_RECORD_BYTES = 2**31 - 1
 _EXPANSION_BYTES = 256 * MIB
+_MOST_LEVELS = 120  # of lists in each other, as many as a type has, at most
 
 
 def _check_keywords(cls: type[T]) -> type[T]:
@@ -196,6 +198,11 @@ class TunedLimits:
     # files of other formats
     text_block_bytes: int = 8 * MIB  # of CSV and JSON lines; types are inferred from the first one
     file_batch_bytes: int = 32 * MIB  # of files in a batch
+
+    def check_nesting(self, level: int) -> None:
+        """Refuse values that are nested deeper than those of any column, with an EncodeError."""
+        if level > _MOST_LEVELS:
+            raise EncodeError(f"its values are nested more than {_MOST_LEVELS} levels deep", hint="flatten them")
 
     def too_large(self, what: str = "the record") -> str:
         """The reason of an error about what would be larger than a record can be."""

@@ -7,7 +7,7 @@ engine (protobuf, in tests/support/reference_engine), which lacks what may be No
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -362,8 +362,13 @@ class ObjectDecoder(Protocol):
 class KeyTable(Protocol):
     """Finds the rows of keys. Threads may share it."""
 
-    repeated: int  # how many rows have a key of an earlier row; of equal keys the first one is found
-    nbytes: int  # memory besides that of the keys
+    @property
+    def repeated(self) -> int:
+        """How many rows have a key of an earlier row; of equal keys the first one is found."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory besides that of the keys."""
 
     def find(self, key: bytes) -> int:
         """The row of a key; −1 if no row has it."""
@@ -442,17 +447,45 @@ class Encoder(Protocol):
         """
 
 
-class Engine(Protocol):
-    """The functions of an engine."""
+class GatheredValues(NamedTuple):
+    """The values of cells that are ``bytes``, or arrays of one axis or lists of numbers or ``bytes``."""
+
+    dtype: str  # "f4", "?"; "S": bytes
+    valid: Array | None  # bool; None: no cell is missing
+    offsets: Array | None  # int32, of the cells among the values; None: each cell is a value
+    values: Array  # uint8: the memory of all
+    value_offsets: Array | None  # int32, of bytes
+
+
+class Engine(ABC):
+    """The functions of an engine, and the types that only they take and return."""
+
+    # What reads records
+    Decoder: TypeAlias = EngineDecoder
+    FileView: TypeAlias = FileView
+    Progress: TypeAlias = Progress
+    ObjectDecoder: TypeAlias = ObjectDecoder
+    ObjectForm: TypeAlias = ObjectForm
+    # What reads other messages
+    Members: TypeAlias = Members
+    FieldForm: TypeAlias = FieldForm
+    FieldValues: TypeAlias = FieldValues
+    # What writes records
+    Encoder: TypeAlias = Encoder
+    ArrowReader: TypeAlias = ArrowReader
+    PlainForm: TypeAlias = PlainForm
 
     name: str
 
+    @abstractmethod
     def crc32c(self, data: Any, value: int = 0) -> int:
         """CRC32C (Castagnoli), unmasked, of `data`; `value` is the CRC of the bytes before it."""
 
+    @abstractmethod
     def crc32c_combine(self, first: int, second: int, second_bytes: int) -> int:
         """The CRC of two parts that follow one another, the second of `second_bytes`, from the CRC of each."""
 
+    @abstractmethod
     def scan(
         self,
         data: Any,
@@ -465,24 +498,29 @@ class Engine(Protocol):
     ) -> tuple[Frames, Fault | None]:
         """Find the records of `data`; that their lengths fit is always checked."""
 
+    @abstractmethod
     def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = LIMITS.MAX_RECORD_BYTES) -> int:
         """The offset of the first record header in `data` from `begin` on: a length and its CRC; −1 if none is found.
 
         A single header proves little: check whether a chain of records follows.
         """
 
+    @abstractmethod
     def payloads(self, data: Any, frames: Frames) -> Array:
         """The payloads of `data` without their frames, one after another: a uint8 array."""
 
+    @abstractmethod
     def frame(self, payloads: Sequence[Any]) -> bytes:
         """Put a frame around each payload and join them."""
 
+    @abstractmethod
     def members(self, data: Any, frames: Frames, most: int) -> tuple[Members, Fault | None]:
         """Find the length-delimited fields with the numbers 1 to `most` in the payloads of `data`, which are messages.
 
         Ends before the first payload that is not a message. Contents are not parsed, and other fields are skipped.
         """
 
+    @abstractmethod
     def message_fields(
         self, data: Any, extents: Frames, rows: Array, forms: Sequence[FieldForm]
     ) -> tuple[MessageFields, Fault | None]:
@@ -492,20 +530,26 @@ class Engine(Protocol):
         before the first that is not a message: `Fault.record` is its index, and `Fault.offset` has no meaning.
         """
 
+    @abstractmethod
     def frame_extents(self, data: Any, starts: Array, lengths: Array, parts: int) -> Array:
         """Put frames around payloads, of each of which `parts` extents of `data` are the parts: a uint8 array."""
 
+    @abstractmethod
     def frame_window(self, data: Any, starts: Array, lengths: Array, skip: int, out: Array) -> int:
         """Put frames around extents of `data`, and write them to `out`, a uint8 array, without the first `skip` bytes.
 
         Returns the number of bytes, at most those that `out` has room for. The CRCs of payloads are 0.
         """
 
-    def decoder(self, plan: Plan) -> EngineDecoder: ...
+    @abstractmethod
+    def decoder(self, plan: Plan) -> EngineDecoder:
+        """A decoder of records by a plan."""
 
+    @abstractmethod
     def row_decoder(self, plan: Plan, forms: Sequence[ObjectForm]) -> ObjectDecoder | None:
         """A decoder of single records with these columns; None if the engine has none."""
 
+    @abstractmethod
     def key_table(self, data: Any, offsets: Any, valid: Any) -> KeyTable:
         """A table of fewer than 2**32 keys, which borrows the arrays.
 
@@ -513,16 +557,38 @@ class Engine(Protocol):
         where `valid` (of bools, or None) has False have no key.
         """
 
+    @abstractmethod
     def arrow_reader(self, forms: Sequence[PlainForm | None]) -> ArrowReader | None:
         """A reader of batches with these columns; None if the engine takes no columns from Arrow."""
 
+    @abstractmethod
     def encoder(
         self, columns: Sequence[ColumnBuffers | int], *, sequence: bool = False, arrow: ArrowColumns | None = None
     ) -> Encoder:
         """An encoder of columns; a number stands for that column of `arrow`."""
 
+    @abstractmethod
     def memory(self) -> Any:
         """Memory to reuse for the results of `Encoder.encode`, without new page faults."""
+
+    @abstractmethod
+    def gather_objects(self, cells: Array, nan_is_missing: bool) -> GatheredValues | bool | None:
+        """The values of an array of objects, if all have one type; False if Python has to look at each cell.
+
+        None: the values, at any depth of lists and dicts, are exactly None, bool, int and float, and either str or
+        bytes. True: they are others, but no cell is, or holds, a masked array, and no cell is one of the values that
+        only tensors hold. A cell that is None, or NaN where `nan_is_missing`, is missing; a NaN inside an array or a
+        list is a value.
+        """
+
+    @abstractmethod
+    def first_fit(self, lengths: Array, capacity: Array, bins: int) -> tuple[Array, list[int]]:
+        """Assign rows, in order, to the first of some bins that has room; one for which none has, begins new bins.
+
+        The `lengths`, int64 of shape [rows, columns], are at most the `capacity`, int64 of shape [columns], of each
+        bin; `bins` of them are filled side by side. Returns the bin of each row, as int64 of shape [rows], and the rows
+        that begin new bins, without the first row.
+        """
 
 
 class ColumnNames:

@@ -18,6 +18,7 @@ from tfrecord_io.bytes.engine.contract import (
     Checks,
     ColumnBuffers,
     ColumnNames,
+    Engine,
     Fault,
     FaultCode,
     FeatureColumns,
@@ -26,6 +27,8 @@ from tfrecord_io.bytes.engine.contract import (
     FieldValues,
     FileView,
     Frames,
+    GatheredValues,
+    KeyTable,
     Members,
     MessageFields,
     ObjectForm,
@@ -297,16 +300,21 @@ class NativeArrowReader:
         return self._forms.value_bytes(array)
 
 
-class NativeEngine:
+class NativeEngine(Engine):
     """See `tfrecord_io.bytes.engine.contract.Engine`."""
 
     name = "native"
     decoder, row_decoder, arrow_reader, encoder = NativeDecoder, NativeObjectDecoder, NativeArrowReader, NativeEncoder
-    key_table, memory = _kernel.KeyTable, _kernel.Memory
-    crc32c_combine = staticmethod(_kernel.crc32c_combine)
+    memory = _kernel.Memory
 
     def crc32c(self, data: Any, value: int = 0) -> int:
         return _kernel.crc32c(_as_array(data), value)
+
+    def crc32c_combine(self, first: int, second: int, second_bytes: int) -> int:
+        return _kernel.crc32c_combine(first, second, second_bytes)
+
+    def key_table(self, data: Any, offsets: Any, valid: Any) -> KeyTable:
+        return _kernel.KeyTable(data, offsets, valid)
 
     def scan(
         self,
@@ -348,6 +356,18 @@ class NativeEngine:
 
     def frame_window(self, data: Any, starts: Array, lengths: Array, skip: int, out: Array) -> int:
         return int(_kernel.frame_window(_as_array(data), starts, lengths, skip, out))
+
+    def gather_objects(self, cells: Array, nan_is_missing: bool) -> GatheredValues | bool | None:
+        from tfrecord_io.bytes.engine.numpy_output import NUMPY_API
+
+        place = cells.__array_interface__["data"][0]
+        gathered: Any = _kernel.gather_objects(NUMPY_API, place, cells.strides[0], len(cells), nan_is_missing)
+        return GatheredValues(*gathered) if isinstance(gathered, tuple) else gathered
+
+    def first_fit(self, lengths: Array, capacity: Array, bins: int) -> tuple[Array, list[int]]:
+        bin_of_row = np.zeros(len(lengths), np.int64)
+        lengths, capacity = (np.ascontiguousarray(numbers, np.int64) for numbers in (lengths, capacity))
+        return bin_of_row, _kernel.first_fit(lengths, capacity, bins, bin_of_row)
 
 
 ENGINE = NativeEngine()

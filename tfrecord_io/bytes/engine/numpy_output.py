@@ -12,7 +12,6 @@ import numpy as np
 
 from tfrecord_io.base import LIMITS, MIB, cpu_count, ordered
 from tfrecord_io.bytes.engine.contract import Array
-from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.bytes.format.dtypes import Dtype
 
 _ROOM_BYTES = 128 * MIB  # of memory that is prepared for several pieces; each time takes about a millisecond
@@ -24,8 +23,14 @@ _POINTER_BYTES = 8
 NUMPY_API: Any = import_module("numpy._core._multiarray_umath")._ARRAY_API
 
 
+_Slots = tuple[Array, Array, Array | None]  # bytes, offsets (int32 or int64), and False where there is no value
+
+
 class Runs(NamedTuple):
-    """Rows of numbers: row i is ``values[offsets[i]:offsets[i + 1]]``; contiguous, of one dimension, and int64."""
+    """Rows of numbers or bytes: row i is ``values[offsets[i]:offsets[i + 1]]``; contiguous and of one dimension.
+
+    Offsets are int64; of bytes they may be int32.
+    """
 
     values: Array
     offsets: Array
@@ -71,6 +76,29 @@ class Runs(NamedTuple):
             _kernel().pad_rows(_bytes_of(values), offsets, _bytes_of(item), _bytes_of(out), length)
         return out
 
+    def text(self, valid: Array | None, *, missing: bool = False) -> Array:
+        """An array of `Dtype.text`: slot i is the UTF-8 of row i.
+
+        Where `valid` has False the slot is None; without `valid`, the dtype has None only if `missing`.
+        """
+        dtype = Dtype.text(missing=missing or valid is not None)
+        items = np.empty(len(self.offsets) - 1, dtype)
+        if len(items):
+            _kernel().fill_text(NUMPY_API, items.dtype, items.ctypes.data, valid, self.offsets, self.values)
+        return items
+
+    @staticmethod
+    def objects(parts: Sequence[_Slots], threads: int = 1) -> Array:
+        """An array of ``bytes`` objects of all parts, made by `threads`: a part has bytes, offsets, and a mask or None.
+
+        The object is None where the mask has False.
+        """
+        items = np.empty(sum(len(offsets) - 1 for _, offsets, _ in parts), object)
+        pieces = [piece for part in parts for piece in _pieces(*part)]
+        for _ in ordered(_filled_in(items, pieces), min(threads, cpu_count(), len(pieces)), "bytes"):
+            pass
+        return items
+
     @staticmethod
     def copy(values: Array, begins: Array, lengths: Array, out: Array, places: Array) -> None:
         """Copy runs of items: ``out[places[i]:places[i] + lengths[i]] = values[begins[i]:begins[i] + lengths[i]]``.
@@ -103,36 +131,6 @@ class Runs(NamedTuple):
     def gather(arrays: Sequence[Runs], owners: Array | None, rows: Array, offsets: Array, out: Array) -> None:
         """Copy chosen rows to where their `chosen_offsets` say."""
         _kernel().gather_runs(*_parts(arrays), owners, rows, offsets, _bytes_of(out))
-
-
-class BytesSlots(NamedTuple):
-    """Slot i is ``data[offsets[i]:offsets[i + 1]]``; null where `valid` has False."""
-
-    data: Array
-    offsets: Array  # int32 or int64
-    valid: Array | None
-
-    def text(self, *, missing: bool = False) -> Array:
-        """An array of `Dtype.text`: slot i is the UTF-8 of ``data[offsets[i]:offsets[i + 1]]``.
-
-        `offsets` are int32 or int64. Where `valid` has False the slot is None; without `valid`, the dtype has None
-        only if `missing`.
-        """
-        data, offsets, valid = self
-        dtype = Dtype.text(missing=missing or valid is not None)
-        items = np.empty(len(offsets) - 1, dtype)
-        if len(items):
-            _kernel().fill_text(NUMPY_API, items.dtype, items.ctypes.data, valid, offsets, data)
-        return items
-
-    @staticmethod
-    def objects(parts: Sequence[BytesSlots], threads: int = 1) -> Array:
-        """An array of ``bytes`` objects of the slots of all parts, None where one is not valid; made by `threads`."""
-        items = np.empty(sum(len(offsets) - 1 for _, offsets, _ in parts), object)
-        pieces = [piece for part in parts for piece in _pieces(*part)]
-        for _ in ordered(_filled_in(items, pieces), min(threads, cpu_count(), len(pieces)), "bytes"):
-            pass
-        return items
 
 
 class NumberColumn(NamedTuple):
@@ -170,30 +168,15 @@ def _bytes_of(array: Array) -> Array:
     return array.reshape(-1).view(np.uint8)
 
 
-def first_fit(lengths: Array, capacity: Array, bins: int) -> tuple[Array, list[int]]:
-    """Assign rows, in order, to the first of some bins that has room; one for which none has, begins new bins.
-
-    The `lengths`, int64 of shape [rows, columns], are at most the `capacity`, int64 of shape [columns], of each bin;
-    `bins` of them are filled side by side. Returns the bin of each row, as int64 of shape [rows], and the rows that
-    begin new bins, without the first row.
-
-    >>> first_fit(np.array([[3], [2], [1], [4], [4]]), np.array([4]), 2)
-    (array([0, 1, 0, 0, 1]), [3])
-    """
-    bin_of_row = np.zeros(len(lengths), np.int64)
-    lengths, capacity = (np.ascontiguousarray(numbers, np.int64) for numbers in (lengths, capacity))
-    return bin_of_row, _kernel().first_fit(lengths, capacity, bins, bin_of_row)
-
-
 def _address(array: Array | None) -> int:
     return 0 if array is None else array.__array_interface__["data"][0]
 
 
-def _filled_in(items: Array, pieces: Sequence[BytesSlots]) -> Iterator[Callable[[], None]]:
+def _filled_in(items: Array, pieces: Sequence[_Slots]) -> Iterator[Callable[[], None]]:
     """Make the objects, which needs the GIL; the calls, which do not, copy their bytes."""
     kernel, at, room = _kernel(), items.ctypes.data, _Room(sum(map(_heap_bytes, pieces)))
     for data, offsets, valid in pieces:
-        room.prepare(_heap_bytes(BytesSlots(data, offsets, valid)))
+        room.prepare(_heap_bytes((data, offsets, valid)))
         kernel.make_bytes(at, valid, offsets, data)
         yield partial(kernel.fill_bytes, at, valid, offsets, data)
         at += _POINTER_BYTES * (len(offsets) - 1)
@@ -216,45 +199,16 @@ class _Room:
         self._total -= size
 
 
-def _heap_bytes(slots: BytesSlots) -> int:
+def _heap_bytes(slots: _Slots) -> int:
     """The memory that objects take of the heap of the C library."""
     _, offsets, _ = slots
     count, size = len(offsets) - 1, int(offsets[-1] - offsets[0])
     return size + _OBJECT_BYTES * count if size >= _SMALL_BYTES * count else 0
 
 
-def _pieces(data: Array, offsets: Array, valid: Array | None) -> Iterator[BytesSlots]:
+def _pieces(data: Array, offsets: Array, valid: Array | None) -> Iterator[_Slots]:
     """Slots of about `_OBJECT_PIECE_BYTES`."""
     offsets = np.ascontiguousarray(offsets, np.int64)
     cuts = np.searchsorted(offsets, np.arange(offsets[0] + _OBJECT_PIECE_BYTES, offsets[-1], _OBJECT_PIECE_BYTES))
     for begin, end in pairwise([0, *cuts.tolist(), len(offsets) - 1]):
-        yield BytesSlots(data, offsets[begin : end + 1], None if valid is None else valid[begin:end])
-
-
-class GatheredValues(NamedTuple):
-    """The values of cells that are ``bytes``, or arrays of one axis or lists of numbers or ``bytes``."""
-
-    dtype: str  # "f4", "?"; "S": bytes
-    valid: Array | None  # bool; None: no cell is missing
-    offsets: Array | None  # int32, of the cells among the values; None: each cell is a value
-    values: Array  # uint8: the memory of all
-    value_offsets: Array | None  # int32, of bytes
-
-    @staticmethod
-    def from_objects(cells: Array, nan_is_missing: bool) -> GatheredValues | bool | None:
-        """The values of an array of objects, if all have one type; False if Python has to look at each cell.
-
-        None: the values, at any depth of lists and dicts, are exactly None, bool, int and float, and either str or
-        bytes. True: they are others, but no cell is, or holds, a masked array, and no cell is one of the values that
-        only tensors hold. A cell that is None, or NaN where `nan_is_missing`, is missing; a NaN inside an array or a
-        list is a value. The tests' reference engine leaves all to Python.
-
-        >>> import numpy as np
-        >>> GatheredValues.from_objects(np.array([b"ab", None, b""], object), False).value_offsets
-        array([0, 2, 2, 2], dtype=int32)
-        """
-        if get_engine().name != "native":
-            return False
-        place = cells.__array_interface__["data"][0]
-        gathered = _kernel().gather_objects(NUMPY_API, place, cells.strides[0], len(cells), nan_is_missing)
-        return GatheredValues(*gathered) if isinstance(gathered, tuple) else gathered
+        yield data, offsets[begin : end + 1], None if valid is None else valid[begin:end]

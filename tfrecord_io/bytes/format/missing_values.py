@@ -7,28 +7,48 @@ the mask, or a NaN.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from tfrecord_io.errors import EncodeError
-
-_MOST_LEVELS = 120  # as many as a type has, at most
+from tfrecord_io.base import LIMITS
 
 
-def has_missing(value: Any) -> bool:
-    """True if an array of NumPy, pandas, Arrow or polars has a masked value or a null, or nested lists have one.
+@dataclass(frozen=True, slots=True)
+class NestedValues:
+    """Values of Python, which may be lists, tuples, dicts and arrays of others."""
 
-    NaN in NumPy's own arrays is a value.
+    values: Sequence[Any]
 
-    >>> has_missing(np.ma.masked_array([1.0, 2.0], [True, False])), has_missing(np.array([np.nan]))
-    (True, False)
-    """
+    @property
+    def has_missing(self) -> bool:
+        """True if an array of NumPy, pandas, Arrow or polars, at any depth of lists, has a masked value or a null.
+
+        NaN in NumPy's own arrays is a value.
+
+        >>> NestedValues([np.ma.masked_array([1.0, 2.0], [True, False])]).has_missing
+        True
+        >>> NestedValues([np.array([np.nan])]).has_missing
+        False
+        """
+        return any(map(_has_missing, self.values))
+
+    @property
+    def holds_masked(self) -> bool:
+        """True if a value is a masked array or holds one; a pass over the types of values at each level.
+
+        EncodeError for values that are nested deeper than those of any column.
+        """
+        return _holds_masked(self.values)
+
+
+def _has_missing(value: Any) -> bool:
     if isinstance(value, np.ma.MaskedArray):
         return value.dtype.names is None and bool(np.any(np.ma.getmaskarray(value)))
     if isinstance(value, list | tuple):
-        return holds_masked(value) and any(map(has_missing, value))
+        return _holds_masked(value) and any(map(_has_missing, value))
     nulls = getattr(value, "null_count", None)  # a number in Arrow, a method in polars
     if nulls is not None:
         return bool(nulls() if callable(nulls) else nulls)
@@ -38,25 +58,18 @@ def has_missing(value: Any) -> bool:
     return bool(np.any(value.isna()))
 
 
-def check_nesting_level(level: int) -> None:
-    """Refuse values that are nested deeper than those of any column."""
-    if level > _MOST_LEVELS:
-        raise EncodeError(f"its values are nested more than {_MOST_LEVELS} levels deep", hint="flatten them")
-
-
-def holds_masked(cells: Sequence[Any], level: int = 0) -> bool:
-    """True if a cell is a masked array or holds one; a pass over the types of values at each level."""
-    check_nesting_level(level)
-    types = set(map(type, cells))
+def _holds_masked(values: Sequence[Any], level: int = 0) -> bool:
+    LIMITS.check_nesting(level)
+    types = set(map(type, values))
     if any(issubclass(cls, np.ma.MaskedArray) for cls in types):
         return True
     if types <= {list, tuple, type(None)}:
-        inner = list(chain.from_iterable(filter(None, cells)))
+        inner = list(chain.from_iterable(filter(None, values)))
     elif any(issubclass(cls, list | tuple | dict | np.ndarray) for cls in types):
-        inner = list(chain.from_iterable(map(_inner, filter(_has_inner, cells))))
+        inner = list(chain.from_iterable(map(_inner, filter(_has_inner, values))))
     else:
         return False
-    return bool(inner) and holds_masked(inner, level + 1)
+    return bool(inner) and _holds_masked(inner, level + 1)
 
 
 def _has_inner(cell: Any) -> bool:

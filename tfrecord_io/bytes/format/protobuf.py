@@ -9,6 +9,7 @@ Tests: tests/plugins/tensorflow/test_from_elwc.py and tests/bytes/engine/test_re
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -20,53 +21,82 @@ _SCALARS = {
     for name in "bool bytes double fixed32 fixed64 float int32 int64 string uint32 uint64".split()
 }
 
+# tensorflow/core/example/feature.proto and example.proto
+EXAMPLE_MESSAGES = {
+    "BytesList": "value 1 *bytes",
+    "FloatList": "value 1 *float",
+    "Int64List": "value 1 *int64",
+    "Feature": "bytes_list 1 BytesList|kind, float_list 2 FloatList|kind, int64_list 3 Int64List|kind",
+    "Features": "feature 1 *Features.FeatureEntry",
+    "Features.FeatureEntry": "key 1 string, value 2 Feature",
+    "FeatureList": "feature 1 *Feature",
+    "FeatureLists": "feature_list 1 *FeatureLists.FeatureListEntry",
+    "FeatureLists.FeatureListEntry": "key 1 string, value 2 FeatureList",
+    "Example": "features 1 Features",
+    "SequenceExample": "context 1 Features, feature_lists 2 FeatureLists",
+}
 
-def message_classes(
-    file: str,
-    package: str,
-    messages: Mapping[str, str],
-    enums: Mapping[str, str] | None = None,
-    *,
-    syntax: str = "proto3",
-) -> dict[str, Any]:
-    """Build message classes, by name, in a private pool.
+
+class MessageClasses(dict[str, Any]):
+    """Message classes, by name, in a private pool.
 
     `messages` has the fields of each message as "name number type, …"; a "*" before the type makes the field repeated,
     a "|group" after it makes it a member of that oneof. A nested message is named "Outer.Inner" and follows its outer
     one; one whose name ends in "Entry" is a map's. `enums` has the values of each enum as "NAME number, …".
     """
-    enums = enums or {}
-    proto = descriptor_pb2.FileDescriptorProto(name=file, package=package, syntax=syntax)
-    protos: dict[str, Any] = {}
-    for name, fields in messages.items():
-        outer, _, base = name.rpartition(".")
-        message = protos[name] = (
-            protos[outer].nested_type.add(name=base) if outer else proto.message_type.add(name=base)
+
+    def __init__(
+        self,
+        file: str,
+        package: str,
+        messages: Mapping[str, str],
+        enums: Mapping[str, str] | None = None,
+        *,
+        syntax: str = "proto3",
+    ) -> None:
+        enums = enums or {}
+        proto = descriptor_pb2.FileDescriptorProto(name=file, package=package, syntax=syntax)
+        protos: dict[str, Any] = {}
+        for name, fields in messages.items():
+            outer, _, base = name.rpartition(".")
+            message = protos[name] = (
+                protos[outer].nested_type.add(name=base) if outer else proto.message_type.add(name=base)
+            )
+            message.options.map_entry = base.endswith("Entry")
+            for field in fields.split(",") if fields else ():
+                field_name, number, type_ = field.split()
+                _add_field(message, field_name, number=int(number), type_=type_, package=package, enums=enums)
+        for name, values in enums.items():
+            outer, _, base = name.rpartition(".")
+            enum = (protos[outer] if outer else proto).enum_type.add(name=base)
+            for value_name, value in enum_values(values).items():
+                enum.value.add(name=value_name, number=value)
+        pool = descriptor_pool.DescriptorPool()
+        pool.AddSerializedFile(proto.SerializeToString())
+        super().__init__(
+            {
+                name: message_class(pool.FindMessageTypeByName(f"{package}.{name}"))
+                for name in messages
+                if not protos[name].options.map_entry
+            }
         )
-        message.options.map_entry = base.endswith("Entry")
-        for field in fields.split(",") if fields else ():
-            field_name, number, type_ = field.split()
-            _add_field(message, field_name, number=int(number), type_=type_, package=package, enums=enums)
-    for name, values in enums.items():
-        outer, _, base = name.rpartition(".")
-        enum = (protos[outer] if outer else proto).enum_type.add(name=base)
-        for value_name, value in enum_values(values).items():
-            enum.value.add(name=value_name, number=value)
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(proto.SerializeToString())
-    return {
-        name: message_class(pool.FindMessageTypeByName(f"{package}.{name}"))
-        for name in messages
-        if not protos[name].options.map_entry
-    }
 
+    @classmethod
+    @cache
+    def from_examples(cls) -> MessageClasses:
+        """The classes of tensorflow/core/example."""
+        classes = cls("tfrecord_io/example.proto", "tensorflow", EXAMPLE_MESSAGES)
+        for message_class in classes.values():
+            message_class.__module__ = "tfrecord_io.bytes.format.example_messages"  # where pickle and help() find it
+        return classes
 
-def parse_message(message_class: Any, data: bytes) -> Any:
-    """A message; protobuf's DecodeError if `data` is not one, in pure Python also for text that is not UTF-8."""
-    try:
-        return message_class.FromString(data)
-    except UnicodeDecodeError as error:
-        raise DecodeError(str(error)) from error
+    @staticmethod
+    def parse(message_class: Any, data: bytes) -> Any:
+        """A message; protobuf's DecodeError if `data` is not one, in pure Python also for text that is not UTF-8."""
+        try:
+            return message_class.FromString(data)
+        except UnicodeDecodeError as error:
+            raise DecodeError(str(error)) from error
 
 
 def message_class(descriptor: Any) -> Any:

@@ -16,8 +16,8 @@ from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.base import LIMITS, Expansion, Limits, counted
 from tfrecord_io.bytes.format.dtypes import Array, Dtype, TensorField
-from tfrecord_io.bytes.format.missing_values import has_missing
-from tfrecord_io.bytes.format.protobuf import enum_values, message_classes, parse_message
+from tfrecord_io.bytes.format.missing_values import NestedValues
+from tfrecord_io.bytes.format.protobuf import MessageClasses, enum_values
 from tfrecord_io.bytes.format.varint import varint
 from tfrecord_io.errors import DecodeError, EncodeError
 
@@ -34,7 +34,7 @@ _MESSAGES = {
         "half_val 13 *int32, uint32_val 16 *uint32, uint64_val 17 *uint64, float8_val 18 bytes"
     ),
 }
-TensorProto = message_classes("tfrecord_io/tensor.proto", "tensorflow", _MESSAGES)["TensorProto"]
+TensorProto = MessageClasses("tfrecord_io/tensor.proto", "tensorflow", _MESSAGES)["TensorProto"]
 
 
 _STORAGE = {name: row.tensor_field for name, row in Dtype.TABLE.items() if row.tensor_field is not None}
@@ -66,7 +66,7 @@ class ParsedTensor(NamedTuple):
     def parse(data: bytes, declared: str | None = None, expansion: Expansion | None = None) -> ParsedTensor:
         """Parse `data`; DecodeError if its dtype is not the one `declared`, or its values do not fit `expansion`."""
         try:
-            message = parse_message(TensorProto, data)
+            message = MessageClasses.parse(TensorProto, data)
         except ProtobufError as error:
             reason = f"the {len(data)} bytes are not a TensorProto"
             raise DecodeError(reason, expected="a serialized TensorProto") from error
@@ -298,7 +298,7 @@ def serialize_tensor(tensor: Any) -> bytes:
         TensorFlow does not have the dtype, an object is neither bytes nor text, a value is masked or null, or the array
         is over 2 GiB.
     """
-    if has_missing(tensor):
+    if NestedValues([tensor]).has_missing:
         reason = "a value is masked or null: the values of a tensor cannot be missing"
         raise EncodeError(reason, hint="fill it, for example with numpy.ma.filled")
     values = tensor if isinstance(tensor, np.ndarray) else _as_array(tensor)

@@ -1,9 +1,11 @@
-"""Varints and fields; apart from `format.protobuf`, as importing protobuf takes long.
+"""Varints, and tags of fields; apart from `format.protobuf`, as importing protobuf takes long.
 
 Tests: tests/bytes/format/test_serialized_tensor.py and tests/faults/test_decode_faults.py.
 """
 
 from __future__ import annotations
+
+from typing import Self
 
 
 def varint(value: int) -> bytes:
@@ -20,6 +22,24 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def delimited_field(number: int, content: bytes) -> bytes:
-    """A field of bytes or of a message."""
-    return varint(number << 3 | 2) + varint(len(content)) + content
+class FieldTag(bytes):
+    """The tag of a field in a message: its number and wire type.
+
+    >>> FieldTag.of(1).field(b"ab")
+    b'\\n\\x02ab'
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, number: int, wire_type: int = 2) -> Self:
+        """The tag of a field, of bytes or of a message if no other wire type is stated."""
+        return cls(varint(number << 3 | wire_type))
+
+    def head(self, size: int) -> bytes:
+        """The tag and the length of a field, behind which its content of `size` bytes follows."""
+        return self + varint(size)
+
+    def field(self, content: bytes) -> bytes:
+        """The whole field of bytes or of a message."""
+        return self + varint(len(content)) + content

@@ -343,9 +343,9 @@ def embedded_content(frame: Any, *, check_crc: bool = True) -> bytes | None:
 
 def field_bytes(content: bytes) -> bytes:
     """The field as it is stored in a record: tag, length, content."""
-    from tfrecord_io.bytes import delimited_field
+    from tfrecord_io.bytes import FieldTag
 
-    return delimited_field(FIELD, content)
+    return FieldTag.of(FIELD).field(content)
 
 
 def embedded_dictionaries(dictionaries: Mapping[str, pa.Array]) -> dict[str, pa.Array]:

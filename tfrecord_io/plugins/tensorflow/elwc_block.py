@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfrecord_io.bytes import Array, Engine, Frames, Members, varint
+from tfrecord_io.bytes import Array, Engine, FieldTag, Frames
 from tfrecord_io.columns import runs_within
 
 RECORD, POSITION = "record", "position"
@@ -21,8 +21,8 @@ EXAMPLES, CONTEXT = 1, 2  # fields of ExampleListWithContext (tensorflow_serving
 PARTS = ("examples", "context")
 
 _PIECE_BYTES = 4 << 20
-_FEATURES = _ENTRY = _KEY = _VALUES = b"\x0a"  # Example.features, Features.feature, its key, Int64List.value: field 1
-_VALUE, _INT64_LIST = b"\x12", b"\x1a"  # of an entry, of a Feature
+_FEATURES = _ENTRY = _KEY = _VALUES = FieldTag.of(1)  # Example.features, Features.feature, its key, Int64List.value
+_VALUE, _INT64_LIST = FieldTag.of(2), FieldTag.of(3)  # of an entry, of a Feature
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,9 @@ class ListBlock:
     example_lengths: Array
 
     @classmethod
-    def from_frames(cls, data: Array, frames: Frames, members: Members, part: str | None, engine: Engine) -> ListBlock:
+    def from_frames(
+        cls, data: Array, frames: Frames, members: Engine.Members, part: str | None, engine: Engine
+    ) -> ListBlock:
         """The lists of `frames`, whose fields are `members`; of one of `PARTS` only, or of both."""
         payloads, count = frames.starts, len(frames.starts)
         extents = (members.records, members.starts, members.lengths)
@@ -136,9 +138,9 @@ def _number_examples(name: bytes, values: Array) -> Array:
     digits[:, :-1] |= 0x80
     head = b""
     for tag in (_VALUES, _INT64_LIST, _VALUE):
-        head = tag + varint(len(head) + width) + head
-    head = _KEY + varint(len(name)) + name + head
+        head = tag.head(len(head) + width) + head
+    head = _KEY.field(name) + head
     for tag in (_ENTRY, _FEATURES):
-        head = tag + varint(len(head) + width) + head
+        head = tag.head(len(head) + width) + head
     heads = np.broadcast_to(np.frombuffer(head, np.uint8), (len(values), len(head)))
     return np.concatenate([heads, digits.astype(np.uint8)], axis=1)

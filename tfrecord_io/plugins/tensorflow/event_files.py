@@ -14,7 +14,7 @@ from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import is_directory
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import FrameOptions, OnDamage, ProgressMeter, StorageOptions
-from tfrecord_io.bytes import message_classes, parse_message
+from tfrecord_io.bytes import MessageClasses
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.kit import Dtype, check_keywords
 from tfrecord_io.store import Folder, Source, resolve_inputs
@@ -29,7 +29,7 @@ _MESSAGES = {
     "Summary": "value 1 *Value",
     "Event": "wall_time 1 double, step 2 int64, summary 5 Summary",
 }
-_Event = message_classes("tfrecord_io/event.proto", "tensorflow", _MESSAGES)["Event"]
+_Event = MessageClasses("tfrecord_io/event.proto", "tensorflow", _MESSAGES)["Event"]
 
 SCHEMA = pa.schema(
     {
@@ -136,7 +136,7 @@ def _scalars(records: RecordReader, path: str) -> Iterator[_Scalar]:
     plugins: dict[str, str] = {}  # by tag: only the first value of a tag states its plugin
     for number, payload in enumerate(records):
         try:
-            event = parse_message(_Event, payload)
+            event = MessageClasses.parse(_Event, payload)
         except ProtobufError as error:
             reason = "the record is not an Event: these are not TensorBoard's files"
             raise DecodeError(reason, path=path, record=number) from error

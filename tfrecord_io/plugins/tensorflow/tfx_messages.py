@@ -7,7 +7,7 @@ Tests: tests/plugins/tensorflow/test_tfx.py and tests/conformance/test_tfx.py.
 
 from __future__ import annotations
 
-from tfrecord_io.bytes import message_classes
+from tfrecord_io.bytes import MessageClasses
 
 _ENUMS = {
     "FeatureType": "TYPE_UNKNOWN 0, BYTES 1, INT 2, FLOAT 3, STRUCT 4",
@@ -91,7 +91,7 @@ _MESSAGES = {
 }
 
 
-_classes = message_classes("tfrecord_io/tfx_schema.proto", "tensorflow.metadata.v0", _MESSAGES, _ENUMS, syntax="proto2")
+_classes = MessageClasses("tfrecord_io/tfx_schema.proto", "tensorflow.metadata.v0", _MESSAGES, _ENUMS, syntax="proto2")
 SchemaMessage = _classes["Schema"]
 FeatureMessage = _classes["Feature"]
 RepresentationMessage = _classes["TensorRepresentation"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import name_advice
-from tfrecord_io.bytes import delimited_field
+from tfrecord_io.bytes import FieldTag
 from tfrecord_io.columns import Column, Projection, open_input
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.kit import WriteOptions, check_keywords, printable
@@ -31,6 +31,7 @@ from tfrecord_io.write import PayloadSink, write
 _ENCODING = {"column_encoding", "float64", "nan_to_null", "index", "threads"}
 _WRITING = {"compression", "compression_level", "shards", "max_shard_bytes", "write_index", "mode", "progress"}
 _BATCH_BYTES = 16 << 20
+_EXAMPLE_TAG, _CONTEXT_TAG = FieldTag.of(EXAMPLES), FieldTag.of(CONTEXT)
 _RECORDS = pa.schema([("record", pa.large_binary())])
 
 
@@ -218,14 +219,14 @@ class _Lists:
                     key, shared, parts = row_key, context, []
                 elif context != shared:
                     self._refuse_difference(before if at == 0 else batch.slice(at - 1, 1), batch.slice(at, 1), row + at)
-                parts.append(delimited_field(EXAMPLES, example))
+                parts.append(_EXAMPLE_TAG.field(example))
             row += len(batch)
             before = batch.slice(len(batch) - 1) if len(batch) else before
         if parts:
             yield self._record(parts, shared)
 
     def _record(self, parts: list[bytes], context: bytes) -> bytes:
-        return b"".join([*parts, delimited_field(CONTEXT, context)] if self.contexts.names else parts)
+        return b"".join([*parts, _CONTEXT_TAG.field(context)] if self.contexts.names else parts)
 
     def _check_new(self, key: Any, seen: set[Any], row: int) -> None:
         if key is None:

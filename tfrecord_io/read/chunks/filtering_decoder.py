@@ -27,14 +27,11 @@ from tfrecord_io.bytes import (
     ColumnBuffers,
     Decoder,
     Engine,
-    EngineDecoder,
     Fault,
     FaultCode,
     FeatureColumns,
-    FileView,
     FrameHeader,
     Plan,
-    Progress,
     RecordCounts,
     RecordType,
 )
@@ -172,7 +169,7 @@ class FilteringDecoder:
         share = choice.share if choice.in_two_steps and choice.share is not None else 1.0
         self._main.expect(round(payload_bytes * share))
 
-    def feed_file(self, file: FileView, begin: int, end: int, *, max_bytes: int) -> int:
+    def feed_file(self, file: Engine.FileView, begin: int, end: int, *, max_bytes: int) -> int:
         at, limit = begin, _MOST_BYTES if max_bytes < 0 else min(max_bytes, _MOST_BYTES)
         while at < end:
             consumed = self._step_of_file(file, at, end, limit - self.value_bytes)
@@ -223,14 +220,14 @@ class FilteringDecoder:
 
     def feed(
         self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
-    ) -> Progress:
+    ) -> Engine.Progress:
         block = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
         limit = _MOST_BYTES if max_bytes < 0 else min(max_bytes, _MOST_BYTES)
         records, at, must_filter = 0, begin, False
         while at < len(block) and records != max_records:
             room = self._room()
             if room is not None and room <= 0 and self.rows:
-                return Progress(records, at - begin, full=True)
+                return Engine.Progress(records, at - begin, full=True)
             most_records = max_records if max_records < 0 else max_records - records
             if room is not None:
                 most_records = max(room, 1) if most_records < 0 else min(max(room, 1), most_records)
@@ -238,11 +235,11 @@ class FilteringDecoder:
             fault = step.fault and step.fault._replace(record=step.fault.record + records)
             records, at = records + step.records, at + step.consumed
             if fault is not None or step.embedded:
-                return Progress(records, at - begin, fault, step.embedded)
+                return Engine.Progress(records, at - begin, fault, step.embedded)
             must_filter = step.must_filter
             if not must_filter and not (step.records and (step.is_partial or step.records == most_records)):
                 break
-        return Progress(records, at - begin)
+        return Engine.Progress(records, at - begin)
 
     def _room(self) -> int | None:
         """How many further rows `max_expansion` allows, if it limits them."""
@@ -267,13 +264,13 @@ class FilteringDecoder:
         if size is not None:
             left = min(left, max(size, self._next_length(block, at)))
 
-        def feed(decoder: EngineDecoder) -> Progress:
+        def feed(decoder: Engine.Decoder) -> Engine.Progress:
             return decoder.feed(block, at, max_records=most, max_bytes=decoder.value_bytes + left, final=final)
 
         step = self._decode_in_two_steps(feed, block, at) if in_two_steps else self._decode_whole(feed)
         return step if size is None else step._replace(is_partial=True)
 
-    def _step_of_file(self, file: FileView, at: int, end: int, left: int) -> int:
+    def _step_of_file(self, file: Engine.FileView, at: int, end: int, left: int) -> int:
         """Decode records of a file in one of the ways, unless a limit may be near; returns how many bytes they have."""
         room = self._room()
         if left < end - at or self._stopped is not None or self._main.sequence != self._filter.sequence:
@@ -283,12 +280,12 @@ class FilteringDecoder:
         in_two_steps, size = self._prefilter.choice.next(end - at)
         stop = end if size is None else min(end, at + size)
 
-        def feed(decoder: EngineDecoder) -> Progress:
+        def feed(decoder: Engine.Decoder) -> Engine.Progress:
             max_records, max_bytes = -1 if room is None else room, decoder.value_bytes + left
             consumed = decoder.feed_file(
                 file, at, stop, max_records=max_records, max_bytes=max_bytes, keeps=decoder is self._filter
             )
-            return Progress(0, consumed)
+            return Engine.Progress(0, consumed)
 
         step = (
             self._decode_in_two_steps(feed, file.memory, at % Block.PAGE) if in_two_steps else self._decode_whole(feed)
@@ -308,7 +305,7 @@ class FilteringDecoder:
             self._names.update(dict.fromkeys(new))
             other.know(new)
 
-    def _decode_whole(self, feed: Callable[[EngineDecoder], Progress]) -> _Step:
+    def _decode_whole(self, feed: Callable[[Engine.Decoder], Engine.Progress]) -> _Step:
         """Decode records in one go."""
         main = self._main
         counts, rows, size = main.counts, main.rows, main.value_bytes
@@ -323,7 +320,7 @@ class FilteringDecoder:
         self._stopped = main if progress.embedded else None
         return _Step(progress.records, progress.consumed, fault, progress.embedded)
 
-    def _decode_in_two_steps(self, feed: Callable[[EngineDecoder], Progress], block: Array, at: int) -> _Step:
+    def _decode_in_two_steps(self, feed: Callable[[Engine.Decoder], Engine.Progress], block: Array, at: int) -> _Step:
         """Decode the columns of the filter, then all columns of the records that may pass; the first record is `at`."""
         first = self._filter
         counts, was_sequence = first.counts, first.sequence

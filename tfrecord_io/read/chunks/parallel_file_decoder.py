@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from tfrecord_io.base import LIMITS, MIB, WorkerPool, cpu_count
-from tfrecord_io.bytes import Decoder, FeatureColumns, FileView, Kind, RecordType
+from tfrecord_io.bytes import Decoder, Engine, FeatureColumns, Kind, RecordType
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, KnownRecords, is_little
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.segments import FileWindows, Part, Segment, Segments
@@ -135,7 +135,7 @@ class DecodedPart(Part):
         self.is_sound = progress.fault is None and decoder.rows > 0
         return at
 
-    def take_file(self, file: FileView, begin: int, end: int) -> int:
+    def take_file(self, file: Engine.FileView, begin: int, end: int) -> int:
         return self.decoder.feed_file(file, begin, end, max_bytes=self._decoders.max_bytes)
 
     def finish(self) -> None:

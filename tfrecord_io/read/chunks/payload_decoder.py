@@ -10,18 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tfrecord_io.bytes import (
-    Array,
-    Checks,
-    ColumnBuffers,
-    Engine,
-    FeatureColumns,
-    FileView,
-    Kind,
-    Layout,
-    Progress,
-    RecordCounts,
-)
+from tfrecord_io.bytes import Array, Checks, ColumnBuffers, Engine, FeatureColumns, Kind, Layout, RecordCounts
 
 
 class PayloadDecoder:
@@ -54,7 +43,7 @@ class PayloadDecoder:
 
     def feed(
         self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
-    ) -> Progress:
+    ) -> Engine.Progress:
         limit = self._max_bytes if max_bytes < 0 else min(max_bytes, self._max_bytes)
         frames, fault = self._engine.scan(
             data,
@@ -79,9 +68,9 @@ class PayloadDecoder:
         self._lengths.append(frames.lengths)
         self.rows += len(frames.lengths)
         self.value_bytes += int(frames.lengths.sum())
-        return Progress(len(frames.lengths), frames.consumed, fault)
+        return Engine.Progress(len(frames.lengths), frames.consumed, fault)
 
-    def feed_file(self, file: FileView, begin: int, end: int, *, max_bytes: int) -> int:
+    def feed_file(self, file: Engine.FileView, begin: int, end: int, *, max_bytes: int) -> int:
         """All is left to `feed`."""
         return 0
 

@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
 
 from tfrecord_io.base import LIMITS, Closing, WorkerPool, cpu_count
-from tfrecord_io.bytes import Checks, FileView, FrameHeader, get_engine
+from tfrecord_io.bytes import Checks, Engine, FrameHeader, get_engine
 from tfrecord_io.read.chunks.block_walker import BlockWalker, Step
 from tfrecord_io.store import Block, BlockReader, OpenPlainFile
 
@@ -119,13 +119,15 @@ class FileWindows:
             raise OSError("the file was truncated")  # the sequential read that follows raises the error
         return data
 
-    def view(self, buffer: BlockReader.Buffer, max_record_bytes: int, most_record_bytes: int | None) -> FileView | None:
+    def view(
+        self, buffer: BlockReader.Buffer, max_record_bytes: int, most_record_bytes: int | None
+    ) -> Engine.FileView | None:
         """The view by which an engine reads windows by itself; None for a file in memory."""
         if self._file.descriptor is None:
             return None
         most_bytes = self.size if most_record_bytes is None else most_record_bytes
         memory = buffer[: len(buffer) - Block.SPARE]
-        return FileView(
+        return Engine.FileView(
             self._file.descriptor,
             self.size,
             memory=memory,
@@ -162,7 +164,7 @@ class Part:
         """
         raise NotImplementedError
 
-    def take_file(self, file: FileView, begin: int, end: int) -> int:
+    def take_file(self, file: Engine.FileView, begin: int, end: int) -> int:
         """Take records that begin in [begin, end) of the file, the first there; returns their bytes.
 
         It may take fewer, or none, which `take` goes on with.

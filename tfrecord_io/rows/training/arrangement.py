@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes import Array, first_fit
+from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.columns import ArrayBuffers, leaf_arrays, leaf_fields
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import BatchForm
@@ -133,7 +133,7 @@ def _pack_rows(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
     assert options.pack is not None
     capacity = np.array(list(options.pack.values()), np.int64)
     lengths = np.minimum(lengths, capacity)  # arrays refuse what is too long
-    bins, begins = first_fit(lengths, capacity, options.batch_size)
+    bins, begins = get_engine().first_fit(lengths, capacity, options.batch_size)
     ends = np.array(begins, np.int64)
     group = ends.searchsorted(np.arange(len(lengths)), side="right")
     begin_of_last = begins[-1] if begins else 0

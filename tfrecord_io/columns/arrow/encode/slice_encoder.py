@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, MIB, MessageType, Task, WriteOptions
-from tfrecord_io.bytes import ArrowReader, ColumnBuffers, Encoder, Engine, FrameHeader, Layout, PlainForm, get_engine
+from tfrecord_io.bytes import ColumnBuffers, Engine, FrameHeader, Layout, get_engine
 from tfrecord_io.columns.arrow.buffers import is_same_memory, value_bytes
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing, refuse_invalid_categories
 from tfrecord_io.columns.schema.column_features import LIST, Leaf
@@ -72,7 +72,7 @@ class EncodedPiece(NamedTuple, Generic[P]):
 class Slice(NamedTuple):
     """Rows whose columns are converted together, by the first thread that encodes some of them."""
 
-    encoder: Task[Encoder]  # which counts `rounding`
+    encoder: Task[Engine.Encoder]  # which counts `rounding`
     row: int  # the first, whose payload gets the prefix
     prefix: bytes
     rounding: Rounding
@@ -220,7 +220,9 @@ class SliceEncoder:
         self._schema, self._reader = schema, self._engine.arrow_reader(forms) if any(forms) else None
         self._others = [at for at, form in enumerate(forms) if form is None or self._reader is None]
 
-    def _convert(self, reader: ArrowReader | None, batch: pa.RecordBatch, row: int, rounding: Rounding) -> Encoder:
+    def _convert(
+        self, reader: Engine.ArrowReader | None, batch: pa.RecordBatch, row: int, rounding: Rounding
+    ) -> Engine.Encoder:
         if self._as_bytes or self._fields is not None:
             from tfrecord_io.columns.arrow.messages.encode_messages import MessageEncoder, PayloadEncoder
 
@@ -238,29 +240,29 @@ class SliceEncoder:
         return self._engine.encoder(columns, sequence=self._sequence, arrow=arrow)
 
 
-def plain_forms(plan: WritePlan) -> list[PlainForm | None]:
+def plain_forms(plan: WritePlan) -> list[Engine.PlainForm | None]:
     """The form of each column whose rows are single values that are stored as they are or widened to int64, else None.
 
     Values of the other types are checked, rounded or converted by `encode_columns`.
     """
-    forms: list[PlainForm | None] = []
+    forms: list[Engine.PlainForm | None] = []
     for field, parts, in_steps, tree in zip(plan.schema, plan.columns, plan.in_steps, plan.trees, strict=True):
         plain = tree is None and not in_steps and parts[0].layout is Layout.SCALAR and parts[0].encoding == LIST
         forms.append(_form(parts[0].feature, field.type) if plain else None)
     return forms
 
 
-def _form(feature: str, type_: pa.DataType) -> PlainForm | None:
+def _form(feature: str, type_: pa.DataType) -> Engine.PlainForm | None:
     if type_.id in _BYTES:
         is_text, large = _BYTES[type_.id]
-        return PlainForm.of_bytes(feature, is_text=is_text, large=large)
+        return Engine.PlainForm.of_bytes(feature, is_text=is_text, large=large)
     if t.is_float32(type_):
-        return PlainForm.of_floats(feature)
+        return Engine.PlainForm.of_floats(feature)
     if t.is_boolean(type_):
-        return PlainForm.of_bools(feature)
+        return Engine.PlainForm.of_bools(feature)
     is_number = t.is_integer(type_) and not t.is_uint64(type_)
     if is_number or t.is_timestamp(type_) or t.is_duration(type_) or t.is_date32(type_):
-        return PlainForm.of_integers(feature, type_.bit_width, signed=not t.is_unsigned_integer(type_))
+        return Engine.PlainForm.of_integers(feature, type_.bit_width, signed=not t.is_unsigned_integer(type_))
     return None
 
 

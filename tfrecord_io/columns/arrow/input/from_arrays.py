@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, counted, printable
-from tfrecord_io.bytes import Dtype, GatheredValues, Kind, check_nesting_level, holds_masked
+from tfrecord_io.bytes import Dtype, Kind, NestedValues, get_engine
 from tfrecord_io.columns.arrow.buffers import bitmap_of, list_array, variable_width
 from tfrecord_io.columns.arrow.plain_values import array_of_values, native, plain_array
 from tfrecord_io.columns.arrow.row_fault import first_failing
@@ -307,14 +307,14 @@ def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
     """A column of Python objects that is neither masked nor of tensors; as Arrow array if all have one type.
 
     None if Arrow converts all values without a guess, True for others, and False for other columns and where each cell
-    has to be looked at: see `gather_objects`.
+    has to be looked at: see `Engine.gather_objects`.
     """
     if isinstance(values, list | tuple):
         values = np.fromiter(values, object, len(values))
     if type(values) is not np.ndarray or values.dtype.kind != "O" or values.ndim != 1:
         return False
-    gathered = GatheredValues.from_objects(values, nan_is_missing)
-    if not isinstance(gathered, GatheredValues):
+    gathered = get_engine().gather_objects(values, nan_is_missing)
+    if gathered is None or isinstance(gathered, bool):
         return gathered
     dtype, valid, offsets, content, value_offsets = gathered
     nulls, validity = (0, None) if valid is None else (len(valid) - int(np.count_nonzero(valid)), bitmap_of(valid))
@@ -418,7 +418,7 @@ def refuse_times_among_others(cells: Any, level: int = 0) -> None:
     Arrow (26.0) ends the process at times beside other values. It takes durations of several units, and version 19 also
     times, for counts of the first unit.
     """
-    check_nesting_level(level)
+    LIMITS.check_nesting(level)
     cells = cells.to_numpy() if _is_series(cells) and is_object_dtype(cells.dtype) else cells
     if not isinstance(cells, list | tuple) and not (isinstance(cells, np.ndarray) and is_object_dtype(cells.dtype)):
         return
@@ -773,7 +773,7 @@ def unmask_cells(cells: Sequence[Any] | np.ndarray[Any, Any]) -> list[Any] | Non
     """
     is_masked = isinstance(cells, np.ma.MaskedArray)
     values = cells.tolist() if isinstance(cells, np.ndarray) else cells  # a masked value is None
-    if not is_masked and not holds_masked(values):
+    if not is_masked and not NestedValues(values).holds_masked:
         return None
     plain = []
     for row, cell in enumerate(values):
@@ -794,6 +794,6 @@ def _unmask(cell: Any) -> Any:
         return [_unmask(item) for item in cell]
     if isinstance(cell, dict):
         return {name: _unmask(item) for name, item in cell.items()}
-    if isinstance(cell, np.ndarray) and cell.dtype.kind == "O" and holds_masked(cell.reshape(-1).tolist()):
+    if isinstance(cell, np.ndarray) and cell.dtype.kind == "O" and NestedValues(cell.reshape(-1).tolist()).holds_masked:
         return [_unmask(item) for item in cell]
     return cell

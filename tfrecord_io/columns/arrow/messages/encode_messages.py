@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, MessageType, printable
-from tfrecord_io.bytes import Array, Engine, Frames, varint
+from tfrecord_io.bytes import Array, Engine, FieldTag, Frames
 from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bitmap_buffer, offsets_of, scatter
 from tfrecord_io.columns.arrow.messages.message_tree import (
     FIXED32,
@@ -345,7 +345,7 @@ class _Field:
         numbers = _bits(column, field)
         if skips_default:
             mask = numbers != 0 if mask is None else mask & (numbers != 0)
-        tag = varint(field.number << 3 | field.scalar.wire_type)
+        tag = FieldTag.of(field.number, field.scalar.wire_type)
         if mask is None or mask.all():
             return [Extents.adjacent(*_add_tags(tag, numbers, field.scalar))]
         data, lengths = _add_tags(tag, numbers[mask], field.scalar)
@@ -368,7 +368,7 @@ class _Field:
         return [self._header(content.lengths).where(mask), content.where(mask)]
 
     def _header(self, lengths: Array) -> Extents:
-        return Extents.adjacent(*_add_tags(varint(self._field.number << 3 | LEN), lengths, _SIZE))
+        return Extents.adjacent(*_add_tags(FieldTag.of(self._field.number, LEN), lengths, _SIZE))
 
     def _delimit_messages(self, parts: list[Extents], rows: int, mask: Array | None = None) -> Extents:
         """Messages with tag and length, at once."""
@@ -379,10 +379,10 @@ class _Field:
         return self._join_rows_at_once([self._header(sizes), *parts], rows, mask)
 
     def _group(self, parts: list[Extents], rows: int, mask: Array | None) -> Extents:
-        number, none = self._field.number << 3, np.zeros(rows, np.int64)
+        none = np.zeros(rows, np.int64)
         first, last = (
             Extents(np.frombuffer(tag, np.uint8), none, np.full(rows, len(tag)))
-            for tag in (varint(number | GROUP), varint(number | GROUP_END))
+            for tag in (FieldTag.of(self._field.number, kind) for kind in (GROUP, GROUP_END))
         )
         return self._join_rows_at_once([first, *parts, last], rows, mask)
 

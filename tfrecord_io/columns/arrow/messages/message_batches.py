@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import MIB, Expansion, MessageType, and_more, counted, ordered, printable, warn
-from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FieldValues, Frames, get_engine
+from tfrecord_io.bytes import Array, ColumnBuffers, Engine, Frames, get_engine
 from tfrecord_io.columns.arrow.buffers import bitmap_buffer, bitmap_of, list_array, offsets_of, scatter, variable_width
 from tfrecord_io.columns.arrow.decode.batch_builder import batch_of
 from tfrecord_io.columns.arrow.messages.message_tree import JSON, TIMES, MessageField, MessageNode, Scalar, message_tree
@@ -142,7 +142,7 @@ class MessageReader:
             self._field(field, values, parts.count) for field, values in zip(node.fields, result.fields, strict=False)
         ]
 
-    def _field(self, field: MessageField, values: FieldValues, count: int) -> pa.Array:
+    def _field(self, field: MessageField, values: Engine.FieldValues, count: int) -> pa.Array:
         if field.enum is not None and field.enum.is_closed and (field.repeated or field.presence):  # not in a map
             values = self._drop_unknown(field, values)
         if field.is_map:
@@ -156,7 +156,7 @@ class MessageReader:
             inner = self._value(field, every, items, False)
         return list_array(field.type, count, nulls=0, validity=None, offsets=offsets, values=inner)
 
-    def _value(self, field: MessageField, values: FieldValues, count: int, nullable: bool) -> pa.Array:
+    def _value(self, field: MessageField, values: Engine.FieldValues, count: int, nullable: bool) -> pa.Array:
         """One value for each of `count` rows: if absent null, or the default."""
         if field.scalar is None:
             return self._message(field, values, count, nullable or field.presence)
@@ -178,7 +178,7 @@ class MessageReader:
         buffers = [bitmap_buffer(present if nullable else None), pa.py_buffer(np.ascontiguousarray(numbers))]
         return pa.Array.from_buffers(field.scalar.type, count, buffers)
 
-    def _content(self, field: MessageField, values: FieldValues, count: int, nullable: bool) -> pa.Array:
+    def _content(self, field: MessageField, values: Engine.FieldValues, count: int, nullable: bool) -> pa.Array:
         rows, starts, lengths = values
         last = np.flatnonzero(rows[1:] == rows[:-1])
         if len(last) and not field.serialized:  # of several values in a message, the last one
@@ -210,7 +210,7 @@ class MessageReader:
                 raise RowFault(row, reason, feature=field.path, expected="UTF-8", hint=advice) from None
         return array
 
-    def _message(self, field: MessageField, values: FieldValues, count: int, nullable: bool) -> pa.Array:
+    def _message(self, field: MessageField, values: Engine.FieldValues, count: int, nullable: bool) -> pa.Array:
         node = field.node
         parts = _Parts(values.values, values.lengths, values.rows, count)
         mask = _present(values.rows, count) if nullable else None  # several rows may be parts of one message
@@ -234,7 +234,7 @@ class MessageReader:
         bounds = offsets_of(sizes).tolist()
         return [data[begin:end] for begin, end in pairwise(bounds)]
 
-    def _map(self, field: MessageField, values: FieldValues, count: int) -> pa.Array:
+    def _map(self, field: MessageField, values: Engine.FieldValues, count: int) -> pa.Array:
         import pyarrow.compute as pc
 
         items = len(values.rows)
@@ -255,7 +255,7 @@ class MessageReader:
         entries = pa.StructArray.from_arrays([keys, contents], fields=[field.type.key_field, field.type.item_field])
         return list_array(field.type, count, nulls=0, validity=None, offsets=offsets, values=entries)
 
-    def _drop_unknown(self, field: MessageField, values: FieldValues) -> FieldValues:
+    def _drop_unknown(self, field: MessageField, values: Engine.FieldValues) -> Engine.FieldValues:
         """Drop values that a closed enum does not have: they count as unknown fields."""
         assert field.enum is not None
         rows = values.rows
@@ -265,7 +265,7 @@ class MessageReader:
         if not field.repeated:  # the last known one counts
             numbers = np.flatnonzero(is_known)
             is_known[numbers[:-1][rows[numbers[:-1]] == rows[numbers[1:]]]] = False
-        return FieldValues(rows[is_known], values.values[is_known], values.lengths)
+        return Engine.FieldValues(rows[is_known], values.values[is_known], values.lengths)
 
 
 def _present(rows: Array, count: int) -> Array | None:

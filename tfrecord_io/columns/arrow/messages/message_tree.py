@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import cached_property, printable
-from tfrecord_io.bytes import FieldForm
+from tfrecord_io.bytes import Engine
 from tfrecord_io.errors import SchemaError
 
 VARINT, FIXED64, LEN, GROUP, GROUP_END, FIXED32 = range(6)  # wire types
@@ -139,7 +139,7 @@ class MessageNode:
 
     name: str
     fields: list[MessageField] = field(default_factory=list)  # in the order of their numbers
-    skipped: list[FieldForm] = field(default_factory=list)  # of the other fields
+    skipped: list[Engine.FieldForm] = field(default_factory=list)  # of the other fields
 
     @property
     def is_wrapper(self) -> bool:
@@ -157,12 +157,12 @@ class MessageNode:
         return pa.struct([field.arrow for field in self.fields])
 
     @cached_property
-    def forms(self) -> list[FieldForm]:
+    def forms(self) -> list[Engine.FieldForm]:
         """How its fields are read, those of `fields` first."""
         closed = [f.presence and f.enum is not None and f.enum.is_closed for f in self.fields]
         pairs = zip(self.fields, closed, strict=True)
         read_forms = [
-            FieldForm(f.number, f.wire_type, repeated=f.repeated, wanted=True, oneof=f.oneof, keeps_all=closes)
+            Engine.FieldForm(f.number, f.wire_type, repeated=f.repeated, wanted=True, oneof=f.oneof, keeps_all=closes)
             for f, closes in pairs
         ]
         return [*read_forms, *self.skipped]
@@ -221,7 +221,7 @@ class _Builder:
                 type_ = member.type
                 wire_type = GROUP if type_ == _GROUP_TYPE else LEN if type_ == _MESSAGE_TYPE else _SCALARS[type_][1]
                 skipped.append(
-                    FieldForm(member.number, wire_type, repeated=_is_repeated(member), wanted=False, oneof=group)
+                    Engine.FieldForm(member.number, wire_type, repeated=_is_repeated(member), wanted=False, oneof=group)
                 )
         if chosen is not None:
             members.sort(key=lambda member: chosen.index(member.name))

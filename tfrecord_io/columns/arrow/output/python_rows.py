@@ -11,17 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import (
-    Array,
-    Checks,
-    FeatureColumns,
-    FrameHeader,
-    ObjectDecoder,
-    ObjectForm,
-    Plan,
-    ShapeSource,
-    get_engine,
-)
+from tfrecord_io.bytes import Array, Checks, Engine, FeatureColumns, FrameHeader, Plan, ShapeSource, get_engine
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder, Form, Nesting, Value
 from tfrecord_io.columns.arrow.output.to_python import python_value
 from tfrecord_io.columns.schema.column_features import LIST, RAW
@@ -42,10 +32,10 @@ class RecordDicts:
     """
 
     def __init__(
-        self, plan: Plan, forms: Sequence[ObjectForm], finish: Sequence[Callable[[dict[str, Any]], None]]
+        self, plan: Plan, forms: Sequence[Engine.ObjectForm], finish: Sequence[Callable[[dict[str, Any]], None]]
     ) -> None:
         self._plan, self._forms, self._finish = plan, forms, finish
-        self._idle: list[ObjectDecoder] = []
+        self._idle: list[Engine.ObjectDecoder] = []
 
     @classmethod
     def from_builder(cls, builder: BatchBuilder, plan: Plan, *, as_bytes: bool = False) -> RecordDicts | None:
@@ -59,7 +49,7 @@ class RecordDicts:
         columns = builder.column_forms()
         if len(columns) < len(builder.schema) or len(slots) < len(plan.columns):
             return None
-        forms: list[ObjectForm] = []
+        forms: list[Engine.ObjectForm] = []
         finish: list[Callable[[dict[str, Any]], None]] = []
         for field, form in columns:
             added = _plan_column(field, form, slots, builder.dictionaries.get(field.feature))
@@ -110,7 +100,7 @@ class PayloadDicts(RecordDicts):
         return {self._name: frame[FrameHeader.BYTES : -FrameHeader.FOOTER_BYTES].tobytes()}
 
 
-_Added = tuple[list[ObjectForm], list[Callable[[dict[str, Any]], None]]]
+_Added = tuple[list[Engine.ObjectForm], list[Callable[[dict[str, Any]], None]]]
 
 
 def _plan_column(field: Field, form: Array, slots: Mapping[str, int], dictionary: pa.Array | None) -> _Added | None:
@@ -119,8 +109,8 @@ def _plan_column(field: Field, form: Array, slots: Mapping[str, int], dictionary
     if field.feature not in slots:
         return None
 
-    def as_is(form: Array, dtype: np.dtype[Any] | None = None) -> list[ObjectForm]:
-        return [ObjectForm(name, slots[field.feature], np.ascontiguousarray(form), dtype)]
+    def as_is(form: Array, dtype: np.dtype[Any] | None = None) -> list[Engine.ObjectForm]:
+        return [Engine.ObjectForm(name, slots[field.feature], np.ascontiguousarray(form), dtype)]
 
     if int(form[0]) == Value.OTHER:  # NumPy's comparison looks for methods of the enum, and ignores Ctrl-C meanwhile
         if not (field.default is None and field.empty is None and field.part == CONTEXT):
@@ -150,9 +140,9 @@ def _tensor(field: Field, slots: Mapping[str, int]) -> _Added | None:
     if not is_plain or not shape or len(hidden) not in (0, 2):
         return None
     of_shape = _INTEGERS if len(shape) > 1 else _INTEGER  # a feature with one value in each record is not a list
-    forms = [ObjectForm(field.column, slots[field.feature], _BINARY, None)]
+    forms = [Engine.ObjectForm(field.column, slots[field.feature], _BINARY, None)]
     forms += [
-        ObjectForm(feature + FeatureColumns.LIST_MARK, slot, form, dtype)
+        Engine.ObjectForm(feature + FeatureColumns.LIST_MARK, slot, form, dtype)
         for (feature, slot), form, dtype in zip(hidden, (of_shape, _BINARY), (np.dtype(np.int64), None), strict=False)
     ]
     companion_names = tuple(feature + FeatureColumns.LIST_MARK for feature, _ in hidden)

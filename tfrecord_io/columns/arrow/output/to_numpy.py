@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, cpu_count, ordered
-from tfrecord_io.bytes import Array, BytesSlots, ColumnBuffers, Dtype, Kind, Layout, Runs
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, Runs
 from tfrecord_io.columns.arrow.buffers import (
     ArrayBuffers,
     numpy_dtype,
@@ -317,7 +317,7 @@ class Dense:
     @classmethod
     def of_bytes(cls, arrays: Sequence[pa.Array], threads: int = 1) -> Dense:
         """The rows of arrays of bytes, as objects."""
-        return cls(BytesSlots.objects([_slots(array) for array in arrays], threads))
+        return cls(Runs.objects([_slots(array) for array in arrays], threads))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -455,7 +455,8 @@ def _scalars(array: pa.Array, missing: bool) -> Dense:
     if t.is_null(type_):
         return Dense(np.full(len(array), None, object))
     if t.is_string(type_) or t.is_large_string(type_):
-        return Dense(_slots(array).text(missing=missing))
+        content, offsets, valid = _slots(array)
+        return Dense(Runs(content, offsets).text(valid, missing=missing))
     if t.is_boolean(type_):
         return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), ArrayBuffers(array).valid)
     dtype = numpy_dtype(type_)
@@ -468,9 +469,10 @@ def _scalars(array: pa.Array, missing: bool) -> Dense:
     return Dense(_blank(values, valid), valid)
 
 
-def _slots(array: pa.Array) -> BytesSlots:
+def _slots(array: pa.Array) -> tuple[Array, Array, Array | None]:
+    """The bytes of an array of text or bytes, their offsets, and False where a row is missing."""
     buffers = ArrayBuffers(array)
-    return BytesSlots(buffers.content, buffers.offsets, buffers.valid)
+    return buffers.content, buffers.offsets, buffers.valid
 
 
 def _join_texts(parts: list[Array]) -> Array:
