@@ -359,11 +359,11 @@ def _known_form(data: Any) -> Any:
 
 def _source_of_reader(data: Any, options: _InputOptions) -> BatchSource:
     """Readers of tfrecord_io refuse to be read a second time; those of pyarrow do not report it."""
-    if hasattr(data, "encoded"):
+    if hasattr(data, "apply_encodings"):
         data = data.apply_encodings(options.encodings)
     elif hasattr(data, "from_start"):
         data = data.from_start()
-    rows = getattr(data, "num_rows", None) if hasattr(data, "encoded") else None  # of an ArrayStream
+    rows = getattr(data, "num_rows", None) if hasattr(data, "apply_encodings") else None  # of an ArrayStream
     return _source_of_stream(data.schema, data, rows)  # iterated, not exported, so that errors keep their class
 
 
