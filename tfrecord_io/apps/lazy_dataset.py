@@ -191,9 +191,9 @@ class DatasetPiece(_Shown):
 
         def __getattr__(self, name: str) -> NoReturn:
             has_it = f"tfr.dataset(piece).{name} has it" if name in dir(Dataset) else None
-            from tfrecord_io.base import unknown_attribute  # for mistakes only
+            from tfrecord_io.base import OTHER_NAMES  # for mistakes only
 
-            raise unknown_attribute(self, name, has_it)
+            raise OTHER_NAMES.attribute_error(self, name, has_it)
 
 
 class Dataset(_Shown):
@@ -511,9 +511,9 @@ class Dataset(_Shown):
         def __getattr__(self, name: str) -> object:
             method = Adapter.added_method(name) if name.startswith("to_") else None
             if method is None:
-                from tfrecord_io.base import unknown_attribute  # for mistakes only
+                from tfrecord_io.base import OTHER_NAMES  # for mistakes only
 
-                raise unknown_attribute(self, name)
+                raise OTHER_NAMES.attribute_error(self, name)
             return partial(method, self)
 
 

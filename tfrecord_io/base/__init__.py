@@ -25,7 +25,6 @@ _HOMES = {
     "caller_line": "display",  # The file and line of the caller outside this package
     "counted": "display",  # A number and its noun
     "did_you_mean": "display",  # The question after a name that does not exist
-    "error_dict": "display",  # Class and message of an error, for JSON
     "for_cli": "display",  # Give an error or a warning of Python the message that the command shows
     "hide_secrets": "display",  # Hide passwords, signatures and tokens in URLs
     "name_advice": "display",  # Advice for the name of a column that does not exist
@@ -42,15 +41,12 @@ _HOMES = {
     "check_keywords": "options.call_errors",  # Decorate a public call: unknown keywords are TypeErrors
     "Condition": "options.condition",  # A condition on rows, or a part of one
     "parse_filters": "options.condition_text",  # The terms of a condition
-    "Refusal": "options.dataset_keywords",  # What a call does not take of the options that a dataset states
-    "meant_keywords": "options.did_you_mean",  # The keywords that have this name in other libraries
-    "unknown_attribute": "options.did_you_mean",  # The error for an attribute that a dataset or a reader does not
+    "OTHER_NAMES": "options.did_you_mean",  # Names of other libraries, and what to use here
     "condition_of": "options.filters",  # The condition of ``filters=``
     "LIMITS": "options.limits",  # Sizes and counts that the package works with
     "Expansion": "options.limits",  # The budget for memory of rows held at a time
     "Limits": "options.limits",  # Limits on what an untrusted file may use
     "OnDamage": "options.on_damage",  # What a read does at damage: raise, stop, skip, collect or ask
-    "Operand": "options.operators",  # What follows an operator, as messages say it
     "Operator": "options.operators",  # An operator of a condition
     "MIB": "options.options_base",  # Bytes of a mebibyte
     "check_choice": "options.options_base",  # Raise ValueError for a value that is not among the choices

@@ -22,7 +22,6 @@ from tfrecord_io.base.display import caller_line as caller_line
 from tfrecord_io.base.display import column_list as column_list
 from tfrecord_io.base.display import counted as counted
 from tfrecord_io.base.display import did_you_mean as did_you_mean
-from tfrecord_io.base.display import error_dict as error_dict
 from tfrecord_io.base.display import for_cli as for_cli
 from tfrecord_io.base.display import hide_secrets as hide_secrets
 from tfrecord_io.base.display import name_advice as name_advice
@@ -36,15 +35,12 @@ from tfrecord_io.base.libraries import PluginMethod as PluginMethod
 from tfrecord_io.base.options.call_errors import check_keywords as check_keywords
 from tfrecord_io.base.options.condition import Condition as Condition
 from tfrecord_io.base.options.condition_text import parse_filters as parse_filters
-from tfrecord_io.base.options.dataset_keywords import Refusal as Refusal
-from tfrecord_io.base.options.did_you_mean import meant_keywords as meant_keywords
-from tfrecord_io.base.options.did_you_mean import unknown_attribute as unknown_attribute
+from tfrecord_io.base.options.did_you_mean import OTHER_NAMES as OTHER_NAMES
 from tfrecord_io.base.options.filters import condition_of as condition_of
 from tfrecord_io.base.options.limits import LIMITS as LIMITS
 from tfrecord_io.base.options.limits import Expansion as Expansion
 from tfrecord_io.base.options.limits import Limits as Limits
 from tfrecord_io.base.options.on_damage import OnDamage as OnDamage
-from tfrecord_io.base.options.operators import Operand as Operand
 from tfrecord_io.base.options.operators import Operator as Operator
 from tfrecord_io.base.options.options_base import MIB as MIB
 from tfrecord_io.base.options.options_base import Options as Options
@@ -94,15 +90,14 @@ __all__ = [
     "MIB",
     "MessageType",
     "NotCopied",
+    "OTHER_NAMES",
     "OnDamage",
-    "Operand",
     "Operator",
     "Options",
     "PluginMethod",
     "Point",
     "ProgressMeter",
     "ReadOptions",
-    "Refusal",
     "Registry",
     "Remark",
     "Report",
@@ -130,12 +125,10 @@ __all__ = [
     "counted",
     "cpu_count",
     "did_you_mean",
-    "error_dict",
     "for_cli",
     "hide_secrets",
     "listed",
     "logger",
-    "meant_keywords",
     "name_advice",
     "needs",
     "ordered",
@@ -145,7 +138,6 @@ __all__ = [
     "secret_url",
     "short",
     "undo_after",
-    "unknown_attribute",
     "warn",
     "within_message_limit",
 ]

@@ -340,11 +340,6 @@ def short(value: Any, width: int = 32, *, dtype: str | None = None, count: int |
     return _shorten(printable(value), width)
 
 
-def error_dict(error: Exception | None) -> dict[str, str] | None:
-    """Class and message of an error, for JSON."""
-    return None if error is None else {"class": type(error).__name__, "message": str(error)}
-
-
 def _short_list(first: Sequence[Any], count: int, width: int = 32) -> str:
     """The first `SHOWN_ITEMS` values, as far as they fit, and the number of all."""
     shown: list[str] = []

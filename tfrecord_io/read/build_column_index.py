@@ -32,12 +32,11 @@ from tfrecord_io.base import (
     Selection,
     StorageOptions,
     counted,
-    error_dict,
     logger,
     ordered,
 )
 from tfrecord_io.bytes import Checks
-from tfrecord_io.columns import Projection
+from tfrecord_io.columns import Projection, json_value
 from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
@@ -74,7 +73,7 @@ class FileIndex:
     error: TFRecordError | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        return {**{name: getattr(self, name) for name in self.__slots__}, "error": error_dict(self.error)}
+        return {**{name: getattr(self, name) for name in self.__slots__}, "error": json_value(self.error)}
 
 
 def index_columns(

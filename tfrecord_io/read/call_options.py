@@ -11,7 +11,7 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfrecord_io.base import Options, ScanOptions, TransferOptions
+from tfrecord_io.base import DatasetOptions, Options, ScanOptions, TransferOptions
 
 if TYPE_CHECKING:
     from tfrecord_io.read.scan import Scan
@@ -42,7 +42,8 @@ def options_from_call(
     """Make the options of a call: its keywords take precedence over `decided`, and both over those of its datasets.
 
     `kind` is the class of the options. `call` is the public function, which errors name, and whose refused options
-    `Refusal` has. A keyword that is UNSET has the value of the datasets in `source`, and without any its default.
+    `DatasetOptions.refused_by` has. A keyword that is UNSET has the value of the datasets in `source`, and without any
+    its default.
 
     TypeError for a keyword that does not exist, or a value of a wrong type; ValueError for a value out of range, for
     an option of a dataset that the call refuses, and for one that a dataset decides and the call states differently.
@@ -57,9 +58,7 @@ def options_from_call(
             raise ValueError("datasets of a list select columns: tfr.dataset([…]).select(…) selects of these")
         decided = {**decided, "columns": columns}
     if call is not None:
-        from tfrecord_io.base import Refusal  # for datasets only
-
-        refused = Refusal.of(call.__name__).keywords
+        refused = DatasetOptions.refused_by(call.__name__).keywords
         for dataset in datasets:
             refuse_options(dataset, call.__name__, refused)
     carried = _options_of_datasets(kind, datasets)
@@ -131,9 +130,7 @@ def _options_of_datasets(kind: type[Options], datasets: Sequence[Scan]) -> dict[
 
 def refuse_options(dataset: Scan, call: str, names: Set[str]) -> None:
     """Raise ValueError for options that a dataset states and a call refuses."""
-    from tfrecord_io.base import Refusal  # for datasets only
-
-    advice, refusal = _OTHERWISE.get(call, _WRITE_FIRST), Refusal.of(call)
+    advice, refusal = _OTHERWISE.get(call, _WRITE_FIRST), DatasetOptions.refused_by(call)
     if "filters" in names and dataset.chooses_rows:
         raise ValueError(f"{call} works on whole files, and takes no selection ({dataset.chooses_rows}): {advice}")
     if "columns" in names and dataset.chooses_columns:

@@ -128,9 +128,9 @@ class Reader(BatchStream):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            from tfrecord_io.base import unknown_attribute  # for mistakes only
+            from tfrecord_io.base import OTHER_NAMES  # for mistakes only
 
-            raise unknown_attribute(self, name)
+            raise OTHER_NAMES.attribute_error(self, name)
 
     def __dir__(self) -> list[str]:
         """The public names; adapters use others."""

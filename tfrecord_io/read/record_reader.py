@@ -72,9 +72,9 @@ class RecordReader(ConsumedOnce[bytes]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            from tfrecord_io.base import unknown_attribute  # for mistakes only
+            from tfrecord_io.base import OTHER_NAMES  # for mistakes only
 
-            raise unknown_attribute(self, name)
+            raise OTHER_NAMES.attribute_error(self, name)
 
     @check_keywords
     def __init__(

@@ -17,7 +17,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import example, int64s, written
 from tfrecord_io.base import MIB, ReadOptions
-from tfrecord_io.base.options.did_you_mean import OTHER_NAMES, meant_keywords
+from tfrecord_io.base.options.did_you_mean import OTHER_NAMES
 from tfrecord_io.base.options.transfer import SalvageOptions
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.rows.arrays.array_options import ArrayOptions, IterOptions
@@ -321,7 +321,7 @@ def test_other_names_of_keywords_are_no_keywords() -> None:
     of_calls |= {"key", "length", "stop", "update", "verify", "weights"}
     of_calls |= {"overwrite_where", "source", *(f.name for f in fields(tfr.Limits))}
     for other in (name[:-1] for name in OTHER_NAMES if name.endswith("=")):
-        assert set(meant_keywords(other)) <= names | of_calls, other
+        assert set(OTHER_NAMES.meant_keywords(other)) <= names | of_calls, other
         assert other not in names - {"filesystem"}, other
 
 

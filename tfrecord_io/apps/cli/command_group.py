@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tfrecord_io.apps.cli.process import echo, interruption, swallowed_interrupt
-from tfrecord_io.base import Point, logger, meant_keywords, within_message_limit
+from tfrecord_io.base import OTHER_NAMES, Point, logger, within_message_limit
 from tfrecord_io.errors import FeatureNotFoundError, MissingDependencyError, TFRecordError
 from tfrecord_io.kit import printable
 
@@ -302,7 +302,7 @@ def _find_similar_option(error: click.NoSuchOption) -> str | None:
     option = error.option_name.lstrip("-").replace("-", "_")
     if option.isdecimal():
         return "-n N" if any("-n" in param.opts for param in params) else None
-    names = (option, *meant_keywords(option))
+    names = (option, *OTHER_NAMES.meant_keywords(option))
     return next((max(param.opts, key=len) for name in names for param in params if param.name == name), None)
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tfrecord_io.base import error_dict
 from tfrecord_io.bytes import RecordCounts
+from tfrecord_io.columns import json_value
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
 from tfrecord_io.typing import SkippedRegion
 
@@ -56,7 +56,7 @@ class Problem:
 
     def to_dict(self) -> dict[str, Any]:
         names = ("part", "record", "offset", "end", "reason")
-        return {**{name: getattr(self, name) for name in names}, "error": error_dict(self.error)}
+        return {**{name: getattr(self, name) for name in names}, "error": json_value(self.error)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class FileCheck:
         problems = [problem.to_dict() for problem in self.problems]
         values = {name: getattr(self, name) for name in names}
         counted = {"problem_count": self.problem_count, "problems": problems}
-        return {**values, "error": error_dict(self.error), **counted}
+        return {**values, "error": json_value(self.error), **counted}
 
 
 @dataclass(slots=True)

@@ -51,8 +51,9 @@ def _unknown_keyword(
 ) -> TypeError:
     # For mistakes only. The options of reading name the keywords of datasets, for calls that write, too.
     import tfrecord_io.base.options.read  # noqa: F401
-    from tfrecord_io.base.options.did_you_mean import meant_keywords, unknown_keyword
+    from tfrecord_io.base.options.did_you_mean import OTHER_NAMES, unknown_keyword
 
-    meant = [] if any(keyword in parameters for keyword in meant_keywords(name)) else meant_keywords(name)
+    meant = OTHER_NAMES.meant_keywords(name)
+    meant = [] if any(keyword in parameters for keyword in meant) else meant
     instead = next((options[keyword] for keyword in (name, *meant) if keyword in options), None)
     return unknown_keyword(name, parameters, function, instead)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -225,7 +226,25 @@ _ROWS: dict[str, str] = {
         "its streams shuffle, batch, share and resume by themselves; to_torch, to_tf and iter_arrays do this"
     ),
 }
-OTHER_NAMES = {name: text for names, text in _ROWS.items() for name in names.split()}
+
+
+class OtherNames(dict[str, str]):
+    """Names of other libraries, and what to use here."""
+
+    def meant_keywords(self, name: str) -> list[str]:
+        """The keywords that have this name in other libraries.
+
+        >>> OTHER_NAMES.meant_keywords("nrows"), OTHER_NAMES.meant_keywords("num_workers")
+        (['limit'], ['worker', 'threads'])
+        """
+        return [keyword for keyword, _ in _meanings(name)]
+
+    def attribute_error(self, owner: object, name: str, instead: str | None = None) -> AttributeError:
+        """The error for an attribute that a dataset or a reader does not have, with what does the same."""
+        return AttributeError(LateText(partial(_attribute_text, owner, name, instead)), name=name, obj=owner)
+
+
+OTHER_NAMES = OtherNames((name, text) for names, text in _ROWS.items() for name in names.split())
 _OWNERS = {"self", "cls", "dataset"}  # the first parameter of a method, and of a function that is one of datasets
 
 
@@ -238,15 +257,6 @@ def _meanings(name: str) -> list[tuple[str, str]]:
     """The keywords that a keyword of another library means, each with how it is written."""
     texts = OTHER_NAMES.get(f"{name.lower()}=", "").split("|")
     return [(keyword[0], text) for text in texts if (keyword := re.match(r"\w+", text))]
-
-
-def meant_keywords(name: str) -> list[str]:
-    """The keywords that have this name in other libraries.
-
-    >>> meant_keywords("nrows"), meant_keywords("num_workers")
-    (['limit'], ['worker', 'threads'])
-    """
-    return [keyword for keyword, _ in _meanings(name)]
 
 
 def unknown_keyword(
@@ -326,17 +336,12 @@ def too_many_arguments(call: Callable[..., Any], names: Sequence[str], values: S
     return TypeError(f"{_name(call)}() takes {takes}, not {len(values)}{advice}")
 
 
-def unknown_attribute(owner: object, name: str, instead: str | None = None) -> AttributeError:
-    """The error for an attribute that a dataset or a reader does not have, with what does the same."""
+def _attribute_text(owner: object, name: str, instead: str | None) -> str:
+    from difflib import get_close_matches
 
-    def text() -> str:
-        from difflib import get_close_matches
-
-        what = type(owner).__name__
-        table = what if what in ("Reader", "RecordReader", "ArrayIterator") else "Dataset"
-        hint = instead or OTHER_NAMES.get(f"{table}.{name}")
-        close = get_close_matches(name, dir(owner), n=1, cutoff=0.8)
-        meant = f": {hint}" if hint else f"; did you mean {close[0]!r}?" if close and name[:1] != "_" else ""
-        return f"{what!r} object has no attribute {name!r}{meant}"
-
-    return AttributeError(LateText(text), name=name, obj=owner)
+    what = type(owner).__name__
+    table = what if what in ("Reader", "RecordReader", "ArrayIterator") else "Dataset"
+    hint = instead or OTHER_NAMES.get(f"{table}.{name}")
+    close = get_close_matches(name, dir(owner), n=1, cutoff=0.8)
+    meant = f": {hint}" if hint else f"; did you mean {close[0]!r}?" if close and name[:1] != "_" else ""
+    return f"{what!r} object has no attribute {name!r}{meant}"

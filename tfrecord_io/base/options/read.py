@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import itemgetter
-from typing import Any, ClassVar, Literal, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, get_args
 
 from tfrecord_io.base.options.limits import Limits
 from tfrecord_io.base.options.on_damage import Collect, Inspect, OnDamage
@@ -17,6 +17,9 @@ from tfrecord_io.base.options.options_base import INT64_MAX, MIB, RecordOptions,
 from tfrecord_io.base.options.record_types import checked_record_type
 from tfrecord_io.base.options.selection import OF_DATASETS, Selection
 from tfrecord_io.typing import OnError, OnNew, RecordTypeLike, SchemaLike
+
+if TYPE_CHECKING:
+    from tfrecord_io.base.options.dataset_keywords import Refusal
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -165,6 +168,13 @@ class DatasetOptions(ReadOptions):
     """Keywords of `tfrecord_io.dataset`, and of `tfrecord_io.open_reader`, whose result has a report."""
 
     _takes = staticmethod(OnDamage.is_taken_by_all)
+
+    @staticmethod
+    def refused_by(call: str) -> Refusal:
+        """The options of a dataset that the call of this name refuses."""
+        from tfrecord_io.base.options.dataset_keywords import Refusal  # for datasets only
+
+        return Refusal.of(call)
 
 
 OF_DATASETS.update(f.name for f in fields(ReadOptions) if f.name not in ReadOptions.internal)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import Condition, Operand, Operator, printable
+from tfrecord_io.base import Condition, Operator, printable
 from tfrecord_io.columns.arrow.evaluate_condition import float16_as_float32, is_compared_as_storage
 from tfrecord_io.columns.arrow.exact_numbers import exact_comparison, exact_members, is_number
 from tfrecord_io.columns.arrow.parse_times import NotOneTimeError, assign_zone, parse_text
@@ -111,7 +111,7 @@ def _check_operator(part: Condition, field: pa.Field, operator: Operator) -> Non
     if _value_family(field.type) in types.families or column_family(field.type) in types.families:
         return
     operands = [argument.value for argument in part.arguments[1:]]
-    if operator.operand is Operand.LIST:
+    if operator.function == "is_in":  # whose values are options of the call
         operands = [*part.value["value_set"].values]  # type: ignore[index]
     if any(value is None or value.is_valid for value in operands):
         kind = short_type_name(field.type, field.metadata)

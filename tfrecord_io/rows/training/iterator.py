@@ -106,9 +106,9 @@ class ArrayIterator(Closing, Shared):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            from tfrecord_io.base import unknown_attribute  # for mistakes only
+            from tfrecord_io.base import OTHER_NAMES  # for mistakes only
 
-            raise unknown_attribute(self, name)
+            raise OTHER_NAMES.attribute_error(self, name)
 
     def __repr__(self) -> str:
         return f"<ArrayIterator of {self._source.files_and_columns()}>"

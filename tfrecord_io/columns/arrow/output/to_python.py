@@ -131,6 +131,8 @@ def _items(values: pa.Array) -> Any:
 def json_value(value: Any) -> Any:
     """Convert a value to what JSON supports: bytes to base64, NaN and infinities to text, times to ISO 8601.
 
+    An error becomes a dict of its class and its message.
+
     >>> json_value([b"\\xff", float("nan"), 1])
     [{'base64': '/w=='}, 'NaN', 1]
     """
@@ -144,6 +146,8 @@ def json_value(value: Any) -> Any:
         return {_BYTES_KEY: base64.b64encode(value).decode()}
     if isinstance(value, dict):
         return {str(k): json_value(v) for k, v in value.items()}
+    if isinstance(value, Exception):
+        return {"class": type(value).__name__, "message": str(value)}
     if isinstance(value, list | tuple):
         return [json_value(v) for v in value]
     offset = value.utcoffset() if isinstance(value, dt.datetime) else None
