@@ -16,8 +16,10 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from border import FULL_NAMES, PUBLIC, WITHOUT, public
 from rounds import COMPLETE
 from source_calls import CALLS, KINDS, Run, copied, outcome
+from tfrecord_io.base.options.dataset_keywords import kept_by_dataset
 
 
 def tried() -> Iterator[tuple[str, str]]:
@@ -39,7 +41,8 @@ def test_each_call_takes_each_source(
     found = outcome(run, lambda: kind.make("a", "b"), files, tmp_path / "found")
     if refuses(kind):
         assert found[0] is ValueError, found
-        assert any(word in found[1] for word in ("whole files", "whole records", "offset= or limit=")), found
+        reasons = ("whole files", "whole records", "offset= or limit=", "records were chosen")
+        assert any(reason in found[1] for reason in reasons), found
         return
 
     def same() -> Any:
@@ -52,6 +55,41 @@ def test_each_call_takes_each_source(
     if isinstance(expected, tuple) and isinstance(expected[0], type):  # such as compact, of a list
         expected, found = expected[0], found[0]
     assert found == expected
+
+
+# The calls and methods that CALLS does not have: which of it reads alike, or why none of it can.
+ELSEWHERE = {
+    "adopt": "it writes a manifest of files that have none, and reads no row",
+    "browse": "it serves what open_random reads",
+    "follow": "its datasets are those of dataset()",
+    "open_elwc": "it reads records of another type",
+    "read_earth_engine": "it reads records with a description of Earth Engine",
+    "write_file_folder": "it writes a column of bytes: test_a_folder_of_files_is_written_of_a_piece",
+    "write_image_folder": "as write_file_folder",
+    **dict.fromkeys(("Dataset.count_rows", "Dataset.explain"), "count"),
+    **dict.fromkeys(("Dataset.filter", "Dataset.select", "Dataset.limit", "Dataset.offset", "Dataset.take"), "KINDS"),
+    **dict.fromkeys(("Dataset.to_batches", "Dataset.to_table", "Dataset.refresh", "Dataset.pieces"), "dataset"),
+    "Dataset.to_arrays": "read_arrays",
+    **dict.fromkeys(("Dataset.iter_arrays", "Dataset.to_torch", "Dataset.to_tf", "Dataset.to_keras"), "iter_arrays"),
+    "Dataset.to_torch_map": "Dataset.to_grain",
+    **dict.fromkeys(("Dataset.to_hf", "Dataset.to_dask", "Dataset.to_ray", "Dataset.to_spark"), "dataset, in pieces"),
+    "Dataset.to_daft": "dataset, in pieces",
+    "Dataset.to_polars": "scan_polars",
+    "Dataset.to_duckdb": "register_duckdb",
+    "Dataset.to_xarray": "xarray",
+}
+
+
+def test_each_call_that_takes_a_source_is_tried() -> None:
+    public_calls = (public(name) for name in PUBLIC if FULL_NAMES[name] in (name, f"formats.{name}"))
+    names = {call.__name__ for call in public_calls if callable(call) and kept_by_dataset(call)}
+    methods = {
+        f"Dataset.{name}" for name in dir(tfr.Dataset) if name[0] != "_" and callable(getattr(tfr.Dataset, name))
+    }
+    tried = {re.split(r"[, ]", label)[0] for label in CALLS} | ELSEWHERE.keys()
+    lacking = sorted((names | methods) - tried)
+    assert not lacking, f"add {', '.join(lacking)} to CALLS in tests/support/source_calls.py, or to ELSEWHERE why not"
+    assert WITHOUT or not ELSEWHERE.keys() - names - methods
 
 
 def in_folder(source: Any, out: Path) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,12 @@ import pytest
 
 import tfrecord_io as tfr
 from border import FULL_NAMES, PUBLIC, public
+from limited import set_limits
+from reading_modes import decoded_by, matching_records_only
+from rounds import COMPLETE
 from source_calls import CALLS, ROWS, f, of, outcome, payloads
 from tfrecord_io.base.options.dataset_keywords import REFUSED, kept_by_dataset
+from tfrecord_io.base.options.read import DatasetOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.typing import UNSET
 
@@ -43,51 +48,134 @@ def skipping() -> Any:
     return "damaged.tfrecord", {"on_error": "skip"}
 
 
-def with_paths() -> str:
-    tfr.write_tfrecord(tfr.read_table(tfr.dataset("a", include_file_paths="file")), "with paths.tfrecord")
-    return "with paths.tfrecord"
-
-
 def without_damaged() -> str:
     tfr.write_tfrecord(of((0, 3), (4, 9), (10, 16)), "intact.tfrecord")
     return "intact.tfrecord"
 
 
+def shards(name: str, rows: pa.Table) -> str:
+    """A dataset of shards of four rows, as `a` is."""
+    for first in range(0, len(rows), 4):
+        tfr.write_tfrecord(rows[first : first + 4], f"{name}/", mode="append")
+    return name
+
+
+TYPED = ROWS.schema.set(0, pa.field("n", pa.int64()))
+
+
+def typed() -> str:
+    return shards("typed", ROWS[:16].cast(TYPED))
+
+
+def with_paths() -> str:
+    return shards("with paths", tfr.read_table(tfr.dataset("a", include_file_paths="file")))
+
+
+# By option that a dataset may state: a path and what is stated of it, and a path of files from which the same is read
+# without it. Each is crossed with each call.
 OPTIONS: dict[str, tuple[Callable[[], tuple[str, dict[str, Any]]], Callable[[], str]]] = {
     "check_crc": (unchecked, lambda: "a"),
     "on_error": (skipping, without_damaged),
     "include_file_paths": (lambda: ("a", {"include_file_paths": "file"}), with_paths),
+    "schema": (lambda: ("a", {"schema": TYPED}), typed),
+    "schema_overrides": (lambda: ("a", {"schema_overrides": {"n": "int64"}}), typed),
+}
+
+_INFERRED = "it changes how types are inferred, in columns/schema/inferred_type.py alone"
+_PACE = "it changes no row"
+_PLACE = "it says where files are, and not what is read of them"
+# The other options of a dataset: why they are not crossed with each call.
+OTHERWISE = {
+    **dict.fromkeys(("columns", "filters", "offset", "limit"), "it is a selection: tests/read/test_sources.py"),
+    **dict.fromkeys(("compression", "limits"), "the tests below cross it with each call"),
+    **dict.fromkeys(("stable_types", "infer_text", "large_offsets", "sample", "on_new"), _INFERRED),
+    "record_type": "it makes other columns of the records: tests/read/test_reader_messages.py",
+    **dict.fromkeys(("threads", "progress", "batch_size", "batch_bytes"), _PACE),
+    **dict.fromkeys(("storage_options", "filesystem", "split", "allow_missing_shards"), _PLACE),
+}
+# By option: the calls that say nothing of the columns, or copy the records as they are in the files.
+AS_THEY_ARE = {
+    "include_file_paths": (
+        *("RecordReader", "verify", "salvage", "copy", "compact", "delete", "write_indexes", "check_indexes"),
+    ),
+    "schema": ("copy", "delete"),
+    "schema_overrides": ("copy", "delete"),
+}
+# Calls that read some rows or columns, which column indexes have, or which are decoded before the others.
+OF_SOME = {
+    "read_table, narrowed",
+    "read_table, of a text",
+    "read_table, of some columns",
+    "open_random, selected",
+    "delete",
 }
 
 
-_WITHOUT_COLUMNS = ("RecordReader", "verify", "salvage", "copy", "compact", "delete", "write_indexes", "check_indexes")
+@contextmanager
+def by_indexes() -> Iterator[None]:
+    """Read files by their column indexes, however small they are."""
+    with matching_records_only(), pytest.MonkeyPatch.context() as patch:
+        set_limits(patch, decoded_file_bytes=0)
+        yield
+
+
+STATES: dict[str, Callable[[], AbstractContextManager[None]]] = {
+    "stated": nullcontext,
+    "opened": nullcontext,
+    "indexed": by_indexes,
+    "filtered in two steps": lambda: decoded_by([(True, None)]),
+}
+
+
+def tried() -> Iterator[tuple[str, str, str]]:
+    """Each call with each option: in each state where that may matter, and in the complete run; otherwise in one."""
+    for number, call in enumerate(CALLS):
+        for option in OPTIONS:
+            states = list(STATES) if COMPLETE or call in OF_SOME else [("stated", "opened")[number % 2]]
+            yield from ((call, option, state) for state in states)
+
+
+def test_each_option_of_a_dataset_is_tried_with_each_call() -> None:
+    names = {f.name for f in fields(DatasetOptions)}
+    lacking = sorted(names - OPTIONS.keys() - OTHERWISE.keys())
+    assert not lacking, (
+        f"add a row to OPTIONS for {', '.join(lacking)}: a path, the option, and the path of files that are read "
+        "alike without it; or to OTHERWISE, why it makes no difference to a call"
+    )
+    assert {*OPTIONS, *OTHERWISE} == names
+    assert not OPTIONS.keys() & OTHERWISE.keys()
 
 
 @pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
-@pytest.mark.matrix
-@pytest.mark.parametrize("opened", [False, True])
-@pytest.mark.parametrize("option", OPTIONS)
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(("call", "option", "state"), [*tried()])
 def test_each_call_heeds_what_a_dataset_states_or_refuses_it(
-    call: str, option: str, opened: bool, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: str, option: str, state: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A call that fails has to ask for the option, or to refuse it in `REFUSED`."""
     (run, _), (make, same) = CALLS[call], OPTIONS[option]
     monkeypatch.chdir(tmp_path)
+    if state == "indexed" and (call == "check_indexes" or option == "on_error"):  # damaged files have no index
+        return
 
     def stating() -> Any:
         path, options = make()
+        if state == "indexed":
+            tfr.build_index(tfr.dataset(path, check_crc=option != "check_crc"), columns=["n", "key"])
         source = tfr.dataset(path, **options)
-        if opened:
-            assert source.schema.names
+        assert state != "opened" or source.schema.names
         return source
 
-    found = outcome(run, stating, files, tmp_path / "found")
-    if option in REFUSED.get(call.partition(" ")[0], ()):
+    with STATES[state]():
+        found = outcome(run, stating, files, tmp_path / "found")
+    if option in REFUSED.get(call.partition(" ")[0].rstrip(","), ()):
         assert found[0] is ValueError
         assert f"takes no {option}= of a dataset" in found[1]
         return
-    of_files = option == "include_file_paths" and call in _WITHOUT_COLUMNS
-    assert found == outcome(run, (lambda: "a") if of_files else same, files, tmp_path / "expected")
+    if (call, option) == ("Dataset.to_grain", "on_error"):  # rows have numbers before they are read
+        assert found[0] is ValueError
+        return
+    as_they_are = call in AS_THEY_ARE.get(option, ())
+    assert found == outcome(run, (lambda: "a") if as_they_are else same, files, tmp_path / "expected")
 
 
 @pytest.mark.parametrize("call", [name for name in CALLS if name not in ("count", "read_metadata")])  # by the manifest
@@ -222,6 +310,8 @@ def test_a_callable_is_asked_once_about_each_region(
 ) -> None:
     if "on_error" in REFUSED.get(call.partition(" ")[0], ()) or call in ("xarray", "dataset, pickled"):
         return
+    if call in ("Dataset.head", "Dataset.to_grain"):  # which reads no damage, and refuses it
+        return
     monkeypatch.chdir(tmp_path)
     tfr.write_tfrecord(ROWS, "all.tfrecord", embed_schema=has_schema)
     tfr.write_tfrecord(ROWS[:16], "damaged.tfrecord", embed_schema=has_schema)
@@ -236,6 +326,9 @@ def test_a_callable_is_asked_once_about_each_region(
     source = tfr.dataset("damaged.tfrecord", on_error=answer)
     assert not opened or source.schema.names
     CALLS[call][0](source, tmp_path)
+    if call == "dataset, in pieces":  # of a piece, records are counted from its begin
+        assert len(asked) == 2
+        return
     assert sorted(asked) in ([3, 9], [] if call == "read_metadata" and has_schema else [3, 9])
 
 

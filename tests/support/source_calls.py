@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,10 @@ def arrays(found: dict[str, Any]) -> dict[str, Any]:
     return {name: values.tolist() for name, values in found.items()}
 
 
+def row(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: np.asarray(value).tolist() for name, value in found.items()}
+
+
 def stream(source: Any) -> pa.Table:
     with tfr.open_reader(source, batch_size=5) as reader:
         return table(pa.Table.from_batches(reader, reader.schema))
@@ -172,16 +176,25 @@ def by_number(source: Any, out: Path) -> Any:
         return table(records[:]), records.lookup(8)["key"]
 
 
+def selected_by_number(source: Any, out: Path) -> Any:
+    with tfr.open_random(source) as records:
+        some = records.select([("key", "==", "k1")])
+        return row(some[0]), table(some[:])
+
+
 def repaired(source: Any, out: Path) -> Any:
     return tfr.salvage(source, out / "salvaged/").records, sorted(map(len, os.walk(out / "salvaged")))
 
 
-def deleted(source: Any, out: Path) -> Any:
-    return tfr.delete(source, filters=f("n") == 9).records, table(tfr.read_table(out / "a"))
+def in_place(call: Callable[[Any], Any]) -> Run:
+    """A call that changes a dataset, and the rows that it has then."""
 
+    def run(source: Any, out: Path) -> Any:
+        one = source[0] if isinstance(source, list) else source
+        folder = one if isinstance(one, str) else Path(tfr.dataset(one).files[0]).parent
+        return call(source).records, table(tfr.read_table(folder))
 
-def compacted(source: Any, out: Path) -> Any:
-    return tfr.compact(source).records, table(tfr.read_table(out / "a"))
+    return run
 
 
 def transferred(source: Any, out: Path) -> Any:
@@ -213,6 +226,8 @@ CALLS: dict[str, tuple[Run, Refuses]] = {
         lambda s, out: table(tfr.read_table(tfr.dataset(s, threads=1), filters=f("n") > 7, limit=4)),
         never,
     ),
+    "read_table, of a text": (lambda s, out: table(tfr.read_table(s, filters=f("key") == "k1")), never),
+    "read_table, of some columns": (lambda s, out: table(tfr.read_table(s, columns=["key"])), never),
     "read_tfrecord": (lambda s, out: repr(tfr.read_tfrecord(s).to_dict("list")), never),
     "read_arrays": (lambda s, out: arrays(tfr.read_arrays(s)), never),
     "iter_arrays": (lambda s, out: [arrays(batch) for batch in tfr.iter_arrays(s, batch_size=4)], never),
@@ -223,6 +238,9 @@ CALLS: dict[str, tuple[Run, Refuses]] = {
         lambda s, out: table(pa.concat_tables(piece.read() for piece in tfr.dataset(s).pieces(3))),
         lambda kind: kind in (KINDS["offset and limit"], KINDS["offset= and limit="]),
     ),
+    "Dataset.head": (lambda s, out: table(tfr.dataset(s).head(3)), never),
+    "Dataset.to_pandas": (lambda s, out: repr(tfr.dataset(s).to_pandas().to_dict("list")), never),
+    "Dataset.to_grain": (lambda s, out: row(tfr.dataset(s).to_grain()[0]), lambda kind: kind is KINDS["parts"]),
     "infer_schema": (lambda s, out: sorted(map(repr, tfr.infer_schema(s))), never),
     "count": (lambda s, out: tfr.count(s), lambda kind: False),
     "describe": (lambda s, out: tfr.describe(s).to_dict(), never),
@@ -256,11 +274,12 @@ CALLS: dict[str, tuple[Run, Refuses]] = {
     "sample": (copied(lambda s, path: tfr.sample(s, path, n=3, seed=3)), has_columns),
     "dedupe": (copied(lambda s, path: tfr.dedupe(s, path, by="key", keep="last")), has_columns),
     "open_random": (by_number, lambda kind: kind.rows),
+    "open_random, selected": (selected_by_number, lambda kind: kind.rows),
     "verify": (lambda s, out: (tfr.verify(s).ok, tfr.verify(s).records), is_part),
     "salvage": (repaired, is_part),
     "copy": (transferred, is_part),
-    "compact": (compacted, is_part),
-    "delete": (deleted, is_part),
+    "compact": (in_place(tfr.compact), is_part),
+    "delete": (in_place(lambda s: tfr.delete(s, filters=f("n") == 9)), is_part),
     "build_index": (lambda s, out: [each.records for each in tfr.build_index(s, columns="n")], is_part),
     "write_indexes": (lambda s, out: [each.records for each in write_indexes(s)], is_part),
     "check_indexes": (lambda s, out: [type(each.error) for each in check_indexes(s)], is_part),

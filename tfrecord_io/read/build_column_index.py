@@ -89,7 +89,7 @@ def index_columns(
     `is_just_written`: this process has written the files. `is_optional`: columns that the files do not have as single
     values are left out.
     """
-    options = options.changed(threads=1)
+    options = options.changed(threads=1, include_file_paths=None)
     offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
     checks = Checks.from_check_crc(options.check_crc)
     with closing(IndexedFiles([*sources], offsets, options.limits.record_bytes, checks=checks)) as files:

@@ -5,12 +5,14 @@ Tests: tests/read/test_scan.py and tests/read/test_scan_narrowing.py.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tfrecord_io.read.call_options import PACE, PLACES
 from tfrecord_io.read.index_search import open_indexed
 from tfrecord_io.read.reader import Reader, open_as_it_is
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
@@ -29,6 +31,20 @@ class ScanRows:
     """The rows of a scan. Its files are opened by each call anew."""
 
     scan: Scan
+
+    @property
+    def decoding(self) -> str:
+        """A digest that differs if the values of equal records may: of the schema, and of all options that may count.
+
+        It is the same in other processes.
+        """
+        scan = self.scan
+        digest = hashlib.sha256(scan.features.to_arrow().serialize())
+        digest.update(pa.schema(scan.partitions.fields).serialize())
+        others = PACE | PLACES | {"schema", "schema_overrides"}
+        options = sorted(item for item in scan.options.changes.items() if item[0] not in others)
+        digest.update(repr(options).encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()
 
     def open(self, *, whole: bool = False, with_index: bool = False, warns: bool = False) -> Reader:
         """Open the files; by their column indexes where these help.

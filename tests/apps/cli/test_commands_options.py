@@ -8,6 +8,7 @@ import re
 import runpy
 import shlex
 import subprocess
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.apps.cli import tfr as group
+from tfrecord_io.base.options.read import DatasetOptions
 
 ROOT = Path(__file__).parent.parent.parent.parent
 PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
@@ -36,6 +38,25 @@ def test_options_of_the_commands_in_the_documents_exist(page: Path) -> None:
         for option in re.findall(r"(?<!\S)--?[a-z][a-z0-9-]*", match[2]):
             assert command is not None, f"{page.name}: tfr {match[1]} does not exist"
             assert option in options_of(command), f"{page.name}: tfr {match[1]} has no {option}"
+
+
+# Options of a dataset that no option of ``tfr cat`` is, and why.
+OF_PYTHON = {
+    **dict.fromkeys(("threads", "progress", "batch_size", "batch_bytes"), "they change no row that is printed"),
+    **dict.fromkeys(("stable_types", "infer_text", "large_offsets", "sample", "on_new"), "--type declares types"),
+    "filesystem": "an object of Python",
+    "limits": "--max-decompression-ratio",
+    "offset": "tail, get",
+    "include_file_paths": "the paths are those of the command",
+    "check_crc": "tfr salvage keeps the records",
+}
+
+
+def test_options_of_a_dataset_are_options_of_cat_or_have_no_use_in_a_command() -> None:
+    names, parameters = {f.name for f in fields(DatasetOptions)}, {param.name for param in group.commands["cat"].params}
+    lacking = sorted(names - parameters - OF_PYTHON.keys())
+    assert not lacking, f"add {', '.join(lacking)} to the options of `tfr cat`, or to OF_PYTHON why not"
+    assert {name for name in names if name not in parameters} == OF_PYTHON.keys()
 
 
 @pytest.mark.plugins("browse", "report")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import warnings
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from nested_tables import tables
 from reading import read_by
 from records import example, field, framed, int64s
 from strategies import datasets
+from tfrecord_io.base.options.read import DatasetOptions
 
 TABLE = pa.table({"n": pa.array([1, None, 3], pa.int32()), "name": ["a", "b", None], "x": [[0.5], [], [2.0, 3.0]]})
 COLUMN = tfr.io.encode_examples(TABLE, float64="round")
@@ -189,6 +192,23 @@ def test_options_about_files_are_refused() -> None:
         tfr.io.encode_examples(TABLE, shards=2)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="record_type='bytes': the column is that already"):
         tfr.io.decode_examples(COLUMN, record_type="bytes")
+
+
+# Options of a dataset that `decode_examples` does not have, and why.
+WITHOUT = {
+    **dict.fromkeys(("filters", "offset", "limit"), "a table is filtered and sliced"),
+    **dict.fromkeys(("storage_options", "filesystem", "compression", "split", "allow_missing_shards"), "no files"),
+    **dict.fromkeys(("check_crc", "include_file_paths"), "no files"),
+    **dict.fromkeys(("progress", "batch_size", "batch_bytes", "sample", "on_new"), "all records at once"),
+}
+
+
+def test_options_of_a_dataset_are_those_of_a_column_or_have_no_meaning_for_it() -> None:
+    names = {f.name for f in fields(DatasetOptions)}
+    parameters = inspect.signature(tfr.io.decode_examples).parameters.keys() - {"records"}
+    lacking = sorted(names - parameters - WITHOUT.keys())
+    assert not lacking, f"give decode_examples the keywords {', '.join(lacking)}, or say in WITHOUT why not"
+    assert parameters | WITHOUT.keys() == names
 
 
 def test_no_rows() -> None:

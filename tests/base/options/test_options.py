@@ -18,6 +18,7 @@ from reading import read_by
 from records import example, int64s, written
 from tfrecord_io.base import MIB, ReadOptions
 from tfrecord_io.base.options.did_you_mean import OTHER_NAMES
+from tfrecord_io.base.options.read import DatasetOptions
 from tfrecord_io.base.options.transfer import SalvageOptions
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.rows.arrays.array_options import ArrayOptions, IterOptions
@@ -345,10 +346,10 @@ def test_defaults_are_documented() -> None:
             assert value == getattr(options(), name, shown[name].default), name
             assert shown[name].default in (UNSET, value), name
             stated += [name]
-    assert len(stated) == 16
     for call in (tfr.dataset, tfr.open_reader, tfr.read_tfrecord, tfr.salvage):
         unset = {p.name for p in inspect.signature(call).parameters.values() if p.default is UNSET}
-        assert unset <= {*stated, "compression", "on_new", "limits"}
+        lacking = unset - {*stated, "compression", "on_new", "limits"}
+        assert not lacking, f"the docstring of {call.__name__} does not end the line of {lacking} with ', default …'"
     for name in ("compression", "on_new"):  # the first of their values
         assert f'{name} : {{"{getattr(ReadOptions, name)}"' in (tfr.dataset.__doc__ or "")
 
@@ -360,28 +361,32 @@ def _wrong_values(kind: str) -> list[Any]:
     return ["raw", 5, ["a"], True, object(), {1: "raw"}]
 
 
-FLAGS = {
-    ReadOptions: ["stable_types", "infer_text", "allow_missing_shards", "check_crc", "large_offsets", "progress"],
-    WriteOptions: ["nan_to_null", "embed_schema", "progress", "index"],
-    IterOptions: ["drop_last"],
-}
-MAPPINGS = {
-    ReadOptions: ["schema_overrides", "storage_options"],
-    WriteOptions: ["column_encoding", "storage_options"],
-    IterOptions: [],
-}
+# Flags that another keyword belongs to, or that may be more than a flag.
+NO_FLAGS = {"write_index", "cut", "cu_seqlens", "evolve"}
 
 
-@pytest.mark.parametrize("kind", list(FLAGS), ids=lambda kind: kind.__name__)
+def type_error(kind: Any, name: str, value: Any) -> str:
+    try:
+        kind.from_keywords({name: value})
+    except TypeError as error:
+        return str(error)
+    return f"{kind.__name__} takes {name}={value!r}: call _check_flags in its __post_init__"
+
+
+@pytest.mark.parametrize("kind", [DatasetOptions, WriteOptions, IterOptions], ids=lambda kind: kind.__name__)
 def test_a_value_of_a_wrong_type_is_refused_with_the_name_of_its_keyword(kind: Any) -> None:
-    for name in FLAGS[kind]:
+    """A flag is checked by `_check_flags`, and a mapping by `_check_mapping`, in ``__post_init__``."""
+    names = {f.name: str(f.type) for f in fields(kind) if f.name not in kind.internal}
+    flags = [name for name in names if isinstance(getattr(kind, name), bool) and name not in NO_FLAGS]
+    for name in flags:
         for value in _wrong_values("flag"):
-            with pytest.raises(TypeError, match=f"^{name}="):
-                kind.from_keywords({name: value})
+            assert type_error(kind, name, value).startswith(f"{name}=")
         assert getattr(kind.from_keywords({name: np.bool_(True)}), name) is True
-    for name in MAPPINGS[kind]:
+    for name in (
+        name for name, type_ in names.items() if re.fullmatch(r"(Mapping\[str, \w+\]|StorageLike) \| None", type_)
+    ):
         for value in _wrong_values("mapping"):
-            with pytest.raises(TypeError, match=f"^{name}.*such as|^{name} has the key 1.*as in"):
+            with pytest.raises(TypeError, match=f"^{name}.*(such as|names of columns)|^{name} has the key 1.*as in"):
                 kind.from_keywords({name: value})
 
 

@@ -120,6 +120,21 @@ def test_changed_files_are_decoded_again(tmp_path: Path, decoded: list[bytes]) -
     assert len(decoded) == COUNT + 1
 
 
+def test_rows_that_are_read_in_another_way_are_kept_apart(tmp_path: Path) -> None:
+    path, kept = tmp_path / "c.tfrecord", tmp_path / "kept"
+    tfr.write_tfrecord({"x": [1, None, 3]}, path)
+    for default in (-1, -2, -1):
+        filled = tfr.dataset(path, schema={"x": tfr.scalar("int64", default=default)})
+        assert filled.to_grain(cache=kept).arrays(range(3))["x"].tolist() == [1, default, 3]
+    assert len([*kept.iterdir()]) == 2
+    for options in ({"threads": 1}, {"batch_size": 5, "progress": False}):
+        same = tfr.dataset(path, schema={"x": tfr.scalar("int64", default=-1)}, **options)
+        same.to_grain(cache=kept)
+    assert len([*kept.iterdir()]) == 2
+    tfr.dataset(path, schema={"x": tfr.scalar("int64", default=-1)}, check_crc=False).to_grain(cache=kept)
+    assert len([*kept.iterdir()]) == 3
+
+
 def test_a_limit_bounds_what_is_kept(tmp_path: Path, decoded: list[bytes]) -> None:
     data, size = written(tmp_path).select(["image"]), 2 * 3 * 3 + 4
     for _ in range(2):

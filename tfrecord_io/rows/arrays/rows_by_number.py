@@ -95,6 +95,10 @@ class ScanLookup(PartLookup):
         if not scan.options.damage.is_strict:
             reason = "rows that are left out have none"
             raise ValueError(f"on_error= cannot be combined with access by number: {reason}; {OnDamage.SALVAGE}")
+        if (compression := scan.options.compression) not in (None, "infer"):
+            reason = "only plain files have records by number"
+            stated, advice = f"compression={compression!r}", "tfr.convert(dataset, target) writes them"
+            raise ValueError(f"{stated} cannot be combined with access by number: {reason}; {advice}")
         selection = self.scan.selection
         self._files = ScanRows(self.scan).indexed_files()
         self._files.forget()

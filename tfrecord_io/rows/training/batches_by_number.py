@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import leaf_fields
-from tfrecord_io.read import Scan, ScanHolder
+from tfrecord_io.read import Scan, ScanHolder, ScanRows
 from tfrecord_io.rows.arrays.array_options import IterOptions, RepresentationOptions
 from tfrecord_io.rows.arrays.row_cache import cached_rows
 from tfrecord_io.rows.arrays.rows_by_number import OF_ROWS, ArraysByNumber, row_numbers, row_options
@@ -106,7 +106,8 @@ def _cache_rows(rows: ArraysByNumber, source: RowSource, options: Representation
         return rows
     if isinstance(options, IterOptions) and options.arranges:
         raise ValueError("cache= keeps rows, and bucket_by= and pack= make batches of other shapes: leave it out")
-    identity = source.identity(IterOptions.from_scan(source.options, batch_size=1))
+    of_order = source.identity(IterOptions.from_scan(source.options, batch_size=1))
+    identity = of_order, [ScanRows(scan).decoding for scan in source.scans]
     representation = [(name, getattr(options, name)) for name in ("ragged", *sorted(OF_ROWS))]
     return cached_rows(rows, identity, sources=source.sources, cache=cache, representation=representation)
 
