@@ -118,6 +118,11 @@ class Column:
         return types.is_list_like(self.type)
 
     @property
+    def is_feature_list(self) -> bool:
+        """True if the metadata says that the lists are a feature list of a SequenceExample."""
+        return column_features.is_marked_feature_list(self.field)
+
+    @property
     def is_other_time(self) -> bool:
         """True if NumPy has the values as those of another type: without a zone, or as durations."""
         from tfrecord_io.columns.schema.array_attributes import is_other_time

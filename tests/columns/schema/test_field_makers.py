@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -332,3 +333,42 @@ def test_repr_of_a_tensor_field_has_numpys_dtype(field: Field, text: str) -> Non
 def test_unsupported_tensor_dtype_lists_the_supported_ones(dtype: str) -> None:
     with pytest.raises(SchemaError, match=f"tensors of {dtype} are not supported.*int8 to int64.*complex64.*S<n>"):
         tensor(dtype, (2,))
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("image", image()),
+        (" image ( mode = L, resize = (8, 4) )", image(mode="L", resize=(8, 4))),
+        ("image((None, ?, 3))", image((None, None, 3))),
+        ("image(orient=False)", image(orient=False)),
+        ("image(uint8,(3,h,w),CHW)", image(tensor("uint8", (3, "h", "w")), layout="CHW")),
+        ("image(uint8,image/shape,resize=(2,2))", image(tensor("uint8", "image/shape"), resize=(2, 2))),
+        ("tensor(image/dtype, 'image/shape')", tensor("image/dtype", "image/shape")),
+        ("tensor(int16,(None,-1,3),encoding=tensor_proto)", tensor("int16", (None, -1, 3), encoding="tensor_proto")),
+        ("tensor(uint8,4)", tensor("uint8", 4)),
+        ("sequence(tensor(uint8,(h,w)))", sequence(tensor("uint8", ("h", "w")))),
+        ("sequence(int64)", sequence("int64")),
+        ("list(image(resize=(2,2)))", list_(image(resize=(2, 2)))),
+        ("list(float32, 3)", list_("float32", 3)),
+    ],
+)
+def test_text_of_a_call_is_what_the_call_returns(text: str, field: Field) -> None:
+    assert Schema({"x": text})["x"] == Schema({"x": field})["x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("tensor(uint8,(h,w)", "a comma or parenthesis is missing"),
+        ("tensor(uint8,(h,w)) x", "it has no end, or words behind it"),
+        ("tensor(,3)", "a value is missing"),
+        ("tensor(uint8)", "missing 1 required positional argument: 'shape'"),
+        ("image(size=3)", "unexpected keyword argument 'size'"),
+        ("image(uint8)", "raw pixels are image"),
+        ("sequence(scalar(int64))", "'scalar' makes no field"),
+    ],
+)
+def test_text_that_is_no_call_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(SchemaError, match=re.escape(reason)):
+        Schema({"x": text})

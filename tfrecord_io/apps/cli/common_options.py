@@ -172,8 +172,29 @@ paths = click.argument("path", metavar="PATH...", nargs=-1, required=True, callb
 def type_option(where: str, example: str) -> Callable[[Any], Any]:
     """Declare --type, which states types of columns; `where` says of which."""
     text = f"Type of a column {where}, such as {example}; may be repeated."
-    parse = pairs(example)
+
+    def parse(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
+        types = [_split_type(text) for text in texts]
+        for text, pair in zip(texts, types, strict=True):
+            if not all(pair):
+                raise click.BadParameter(f"'{text}': expected {option.metavar}, such as {example}")
+        return dict(types) or None
+
     return click.option("--type", "schema_overrides", multiple=True, metavar="NAME=TYPE", callback=parse, help=text)
+
+
+def _split_type(text: str) -> tuple[str, str]:
+    """Split NAME=TYPE at the last "=" outside parentheses; names may contain "=", and types as image(resize=(8,8)).
+
+    >>> _split_type("a=b=image(resize=(8,8))")
+    ('a=b', 'image(resize=(8,8))')
+    """
+    depth = 0
+    for at in range(len(text) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(text[at], 0)
+        if text[at] == "=" and depth == 0:
+            return text[:at], text[at + 1 :]
+    return "", ""
 
 
 def _schema_file(ctx: click.Context, option: click.Parameter, path: str | None) -> Any:

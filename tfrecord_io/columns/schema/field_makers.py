@@ -6,9 +6,9 @@ Each returns a field without a name: its key in a Schema's dict names the column
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -438,28 +438,103 @@ def _field(
     return Field("", type_, *attributes)  # type: ignore[arg-type]
 
 
-# Text of a call, for a shell: tensor(uint8,(height,width,3)), image(uint8,(3,height,width),CHW)
-_TENSOR_CALL = r"tensor\(([^,()]+),\s*(\([^()]*\)|[^(),]+)\)"
-_IMAGE_CALL = r"image\(([^,()]+),\s*(\([^()]*\)|[^(),]+)(?:,\s*(HWC|CHW))?\)"
+_CALL = re.compile(r"\s*(?:tensor|image|sequence|list)\s*\(|\s*image\s*$")
 
 
 def is_call(type_: object) -> bool:
-    """True if a type is the text of a call of `tensor` or `image`, which may leave its shape to other features."""
-    return isinstance(type_, str) and type_.lstrip().startswith(("tensor(", "image("))
+    """True if a type is the text of a call of a field maker, which may leave its shape to other features."""
+    return isinstance(type_, str) and _CALL.match(type_) is not None
 
 
-def _shape_of_text(text: str) -> Any:
-    """The shape in the text of a call of `tensor`: numbers, ? or None, and names of features.
+class _CallText:
+    """The text of a call of a field maker, for a shell: names stand without quotes.
 
-    >>> _shape_of_text("(height, width, 3)"), _shape_of_text("image/shape")
-    (('height', 'width', 3), 'image/shape')
+    >>> _CallText("tensor(uint8, (height, width, 3))").field()
+    Field(tensor<uint8>[?,?,3], encoding wire, shape from ('height', 'width', 3))
+    >>> _CallText("sequence(image(resize=(8, 8)))").field()
+    Field(list<item: binary>, feature list, image RGB, resize (8, 8))
     """
-    text = text.strip()
-    if not text.startswith("("):
-        return int(text) if text.lstrip("-").isdigit() else text.strip("'\"")
-    axes = [axis.strip().strip("'\"") for axis in text[1:-1].split(",") if axis.strip()]
-    sizes = {"?": None, "None": None}
-    return tuple(int(axis) if axis.lstrip("-").isdigit() else sizes.get(axis, axis) for axis in axes)
+
+    _CONSTANTS: ClassVar[dict[str, Any]] = {"?": None, "None": None, "True": True, "False": False}
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = [token for part in re.findall(r"[(),=]|[^(),=]+", text) if (token := part.strip())]
+        self._at = 0
+
+    def field(self) -> Field:
+        """The field that the call makes; SchemaError if the text is no such call."""
+        value = self._value()
+        if self._at < len(self._tokens) or not isinstance(value, Field):
+            raise self._error("it has no end, or words behind it")
+        return value
+
+    def _next(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        token = self._next()
+        self._at += 1
+        return token
+
+    def _value(self) -> Any:
+        """The next value: a number, a name, a tuple of values, or what a call returns."""
+        token = self._take()
+        if token == "(":
+            return tuple(value for _, value in self._arguments())
+        if token in ("", ")", ",", "="):
+            raise self._error("a value is missing")
+        if self._next() == "(":
+            self._at += 1
+            return self._call(token, self._arguments())
+        if token == "image":
+            return image()
+        if token in self._CONSTANTS:
+            return self._CONSTANTS[token]
+        return int(token) if token.lstrip("-").isdecimal() else token.strip("'\"")
+
+    def _arguments(self) -> list[tuple[str | None, Any]]:
+        """The values up to a closing parenthesis, each with its keyword, if it has one."""
+        values: list[tuple[str | None, Any]] = []
+        while self._next() != ")":
+            keyword = self._tokens[self._at] if self._tokens[self._at + 1 : self._at + 2] == ["="] else None
+            self._at += 0 if keyword is None else 2
+            values.append((keyword, self._value()))
+            if self._next() == ",":
+                self._at += 1
+            elif self._next() != ")":
+                raise self._error("a comma or parenthesis is missing")
+        self._at += 1
+        return values
+
+    def _call(self, maker: str, arguments: list[tuple[str | None, Any]]) -> Field:
+        makers: dict[str, Callable[..., Field]] = {
+            "tensor": tensor,
+            "image": _image_of_text,
+            "sequence": sequence,
+            "list": list_,
+        }
+        if maker not in makers:
+            raise self._error(f"'{printable(maker)}' makes no field")
+        keywords = {name: value for name, value in arguments if name is not None}
+        try:
+            return makers[maker](*(value for name, value in arguments if name is None), **keywords)
+        except TypeError as error:
+            raise self._error(str(error)) from None
+
+    def _error(self, reason: str) -> SchemaError:
+        hint = "write it as tensor(uint8,(height,width,3)), image(resize=(64,64)), sequence(tensor(uint8,1024))"
+        return SchemaError(f"'{printable(self._text, 200)}' is no type: {reason}", got=self._text, hint=hint)
+
+
+def _image_of_text(*values: Any, **keywords: Any) -> Field:
+    """A field of `image`; in a shell, ``image(uint8,(3,height,width),CHW)`` are raw pixels."""
+    if not values or not isinstance(values[0], str):
+        return image(*values, **keywords)
+    if len(values) not in (2, 3):
+        raise TypeError("raw pixels are image(DTYPE,SHAPE) or image(DTYPE,SHAPE,LAYOUT)")
+    dtype, shape, *layout = values
+    return image(tensor(dtype, shape), layout=layout[0] if layout else "HWC", **keywords)
 
 
 def as_field(name: str, source: Any) -> Field:
@@ -479,11 +554,8 @@ def as_field(name: str, source: Any) -> Field:
     if isinstance(source, pa.Field):
         return Field.from_arrow(source).named(name)
     if isinstance(source, str):
-        if (call := re.fullmatch(_TENSOR_CALL, source.strip())) is not None:
-            return tensor(call[1].strip(), _shape_of_text(call[2])).named(name)
-        if (call := re.fullmatch(_IMAGE_CALL, source.strip())) is not None:
-            pixels = tensor(call[1].strip(), _shape_of_text(call[2]))
-            return image(pixels, layout="CHW" if call[3] == "CHW" else "HWC").named(name)
+        if is_call(source):
+            return _CallText(source).field().named(name)
         if (marked := marked_tensor(source)) is not None:
             return Field(name, marked[0], metadata=marked[1])
     try:
